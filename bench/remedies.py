@@ -1,64 +1,115 @@
 #!/usr/bin/env python3
 """Whether the remedies that `pipemark why` advises gain what they promise: each is timed on a pipeline that needs it.
 
-    bench/remedies.py [--only WORD] [--runs N]
+    bench/remedies.py [--only WORD] [--runs N] [--lock FILE] [--json FILE]
 
-The pipelines are in bench/remedies.toml. A remedy that gives less than its `gain` fails, and goes from the table."""
+The pipelines are in bench/remedies.toml, or are cases of tests/real. A remedy that gives less than its `gain` fails, and
+goes from the table."""
 
 import argparse
+import importlib.util
 import json
+import math
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from pathlib import Path
 
-HERE = Path(__file__).parent
-PIPEMARK = os.environ.get("PIPEMARK", str(HERE.parent / "target/release/pipemark"))
+HERE = Path(__file__).resolve().parent
+PIPEMARK = os.path.abspath(os.environ.get("PIPEMARK", HERE.parent / "target/release/pipemark"))
+
+spec = importlib.util.spec_from_file_location("real", HERE.parent / "tests/real/run.py")
+real = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(real)
 
 
-def gain(row, runs):
-    """How many times as fast the pipeline is with the remedy, by the medians of runs that alternate."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["bash", "-ec", row.get("setup", ":")], cwd=folder, check=True)
-        words = [PIPEMARK, "ab", "--runs", str(runs), "--json", "-", "--", row["before"], "--", row["after"]]
-        done = subprocess.run(words, cwd=folder, env={**os.environ, "SHELL": "/bin/bash"}, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        result = json.loads(done.stdout)
-        middle = lambda side: sorted(result[side]["nanoseconds"])[len(result[side]["nanoseconds"]) // 2]
-        return middle("a") / 1e9, middle("b") / 1e9
+def case_of(row, cases):
+    """A row as a case of tests/real, which it may name."""
+    if "case" in row:
+        return cases[row["case"]]
+    return {
+        "name": row["id"], "family": "remedies", "programs": row.get("programs", []), "setup": row.get("setup", ""),
+        "pipeline": row["before"], "fix": row["after"], "shell": "bash", "measured": True, **row.get("more", {}),
+    }  # fmt: skip
+
+
+def medians(case, place, runs):
+    """Seconds of the pipeline and of its fix, by `pipemark ab`, or to the first byte."""
+    if case.get("measure") == "first" or math.inf in (case.get("before"), case.get("after")):
+        found, _, _ = real.times({**case, "vain": None}, place, runs, real.Turn(None))
+        return found["before"], found["after"]
+    before = case["pipeline"] if isinstance(case["pipeline"], str) else " ".join(case["pipeline"])
+    words = [
+        PIPEMARK,
+        "ab",
+        "--shell",
+        case.get("shell", "sh").replace("dash", "sh"),
+        "--ignore-output",
+        "--warmup",
+        "0",
+    ]
+    words += ["--runs", str(runs), "--limit", "60s", "--json", "-"]
+    words += ["--prepare", case["reset"]] if "reset" in case else []
+    done = subprocess.run(
+        [*words, "--", before, "--", case["fix"]],
+        cwd=place.folder, env=place.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip()[-300:])
+    commands = json.loads(done.stdout)["commands"]
+    return [command["figures"]["time"]["estimate"]["median"] / 1e9 for command in commands]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="remedies whose id has this word")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--lock", metavar="FILE", help="hold this lock while something is timed")
+    parser.add_argument("--json", metavar="FILE", help="write what was measured as JSON")
     options = parser.parse_args()
-    rows = tomllib.loads((HERE / "remedies.toml").read_text())["remedy"]
+    rows = [row for row in tomllib.loads((HERE / "remedies.toml").read_text())["remedy"] if options.only in row["id"]]
     table = tomllib.loads((HERE.parent / "crates/pipemark-watch/src/remedies.toml").read_text())["remedy"]
     known = {row["id"] for row in table}
-    failed = 0
-    for row in (row for row in rows if options.only in row["id"]):
-        missing = [program for program in row.get("programs", []) if not shutil.which(program)]
-        if row["id"] not in known:
-            print(f"{row['id']:24} is not in the table")
-            failed += 1
-        elif missing:
-            print(f"{row['id']:24} skipped: {', '.join(missing)} isn't installed")
-        else:
-            try:
-                before, after = gain(row, options.runs)
-            except RuntimeError as error:
-                print(f"{row['id']:24} failed: {error}")
+    cases = {case["name"]: case for case in real.load()}
+    real.adopt_orphans()
+    turn, failed, results = real.Turn(options.lock), 0, []
+    for some in (rows[i : i + 12] for i in range(0, len(rows), 12)):
+        turn.give()
+        prepared = [(row, case_of(row, cases)) for row in some]
+        prepared = [(row, case, real.prepare(case, True)) for row, case in prepared]
+        for row, case, place in prepared:
+            result = {"id": row["id"], "gain": row["gain"], "before": None, "after": None}
+            results.append(result)
+            if row["id"] not in known:
+                print(f"{row['id']:26} is not in the table")
                 failed += 1
                 continue
-            good = before / after >= row["gain"]
+            if isinstance(place, str):
+                print(f"{row['id']:26} {place}")
+                continue
+            turn.take()
+            try:
+                with place:
+                    before, after = medians(case, place, options.runs)
+            except (RuntimeError, real.Failure, subprocess.TimeoutExpired) as error:
+                print(f"{row['id']:26} failed: {error}", flush=True)
+                failed += 1
+                continue
+            result |= {"before": before if math.isfinite(before) else None, "after": after}
+            good = before / max(after, 1e-3) >= row["gain"]
             failed += not good
-            print(f"{row['id']:24} {before:7.2f} s {after:7.2f} s {before / after:6.1f}×  at least {row['gain']}"
-                  f"{'' if good else ': FAILED'}", flush=True)
+            print(
+                f"{row['id']:26} {before:7.2f} s {after:7.2f} s {before / max(after, 1e-3):6.1f}×  at least {row['gain']}"
+                f"{'' if good else ': FAILED'}",
+                flush=True,
+            )
+    turn.give()
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+    print(
+        f"{len(results)} remedies, {failed} failed; {len(known - {row['id'] for row in rows})} of the table not timed"
+    )
     sys.exit(1 if failed else 0)
 
 

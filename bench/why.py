@@ -14,6 +14,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import signal
 import statistics
 import struct
@@ -239,18 +240,21 @@ def confusion(options, folder):
 
 
 def own_cost(options, folder):
-    """What five stages cost to look at, and what the pipeline pays for it per byte."""
-    five = line(*[stage("read", "sleep", 1000)] * 5)
-    shell = subprocess.Popen(["bash", "-c", five + "; :"], cwd=folder, start_new_session=True)
-    try:
-        time.sleep(0.4)
-        done = run.command([PIPEMARK, "why", shell.pid, "--for", "5s", "--json", "-"])
-        report = json.loads(done.stdout)
-        name = f"own CPU with five stages at {report['samples_per_second']:.0f} samples/s"
-        promise(name, [report["own_cpu"] * 100], most=1, unit=" %")
-    finally:
-        os.killpg(shell.pid, signal.SIGKILL)
-        shell.wait()
+    """What pipelines cost to look at, and what the pipeline pays for it per byte."""
+    watched = [(f"{count} stages", line(*[stage("read", "sleep", 1000)] * count), most) for count, most in ((5, 1), (10, 1), (100, 2))]
+    if shutil.which("parallel"):
+        watched.append(("GNU parallel", "yes | parallel --pipe --block 2M wc -l >/dev/null", 2))
+    for what, pipeline, most in watched:
+        shell = subprocess.Popen(["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True)
+        try:
+            time.sleep(0.4)
+            done = run.command([PIPEMARK, "why", shell.pid, "--for", "5s", "--json", "-"])
+            report = json.loads(done.stdout)
+            name = f"own CPU with {what} at {report['samples_per_second']:.0f} samples/s"
+            promise(name, [report["own_cpu"] * 100], most=most, unit=" %")
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
 
     def cost(words):
         """CPU seconds and real seconds of the pipeline alone."""

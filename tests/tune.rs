@@ -102,7 +102,7 @@ fn what_can_not_be_tuned_is_said() {
     for (words, code, says) in [
         (vec!["tune", "1", "--no-touch"], 125, "--no-touch"),
         (vec!["tune", "1", "--for", "1s"], 125, "from 8s to 5min"),
-        (vec!["tune", "2147483646"], 1, "no process"),
+        (vec!["tune", "2147483646"], 2, "no process"),
     ] {
         let ended = pipemark(&words);
         assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.stderr);

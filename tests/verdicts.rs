@@ -81,6 +81,23 @@ require('child_process').spawn('cat',['/dev/zero']).stdout.on('data',b=>{for(let
     assert_eq!(report["pipes"][0]["is_socket"], true, "{report}");
 }
 
+/// Python that sends to a process of its own, as `multiprocessing.Pipe` joins them: each holds both ends.
+const SENDS: &str = "import hashlib,multiprocessing
+def work(connection):
+    while block := connection.recv_bytes(): hashlib.sha512(block * 4)
+ours, theirs = multiprocessing.get_context('fork').Pipe()
+child = multiprocessing.get_context('fork').Process(target=work, args=(theirs,))
+child.start()
+block = bytes(100000)
+while True: ours.send_bytes(block)";
+
+#[test]
+fn processes_over_another_pair_of_sockets_are_two_stages() {
+    let report = ran(&["--", PYTHON, "-c", SENDS]);
+    assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
+    assert_eq!((report["stages"].as_array().unwrap().len(), &report["verdict"]["stage"]), (2, &2.into()), "{report}");
+}
+
 #[test]
 fn parents_that_only_start_and_wait_are_no_stages() {
     for pipeline in ["timeout 9 yes | cat >/dev/null", "env A=1 sh -c 'yes | cat >/dev/null; true'; true"] {

@@ -2,7 +2,7 @@
 """Real pipelines with known answers, and what `pipemark why` makes of them.
 
     tests/real/run.py                   every case whose programs are here; a table of verdicts and the totals
-    tests/real/run.py --small           about sixteen short cases
+    tests/real/run.py --small           about sixteen short cases; with --strict it fails if one is wrong
     tests/real/run.py --only 'gzip|xz'  cases whose family/name matches
     tests/real/run.py --json FILE       the same as data ('-' is standard output)
     tests/real/run.py --list            the cases, and what each needs
@@ -41,7 +41,7 @@ LIMIT = 30  # seconds that a pipeline may take when it is timed
 EXTRA = 25  # seconds after --for within which the verdict must be there
 REQUIRED = {"name", "programs", "pipeline", "look", "truth", "right", "asks", "why"}
 KNOWN = REQUIRED | {
-    "packages", "fix_packages", "fix_programs", "setup", "service", "ready", "reset", "shell", "small", "fix", "measure",
+    "set", "packages", "fix_packages", "fix_programs", "setup", "service", "ready", "reset", "shell", "small", "fix", "measure",
     "before", "after", "measured", "causes", "remedies", "wrong_remedies", "vain", "vain_after", "rate", "needs", "limit",
     "teardown",
 }  # fmt: skip
@@ -287,13 +287,13 @@ def times(case, place, runs, turn):
 
 
 class Turn:
-    """A lock that is held while pipelines are timed, for at most about a minute at a stretch."""
+    """A lock that is held while pipelines are timed, for at most about three minutes at a stretch."""
 
     def __init__(self, path):
         self.path, self.file, self.begin = path, None, 0
 
     def take(self):
-        if self.file and time.monotonic() - self.begin > 55:
+        if self.file and time.monotonic() - self.begin > 160:
             self.give()
             time.sleep(0.2)
         if self.path and not self.file:
@@ -353,9 +353,9 @@ def update(case, medians):
 # Judging
 
 
-def look(case, binary):
+def look(case, binary, place):
     """What pipemark says of a case: its JSON, or None with the reason."""
-    with Place(case) as place:
+    with place:
         if "reset" in case:
             place.run(case["reset"], 30)
         report = Path(place.folder, "why.json")
@@ -485,18 +485,25 @@ def measured_gain(case):
 # The verbs
 
 
-def run_cases(cases, binary, lock):
+def run_cases(cases, binary, lock, kept):
     rows = []
     turn = Turn(lock)
-    for case in cases:
-        row = {"family": case["family"], "case": case["name"], "asks": case["asks"], "truth": case["truth"]}
-        reason = missing(case, False)
-        if reason:
-            row |= {"result": "skipped", "detail": reason}
+    for case, place in prepared(cases, turn, False):
+        row = {
+            "family": case["family"],
+            "case": case["name"],
+            "set": case.get("set", 1),
+            "asks": case["asks"],
+            "truth": case["truth"],
+        }
+        if isinstance(place, str):
+            row |= {"result": "skipped", "detail": place.removeprefix("skipped: ")}
         else:
             try:
                 turn.take()
-                answer, failure = look(case, binary)
+                answer, failure = look(case, binary, place)
+                if answer and kept:
+                    Path(kept, f"{case['name']}.json").write_text(json.dumps(answer, indent=1, ensure_ascii=False))
             except (Failure, subprocess.TimeoutExpired) as problem:
                 row |= {"result": "skipped", "detail": str(problem)}
             else:
@@ -536,13 +543,13 @@ def totals(rows):
     judged = [row for row in rows if row["result"] != "skipped"]
     lines = [f"{len(judged)} judged: " + ", ".join(f"{count(judged, one)} {one}" for one in RESULTS[:-1])]
     lines[0] += f"; {count(rows, 'skipped')} skipped"
-    for what in ("asks", "family"):
+    for what in ("set", "asks", "family"):
         lines.append("")
         names = sorted({one for row in rows for one in (row[what] if what == "asks" else [row[what]])})
         for name in names:
             part = [row for row in rows if name in (row[what] if what == "asks" else [row[what]])]
             lines.append(
-                f"{name:14} {len(part):3}  "
+                f"{what + ' ' if what == 'set' else ''}{name:<14} {len(part):3}  "
                 + "  ".join(f"{one} {count(part, one)}" for one in RESULTS if count(part, one))
             )
     return "\n".join(lines)
@@ -555,35 +562,39 @@ def count(rows, result):
 def time_cases(cases, runs, lock, write):
     broken = 0
     turn = Turn(lock)
-    for some in (cases[i : i + 24] for i in range(0, len(cases), 24)):
-        # Their data is made before the lock is taken.
-        places = [prepare(case) for case in some]
-        for case, place in zip(some, places):
-            label = f"{case['family']}/{case['name']}"
-            try:
-                if isinstance(place, str):
-                    raise Failure(place)
-                turn.take()
-                with place:
-                    medians, found, same = times(case, place, runs, turn)
-            except (Failure, subprocess.TimeoutExpired) as problem:
-                print(f"{label}: {problem}", flush=True)
-                broken = 1
-                continue
-            shown = "  ".join(
-                f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items()
-            )
-            note = "" if same or case.get("measure") == "first" or math.inf in medians.values() else "  outputs differ"
-            print(f"{label}: {shown}{note}", flush=True)
-            if write:
-                update(case, medians)
-        turn.give()
+    for case, place in prepared(cases, turn, True):
+        label = f"{case['family']}/{case['name']}"
+        try:
+            if isinstance(place, str):
+                raise Failure(place)
+            turn.take()
+            with place:
+                medians, found, same = times(case, place, runs, turn)
+        except (Failure, subprocess.TimeoutExpired) as problem:
+            print(f"{label}: {problem}", flush=True)
+            broken = 1
+            continue
+        shown = "  ".join(
+            f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items()
+        )
+        note = "" if same or case.get("measure") == "first" or math.inf in medians.values() else "  outputs differ"
+        print(f"{label}: {shown}{note}", flush=True)
+        if write:
+            update(case, medians)
+    turn.give()
     return broken
 
 
-def prepare(case):
+def prepared(cases, turn, timing):
+    """Each case with its place, or why there is none. Data is made before the lock is taken."""
+    for some in (cases[i : i + 30] for i in range(0, len(cases), 30)):
+        turn.give()
+        yield from zip(some, [prepare(case, timing) for case in some])
+
+
+def prepare(case, timing):
     """A place for a case, or why there is none."""
-    reason = missing(case, True)
+    reason = missing(case, timing)
     if reason:
         return f"skipped: {reason}"
     try:
@@ -595,7 +606,11 @@ def prepare(case):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/name matches")
+    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1, 2 or 3")
     parser.add_argument("--small", action="store_true", help="cases that are short and need little")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail if one is wrong, or more than a quarter isn't right"
+    )
     parser.add_argument("--json", metavar="FILE", help="write all rows and counts as JSON")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     parser.add_argument("--packages", action="store_true", help="print the packages that are missing and stop")
@@ -605,13 +620,16 @@ def main():
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
     parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each [3]")
     parser.add_argument("--lock", metavar="FILE", help="hold this lock while something runs")
+    parser.add_argument("--reports", metavar="FOLDER", help="keep the whole JSON of each case there")
     options = parser.parse_args()
     adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     cases = [
         case
         for case in load()
-        if re.search(options.only, f"{case['family']}/{case['name']}") and (case.get("small") or not options.small)
+        if re.search(options.only, f"{case['family']}/{case['name']}")
+        and (case.get("small") or not options.small)
+        and options.set in (0, case.get("set", 1))
     ]
     if options.new:
         cases = [case for case in cases if "measured" not in case]
@@ -631,7 +649,9 @@ def main():
     binary = os.path.abspath(os.environ.get("PIPEMARK", ROOT / "target/release/pipemark"))
     if not os.access(binary, os.X_OK):
         sys.exit(f"tests/real/run.py: no binary {binary}: build it, or set PIPEMARK")
-    rows = run_cases(cases, binary, options.lock)
+    if options.reports:
+        os.makedirs(options.reports, exist_ok=True)
+    rows = run_cases(cases, binary, options.lock, options.reports)
     print("\n" + totals(rows), file=sys.stderr)
     if options.json:
         counts = {one: count(rows, one) for one in RESULTS}
@@ -640,7 +660,8 @@ def main():
             print(output)
         else:
             Path(options.json).write_text(output + "\n")
-    return 0
+    judged = len(rows) - count(rows, "skipped")
+    return int(options.strict and (count(rows, "wrong") > 0 or count(rows, "right") < judged * 3 / 4))
 
 
 if __name__ == "__main__":

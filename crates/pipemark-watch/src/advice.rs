@@ -61,7 +61,15 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             }
         }
         VerdictKind::Deadlock => found.push(out_of_deadlock(&verdict.cause)),
-        VerdictKind::Cpu => found.push(more_cpus(figures)),
+        VerdictKind::Cpu if verdict.reason == "CPUs are taken by other programs" => {
+            let text =
+                "what else runs takes the CPUs ('top' shows it): end it, lower it (renice, cpu.weight), or wait for it";
+            found.push(remedy("cpu-busy", text, ""));
+        }
+        VerdictKind::Cpu => {
+            found.extend(remedies::of_less_work(figures));
+            found.push(more_cpus(figures));
+        }
         VerdictKind::Throttled => {
             found.push(remedy("cpu-quota", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
         }
@@ -164,6 +172,11 @@ fn out_of_deadlock(cause: &str) -> Remedy {
         "deadlock: write end open" => remedy(
             "close-write-end",
             "close the write end in each process that only reads: close() after fork, O_CLOEXEC, 'exec N>&-' in a shell",
+            "",
+        ),
+        "deadlock: each waits for the other's output" => remedy(
+            "stdbuf-coprocess",
+            "the answer stays in the child's buffer: run it under stdbuf -oL, or with its own option to write each line at once",
             "",
         ),
         "deadlock: FIFOs opened in a circle" => remedy(

@@ -8,11 +8,13 @@ use crate::report::PipeFigures;
 /// A pipe holds no more, unless an administrator has allowed it (/proc/sys/fs/pipe-max-size).
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
-/// Bytes of a burst: what the writer would have written while it waited. `None` where that is too short for samples, or no
-/// rate is known.
+/// Bytes of a burst: what the writer would have written while it waited at a time, or what the reader would have read,
+/// whichever is more. `None` where that is too short for samples, or no rate is known.
 pub fn size(pipe: &PipeFigures) -> Option<f64> {
-    let flowing = pipe.bytes_per_second? / (1.0 - pipe.writer_waits).max(0.05);
-    Some(flowing * pipe.stretch?)
+    let rate = pipe.bytes_per_second?;
+    let moved = |stretch: Option<f64>, waits: f64| stretch.map(|seconds| rate / (1.0 - waits).max(0.05) * seconds);
+    let (written, read) = (moved(pipe.stretch, pipe.writer_waits), moved(pipe.reader_stretch, pipe.reader_waits));
+    written.into_iter().chain(read).reduce(f64::max)
 }
 
 /// The same where it is more than any pipe of this machine holds.
@@ -55,6 +57,14 @@ mod tests {
         let advice = found.advice.join("\n");
         assert!(advice.contains("mbuffer") && advice.contains("128"), "{advice}");
         assert!(!advice.contains("tune") && !advice.contains("--capacity"), "{advice}");
+    }
+
+    #[test]
+    fn bursts_count_where_a_stage_is_busy_for_most_of_the_time_too() {
+        let mut figures = bursts(Some(0.4), 44e6);
+        figures.stages[1] = stage(2, 75, 25, 0);
+        figures.pipes[0].reader_waits = 0.25;
+        assert_eq!(verdict(&figures).kind, VerdictKind::Burst);
     }
 
     #[test]

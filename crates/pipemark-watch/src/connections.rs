@@ -1,6 +1,6 @@
 //! The other ends of sockets: asked of the kernel by sock_diag(7), which needs no rights for one's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
@@ -199,30 +199,66 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
 }
 
+/// A process that was seen to wait in a read or a write of a socket: its number, the socket's inode, and the way.
+pub type SocketUse = (u32, u64, Way);
+
 /// Makes pairs of sockets that join a process and its descendant links as pipes are: those at which the descendant has its
-/// standard input, output or errors. Programs such as Node start others so.
-pub fn join(processes: &mut [Process]) {
+/// standard input, output or errors, as programs such as Node start others; and others where one of the two was seen to wait
+/// for the other (`uses`), as with Python's `multiprocessing.Pipe`.
+pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
-    if !processes.iter().any(standard) {
+    if uses.is_empty() && !processes.iter().any(standard) {
         return;
     }
     let sockets = all(false);
     let parent_of: BTreeMap<u32, u32> = processes.iter().map(|process| (process.pid, process.parent)).collect();
+    let ancestors = |pid: u32| {
+        std::iter::successors(parent_of.get(&pid).copied(), |pid| parent_of.get(pid).copied())
+            .take(65)
+            .collect::<Vec<u32>>()
+    };
     let mut found: Vec<(usize, PipeEnd)> = Vec::new();
+    let mut link = |from: (usize, u32), to: (usize, u32), received_at: u64| {
+        let pipe = PipeId::of_socket(received_at);
+        found.push((from.0, PipeEnd { fd: from.1, pipe, way: Way::Out }));
+        found.push((to.0, PipeEnd { fd: to.1, pipe, way: Way::In }));
+    };
     for (place, process) in processes.iter().enumerate() {
+        let elders = ancestors(process.pid);
         for &(fd, inode) in process.others.sockets.iter().filter(|(fd, _)| *fd < 3) {
             let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
-            let ancestors: Vec<u32> =
-                std::iter::successors(Some(process.parent), |pid| parent_of.get(pid).copied()).take(65).collect();
             let holder = processes.iter().enumerate().find_map(|(at, other)| {
                 let end = other.others.sockets.iter().find(|(_, own)| *own == peer)?;
-                ancestors.contains(&other.pid).then_some((at, end.0))
+                elders.contains(&other.pid).then_some((at, end.0))
             });
-            let Some((at, other_fd)) = holder else { continue };
-            let pipe = PipeId::of_sockets(inode, peer);
-            let (own, other) = if fd == 0 { (Way::In, Way::Out) } else { (Way::Out, Way::In) };
-            found.push((place, PipeEnd { fd, pipe, way: own }));
-            found.push((at, PipeEnd { fd: other_fd, pipe, way: other }));
+            match holder {
+                Some(other) if fd == 0 => link(other, (place, fd), inode),
+                Some(other) => link((place, fd), other, peer),
+                None => {}
+            }
+        }
+    }
+    // Whoever was started by a fork holds both ends, so who uses which is visible only from its waits.
+    let place_of = |pid: u32| processes.iter().position(|process| process.pid == pid);
+    let fd_of = |place: usize, inode: u64| {
+        processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)
+    };
+    for &(pid, inode, way) in uses {
+        let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
+        let Some((place, fd)) = place_of(pid).and_then(|place| Some((place, fd_of(place, inode)?))) else { continue };
+        let related = |other: &u32| ancestors(*other).contains(&pid) || ancestors(pid).contains(other);
+        let holds = |other: &&Process| other.pid != pid && other.others.sockets.iter().any(|(_, own)| *own == peer);
+        let all: Vec<u32> = processes.iter().filter(holds).map(|process| process.pid).filter(related).collect();
+        let seen = |other: &u32| uses.iter().any(|(user, own, _)| user == other && *own == peer);
+        let other = match &all[..] {
+            [only] => Some(*only),
+            all => all.iter().copied().find(seen),
+        };
+        let other = other.and_then(place_of).and_then(|other| Some((other, fd_of(other, peer)?)));
+        match (other, way) {
+            (Some(other), Way::In) => link(other, (place, fd), inode),
+            (Some(other), _) => link((place, fd), other, peer),
+            (None, _) => {}
         }
     }
     for (place, end) in found {

@@ -171,6 +171,10 @@ impl WaitCycle {
             steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
             steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
             [only] if only.holder == only.pid => "deadlock: write end open",
+            // Nobody waits for an end: one has asked, and the other holds its answer.
+            [one, other] if [one, other].iter().all(|step| step.on.is_some_and(|end| end.way == Way::In)) => {
+                "deadlock: each waits for the other's output"
+            }
             steps if steps.iter().all(|step| step.on.is_none_or(|end| end.way == Way::In)) => {
                 "deadlock: write end open"
             }

@@ -40,29 +40,56 @@ pub struct Counts {
     pub last: u32,
 }
 
+/// How an end of a pipe waited: in how many stretches, and the squares of how many samples each had.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Stretches {
+    pub waits: u32,
+    pub count: u32,
+    pub squares: u64,
+}
+
+impl Stretches {
+    /// Counts a sample; `before` is for how many in a row it has waited. For how many it has now.
+    pub fn record(&mut self, waits: bool, before: u32) -> u32 {
+        if !waits {
+            return 0;
+        }
+        self.waits += 1;
+        self.count += u32::from(before == 0);
+        // The sum of the first odd numbers is a square.
+        self.squares += 2 * u64::from(before) + 1;
+        before + 1
+    }
+
+    fn add(&mut self, next: &Stretches) {
+        self.waits += next.waits;
+        self.count += next.count;
+        self.squares += next.squares;
+    }
+
+    /// For how many seconds it waited at a stretch, weighted by length, where such stretches are clearly longer than the time
+    /// between two samples and than chance makes them, and more than one: a stage that first waits and then works
+    /// has phases. `step` is that time.
+    fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
+        const FEWEST: u32 = 10;
+        const ALIKE: f64 = 1.5;
+        let (waits, others) = (f64::from(self.waits), f64::from(samples.saturating_sub(self.waits)));
+        // As many begin by chance (Wald and Wolfowitz).
+        let expected = waits * others / f64::from(samples.max(1));
+        let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
+        // The number of stretches of equal length that would come to the same.
+        let alike = waits * waits / (self.squares as f64).max(1.0);
+        let several = self.waits >= FEWEST && others > 0.0 && alike >= ALIKE;
+        (several && clustered).then(|| self.squares as f64 / waits * step)
+    }
+}
+
 /// What was counted of one pipe.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PipeCounts {
     pub samples: u32,
-    pub writer_waits: u32,
-    pub reader_waits: u32,
-    /// How often the writer began to wait, and the squares of how many samples each such stretch had.
-    pub stretches: u32,
-    pub squares: u64,
-}
-
-impl PipeCounts {
-    /// For how many seconds the writer waited at a stretch, weighted by length, where such stretches are clearly longer
-    /// than
-    /// the time between two samples and than chance makes them. `step` is the time between two samples.
-    fn stretch(&self, step: f64) -> Option<f64> {
-        const FEWEST: u32 = 10;
-        let (waits, others) = (f64::from(self.writer_waits), f64::from(self.samples.saturating_sub(self.writer_waits)));
-        // As many begin by chance (Wald and Wolfowitz).
-        let expected = waits * others / f64::from(self.samples.max(1));
-        let clustered = f64::from(self.stretches) <= 0.4 * expected.max(1.0);
-        (self.writer_waits >= FEWEST && others > 0.0 && clustered).then(|| self.squares as f64 / waits * step)
-    }
+    pub writer: Stretches,
+    pub reader: Stretches,
 }
 
 /// What was seen from one moment to another: of each stage and pipe in the order in which they were found.
@@ -113,10 +140,8 @@ impl Interval {
         }
         for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
             own.samples += next.samples;
-            own.writer_waits += next.writer_waits;
-            own.reader_waits += next.reader_waits;
-            own.stretches += next.stretches;
-            own.squares += next.squares;
+            own.writer.add(&next.writer);
+            own.reader.add(&next.reader);
         }
     }
 
@@ -194,15 +219,17 @@ impl PipelineFigures {
                 && counts.samples > 0
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
+                let step = interval.seconds / f64::from(interval.samples.max(1));
                 pipes.push(PipeFigures {
                     number: 0,
                     from,
                     to,
                     capacity: pipe.capacity,
-                    writer_waits: share(counts.writer_waits),
-                    reader_waits: share(counts.reader_waits),
+                    writer_waits: share(counts.writer.waits),
+                    reader_waits: share(counts.reader.waits),
                     bytes_per_second: None,
-                    stretch: counts.stretch(interval.seconds / f64::from(interval.samples.max(1))),
+                    stretch: counts.writer.seconds(counts.samples, step),
+                    reader_stretch: counts.reader.seconds(counts.samples, step),
                     is_socket: pipe.id.is_socket(),
                 });
             }
@@ -461,6 +488,19 @@ mod tests {
             let known = [figures.bytes_in_per_second, figures.bytes_out_per_second].map(|rate| rate.is_some());
             assert_eq!(known, [!uncounted; 2]);
         }
+    }
+
+    #[test]
+    fn several_long_waits_are_stretches_and_one_is_a_phase() {
+        let seconds = |waits: fn(u32) -> bool| {
+            let (mut counts, mut row) = (Stretches::default(), 0);
+            (0..200).for_each(|sample| row = counts.record(waits(sample), row));
+            counts.seconds(200, 0.01)
+        };
+        let alternating = seconds(|sample| sample / 25 % 2 == 0).unwrap();
+        assert!((alternating - 0.25).abs() < 0.01, "{alternating}");
+        assert_eq!(seconds(|sample| sample < 100), None);
+        assert_eq!(seconds(|sample| sample % 2 == 0), None);
     }
 
     #[test]

@@ -26,7 +26,10 @@ fn buffers(stage: &StageFigures) -> bool {
 /// Whether a stage has read something and gives nothing of it.
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= STARVED;
-    let reader_waits = figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe.to));
+    let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
+    // What a filter at the end writes goes to a file or to somebody else.
+    let is_last = readers.peek().is_none() && stage.writes_others && programs::filters(&stage.words);
+    let reader_waits = is_last || readers.any(|pipe| waits(pipe.to));
     let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MOST).contains(&bytes));
     let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT);
     let fed = figures.pipes.iter().any(|pipe| pipe.to == stage.number);
@@ -65,10 +68,11 @@ pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let seconds = stage.seconds_silent.unwrap_or(0.0);
     let name = name(figures, stage.number);
     let read = stage.held_bytes.filter(|&bytes| bytes > 0 && holds(figures, stage));
+    let unless = if programs::selects(&stage.words) { ", unless nothing matched" } else { "" };
     let text = match read {
         Some(bytes) => format!(
-            "{name} holds its output: it has read {} and written nothing for {seconds:.1} s. Programs like it write to a pipe \
-             only when their buffer is full.",
+            "{name} holds its output{unless}: it has read {} and written nothing for {seconds:.1} s. Programs like it write to a \
+             pipe or a file only when their buffer is full.",
             ByteSize(bytes)
         ),
         None => format!(
@@ -120,6 +124,13 @@ mod tests {
             let found = verdict(&figures);
             assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
         }
+        // One at the end, whose output goes to a file.
+        let mut last = follow("grep hit", 900, 2.0);
+        last.stages.truncate(2);
+        last.pipes.truncate(1);
+        assert_eq!(verdict(&last).kind, VerdictKind::Stage);
+        last.stages[1].writes_others = true;
+        assert_eq!(verdict(&last).kind, VerdictKind::Held);
         // It wrote lines before, so it doesn't wait for a full buffer.
         let mut lines = follow("grep hit", 900, 2.0);
         lines.stages[1].wrote_before = Some(40.0);

@@ -6,6 +6,8 @@ use crate::verdict::{name, percent};
 
 /// A stage that waits for its socket for less than this does something else.
 const WAITS: f64 = 0.4;
+/// The writer of its input waits for this share.
+const PRESSED: f64 = 0.4;
 /// TCP says that a window limited it for this share.
 const LIMITED: f64 = 0.3;
 
@@ -24,7 +26,10 @@ pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipelin
         return None;
     }
     let by = if found.tcp { "TCP" } else { "a Unix socket" };
-    let what = if found.sends { "takes its data" } else { "sends data" };
+    // Where it has input that it doesn't take, it waits to pass something on, or for an answer before it does.
+    let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= PRESSED);
+    let sends = found.sends || pressed;
+    let what = if sends { "takes its data" } else { "sends data" };
     let mut text = format!(
         "{} waits {} of the time until {} {what}, over {by}.",
         name(figures, busiest.number),
@@ -44,8 +49,8 @@ pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipelin
             text.push_str(&format!(" The send buffer limited TCP for {} of that.", percent(share)));
             "peer: send buffer"
         }
-        (None, None) if found.sends && found.tcp => "peer: network or receiver",
-        (None, None) if found.sends => "peer: receiver",
+        (None, None) if sends && found.tcp => "peer: network or receiver",
+        (None, None) if sends => "peer: receiver",
         (None, None) if found.tcp => "peer: network or sender",
         (None, None) => "peer: sender",
     };

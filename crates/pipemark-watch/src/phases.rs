@@ -119,7 +119,7 @@ mod tests {
             id: PipeId(0, from as u64),
             capacity: None,
             unasked: None,
-            waiting: 0,
+            waiting: [0; 2],
         };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();

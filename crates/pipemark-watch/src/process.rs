@@ -13,12 +13,12 @@ use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 pub struct PipeId(pub u64, pub u64);
 
 impl PipeId {
-    /// Stands for the device where it is a pair of sockets, one of whose inodes it is.
+    /// Stands for the device where it is a pair of sockets.
     const SOCKETS: u64 = u64::MAX;
 
-    /// A pair of connected sockets that joins two processes like a pipe.
-    pub fn of_sockets(one: u64, other: u64) -> PipeId {
-        PipeId(PipeId::SOCKETS, one.min(other))
+    /// One way of a pair of connected sockets that joins two processes like a pipe: by the inode of the end that receives.
+    pub fn of_socket(received_at: u64) -> PipeId {
+        PipeId(PipeId::SOCKETS, received_at)
     }
 
     pub fn is_socket(self) -> bool {
@@ -27,7 +27,7 @@ impl PipeId {
 }
 
 /// Which way a process may use a pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// It reads.
     In,

@@ -19,6 +19,11 @@ pub fn is_called(name: &str, like: &str) -> bool {
 /// Whether it has one of these options: short ones, also among others behind one dash, and long ones, also with a value.
 pub fn has_option(words: &[String], options: &[&str]) -> bool {
     let is = |word: &str, option: &str| match option.strip_prefix('-').filter(|rest| rest.len() == 1) {
+        // A level: -1 is neither -11 nor -T1.
+        Some(digit) if digit.starts_with(|c: char| c.is_ascii_digit()) => {
+            let level = word.strip_prefix('-').unwrap_or_default();
+            level.trim_start_matches(|c: char| c.is_ascii_digit()).len() + 1 == level.len() && level.starts_with(digit)
+        }
         Some(letter) => word.starts_with('-') && !word.starts_with("--") && word[1..].contains(letter),
         None if option.starts_with("--") => word == option || word.starts_with(&format!("{option}=")),
         None => word.contains(option),
@@ -84,6 +89,17 @@ pub fn buffers_output(words: &[String]) -> bool {
     is_called(name, "python") || is_called(name, "pypy") || known.contains(&name)
 }
 
+/// Programs that give on what they read, changed or in part, as soon as their buffer is full.
+pub fn filters(words: &[String]) -> bool {
+    let known = ["grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq"];
+    known.contains(&program(words)) && !collects(words)
+}
+
+/// Programs that give on only what fits.
+pub fn selects(words: &[String]) -> bool {
+    ["grep", "egrep", "fgrep", "zgrep"].contains(&program(words))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +118,7 @@ mod tests {
     #[test]
     fn options_are_found_alone_and_among_others() {
         assert!(has_option(&words("xz -9T0"), &["-T"]) && has_option(&words("sort --parallel=4"), &["--parallel"]));
+        assert!(has_option(&words("gzip -1c"), &["-1"]) && !has_option(&words("zstd -11 -T1"), &["-1"]));
         assert!(
             !has_option(&words("grep --Terse"), &["-T"]) && !has_option(&words("sort --parallels"), &["--parallel"])
         );

@@ -8,7 +8,7 @@ use crate::figures::PipelineFigures;
 use crate::programs::{base, has_option, is_called};
 use crate::report::{PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, quote, segment};
-use crate::verdict::kind_name;
+use crate::verdict::{kind_name, name};
 
 /// CPUs that nobody uses, from which on parallel work has room.
 const IDLE_CPUS: f64 = 0.3;
@@ -61,11 +61,15 @@ impl RemedyRow {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             has_option(&stage.words, &options)
         };
+        // One thread is none more.
+        let one_thread = |word: &String| ["-T1", "--threads=1", "-@1", "-j1"].contains(&word.as_str());
+        let words: Vec<String> = stage.words.iter().filter(|word| !one_thread(word)).cloned().collect();
+        let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
         let room = !self.parallel || figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
         self.cause.iter().any(cause)
             && program
             && (self.has.is_empty() || option(&self.has))
-            && !option(&self.lacks)
+            && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
     }
@@ -96,6 +100,30 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     let any = rows.iter().filter(|row| row.program.is_empty()).map(|row| row.remedy(&typed));
     // What goes for any program is for those that no row knows.
     if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
+}
+
+/// What makes the stages that use the CPUs do less: nothing that takes more CPUs.
+pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
+    /// A stage that uses less of a CPU is not worth it.
+    const USES: f64 = 0.2;
+    let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
+    let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
+    let mut stages: Vec<&StageFigures> = figures.stages.iter().filter(|stage| cpu(stage) >= USES).collect();
+    stages.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
+    let of_stage = |stage: &StageFigures| {
+        let mut rows = TABLE.iter().filter(|row| !row.program.is_empty() && !row.parallel);
+        let row = rows.find(|row| row.goes_for(stage, &computing, figures))?;
+        let found = row.remedy(&segment(figures, stage));
+        Some(Remedy { text: format!("{}: {}", name(figures, stage.number), found.text), ..found })
+    };
+    let mut found: Vec<Remedy> = Vec::new();
+    for remedy in stages.into_iter().filter_map(of_stage) {
+        if found.iter().all(|other| other.id != remedy.id) {
+            found.push(remedy);
+        }
+    }
+    found.truncate(MOST);
+    found
 }
 
 #[cfg(test)]
@@ -137,13 +165,14 @@ mod tests {
 
     #[test]
     fn only_programs_that_were_seen_and_options_that_lack_are_advised() {
-        assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads"]);
-        assert_eq!(ids("xz -dc", "computing"), ["xz-decompress-threads"]);
-        assert_eq!(ids("xz -T4", "computing"), Vec::<String>::new());
+        assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads", "compression-level"]);
+        assert_eq!(ids("xz -d", "computing"), ["xz-threads-decompress"]);
+        assert_eq!(ids("xz -T4", "computing"), ["compression-level"]);
+        assert_eq!(ids("xz -T1", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("python3.11 job.py", "output buffered (held)"), ["python-u"]);
         assert_eq!(ids("nobody", "computing"), Vec::<String>::new());
         assert_eq!(ids("nobody", "small writes"), ["bufwriter"]);
-        assert!(!ids("perl -e x", "small writes").contains(&"perl-autoflush-off".to_owned()), "no $| was seen");
+        assert_eq!(ids("grep x", "small writes"), ["bufwriter"], "no --line-buffered was seen");
     }
 
     #[test]
@@ -152,6 +181,19 @@ mod tests {
         assert!(busy.iter().all(|remedy| remedy.id != "gzip-pigz"), "{busy:?}");
         let idle = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.9));
         assert_eq!((idle[0].id.as_str(), idle[0].command.as_str()), ("gzip-pigz", "pigz -9"));
+    }
+
+    #[test]
+    fn where_the_cpus_are_shared_less_work_is_advised() {
+        let stage = |number: usize, command: &str| StageFigures {
+            name: command.split(' ').next().unwrap().to_owned(),
+            words: words(command),
+            cpu: Some(0.6),
+            ..stage(number, 99, 1, 0)
+        };
+        let figures = line(vec![stage(1, "gzip -9"), stage(2, "zstd -11 -T2"), stage(3, "cut -f1")]);
+        let ids: Vec<String> = of_less_work(&figures).into_iter().map(|remedy| remedy.id).collect();
+        assert_eq!(ids, ["gzip-compression-level", "compression-level"]);
     }
 
     #[test]

@@ -248,6 +248,9 @@ pub struct PipeFigures {
     /// For how many seconds the writer waits at a time; null where that is too short for samples.
     #[serde(default)]
     pub stretch: Option<f64>,
+    /// The same of the reader.
+    #[serde(default)]
+    pub reader_stretch: Option<f64>,
     /// It is a pair of sockets, which has no capacity that could be changed.
     #[serde(default)]
     pub is_socket: bool,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use pipemark_host::ControlGroups;
 
+use crate::connections::SocketUse;
 use crate::counters::Totals;
 use crate::deadlock::WaitCycle;
 use crate::figures::{Counts, Interval, PipeCounts, WatchLimits};
@@ -97,8 +98,8 @@ pub struct WatchedPipe {
     pub capacity: Option<u64>,
     /// Since when it has not been asked for its capacity.
     pub(super) unasked: Option<Instant>,
-    /// For how many samples in a row its writer has waited.
-    pub(super) waiting: u32,
+    /// For how many samples in a row its writer, and its reader, have waited.
+    pub(super) waiting: [u32; 2],
 }
 
 /// A pipeline that is being watched.
@@ -122,6 +123,8 @@ pub struct Watcher {
     pub(super) limits: WatchLimits,
     /// The pipeline as it was typed.
     pub(super) typed: Option<String>,
+    /// Sockets that processes were seen to wait for.
+    pub(super) socket_uses: BTreeSet<SocketUse>,
     /// The machine's counters, when they were read first and last.
     pub(super) machine_begin: Option<MachineCounts>,
     pub(super) machine: Option<MachineCounts>,
@@ -161,6 +164,7 @@ impl Watcher {
             cycle: None,
             limits: scan::limits(),
             typed,
+            socket_uses: BTreeSet::new(),
         };
         watcher.scan();
         watcher.count(true);
@@ -302,12 +306,9 @@ impl Watcher {
                 moment.state == Some(state) && on(moment).iter().any(|id| id.is_none_or(|id| id == pipe.id))
             };
             let blocked = waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs);
-            counts.writer_waits += u32::from(blocked);
-            counts.stretches += u32::from(blocked && pipe.waiting == 0);
-            // The sum of the first odd numbers is a square.
-            counts.squares += if blocked { 2 * u64::from(pipe.waiting) + 1 } else { 0 };
-            pipe.waiting = if blocked { pipe.waiting + 1 } else { 0 };
-            counts.reader_waits += u32::from(waits(pipe.to, ThreadState::Starved, |moment| &moment.ins));
+            let starved = waits(pipe.to, ThreadState::Starved, |moment| &moment.ins);
+            let [writer, reader] = pipe.waiting;
+            pipe.waiting = [counts.writer.record(blocked, writer), counts.reader.record(starved, reader)];
             counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
         }
     }

@@ -17,7 +17,7 @@ use crate::figures::WatchLimits;
 use crate::process::{self, Again, IoCounts, PipeEnd, PipeId, Process, Way};
 use crate::programs;
 use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
-use crate::state::WaitTarget;
+use crate::state::{self, WaitTarget};
 use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
@@ -198,7 +198,8 @@ impl Watcher {
         let hidden: Vec<u32> =
             processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
         topology::fill_gaps(&mut processes);
-        connections::join(&mut processes);
+        self.note_socket_uses(&processes);
+        connections::join(&mut processes, &self.socket_uses);
         let shapes = match &self.subject {
             Subject::Child(root) => {
                 // What only starts others and waits for them is no stage; what reads or feeds them is.
@@ -237,6 +238,27 @@ impl Watcher {
         (found.looked, found.next_look) = (began, began + LOOK.max(spent * 200));
         if search {
             found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * 200);
+        }
+    }
+
+    /// Notes which processes wait in a read or a write of a socket: it may join them to others of their family.
+    fn note_socket_uses(&mut self, processes: &[Process]) {
+        let is_ours = |process: &&Process| {
+            let ours =
+                |pid: u32| self.known.contains_key(&pid) || matches!(self.subject, Subject::Child(root) if root == pid);
+            ours(process.pid) || ours(process.parent)
+        };
+        for process in processes.iter().filter(is_ours) {
+            let sockets: Vec<(u32, u64)> = process.others.sockets.iter().filter(|(fd, _)| *fd > 2).copied().collect();
+            if sockets.is_empty() {
+                continue;
+            }
+            let waits = process.thread_ids().into_iter().filter_map(|id| state::transfer_of(process.pid, id));
+            let uses = waits.filter_map(|(fd, way)| {
+                let (_, inode) = sockets.iter().find(|(own, _)| u64::from(*own) == fd)?;
+                Some((process.pid, *inode, way))
+            });
+            self.socket_uses.extend(uses);
         }
     }
 
@@ -457,7 +479,9 @@ impl Watcher {
                     match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
                         Some(pipe) if pipe.id == id => {}
                         Some(pipe) => (pipe.id, pipe.unasked) = (id, now),
-                        None => self.pipes.push(WatchedPipe { from, to, id, capacity: None, unasked: now, waiting: 0 }),
+                        None => {
+                            self.pipes.push(WatchedPipe { from, to, id, capacity: None, unasked: now, waiting: [0; 2] })
+                        }
                     }
                 }
             }

@@ -10,6 +10,8 @@ const FEWEST: f64 = 20.0;
 const LONGEST: f64 = 0.012;
 /// The share of its CPU time that they take at least.
 const LEAST: f64 = 0.3;
+/// A stage that starts processes which then sleep or wait works for less than this part of its time.
+const WORKS: f64 = 0.4;
 
 /// Whether a stage mostly starts processes: how many a second, and the CPUs that this takes.
 fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
@@ -18,7 +20,8 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     // Of the CPU time that it got: others may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
-    (cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
+    let works = cpu + stage.cpu_wait.unwrap_or(0.0) >= WORKS * stage.busy;
+    (works && cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
 }
 
 /// Whether starts take so much of a stage's time that its busy share bounds nothing.
@@ -61,6 +64,10 @@ mod tests {
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(600.0, 0.7), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Starts, Some(2), None), "{}", found.text);
         assert!(found.text.starts_with("s2 starts 600 processes a second"), "{}", found.text);
+        // Forty a second that sleep.
+        let sleeps = StageFigures { cpu: Some(0.02), kernel: Some(0.01), ..starter(40.0, 0.02) };
+        let found = verdict(&line(vec![stage(1, 2, 0, 98), sleeps, stage(3, 3, 97, 0)]));
+        assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
         // Ten a second that compute for 90 ms each.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));

@@ -146,18 +146,31 @@ impl ThreadView for MemoryView {
     }
 }
 
-/// What a thread waits for now; `None` when it has ended.
-pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
+/// What a thread waits for now; `None` when it has ended. What has a time limit waits for nothing, unless `limited` is asked for.
+pub fn descriptors_of(pid: u32, id: u32, limited: bool) -> Option<Descriptors> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     match Seen::parse(&line)? {
-        Seen::Waiting(call) => Some(descriptors(&call, &MemoryView(pid))),
+        Seen::Waiting(call) => Some(descriptors(&call, &MemoryView(pid), limited)),
         Seen::Running | Seen::Outside => Some(Descriptors::Else),
         Seen::Gone => None,
     }
 }
 
+/// The descriptor that a thread reads or writes now, if it waits for that alone.
+pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Way)> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
+    let Seen::Waiting(call) = Seen::parse(&line)? else { return None };
+    let polls = matches!(call.number, libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait);
+    #[cfg(target_arch = "x86_64")]
+    let polls = polls || matches!(call.number, libc::SYS_poll | libc::SYS_select | libc::SYS_epoll_wait);
+    match descriptors(&call, &MemoryView(pid), false) {
+        Descriptors::Files(files) if !polls => files.first().copied(),
+        _ => None,
+    }
+}
+
 /// The descriptors that a call waits for.
-fn descriptors(call: &SystemCall, thread: &dyn ThreadView) -> Descriptors {
+fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Descriptors {
     let fd = |nth: usize| call.arguments[nth] & 0xffff_ffff;
     let polled = |watched: Vec<(u64, u32)>| {
         let ways = |(fd, events): (u64, u32)| {
@@ -176,14 +189,14 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView) -> Descriptors {
             Descriptors::Files(vec![(fd(0), Way::Out)])
         }
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll if call.arguments[2] as i32 <= 0 => polled(pollfds(call, thread)),
+        libc::SYS_poll if limited || call.arguments[2] as i32 <= 0 => polled(pollfds(call, thread)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_select if call.arguments[4] == 0 => polled(selected(call, thread)),
+        libc::SYS_select if limited || call.arguments[4] == 0 => polled(selected(call, thread)),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_epoll_wait if call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
-        libc::SYS_ppoll if call.arguments[2] == 0 => polled(pollfds(call, thread)),
-        libc::SYS_pselect6 if call.arguments[4] == 0 => polled(selected(call, thread)),
-        libc::SYS_epoll_pwait if call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
+        libc::SYS_epoll_wait if limited || call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
+        libc::SYS_ppoll if limited || call.arguments[2] == 0 => polled(pollfds(call, thread)),
+        libc::SYS_pselect6 if limited || call.arguments[4] == 0 => polled(selected(call, thread)),
+        libc::SYS_epoll_pwait if limited || call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
         libc::SYS_openat => Descriptors::Open(call.arguments[1], call.arguments[2]),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => Descriptors::Open(call.arguments[0], call.arguments[1]),
@@ -607,7 +620,7 @@ mod tests {
         let of = |number: i64, arguments: &[u64]| {
             let mut all = [0; 6];
             all[..arguments.len()].copy_from_slice(arguments);
-            descriptors(&SystemCall { number, arguments: all }, &fake())
+            descriptors(&SystemCall { number, arguments: all }, &fake(), false)
         };
         assert_eq!(of(libc::SYS_read, &[3]), Descriptors::Files(vec![(3, Way::In)]));
         assert_eq!(of(libc::SYS_write, &[2]), Descriptors::Files(vec![(2, Way::Out)]));

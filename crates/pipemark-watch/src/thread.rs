@@ -14,6 +14,8 @@ use crate::state::{self, Seen, ThreadState, ThreadWait, WaitTarget};
 
 /// So often in a row no function is seen where it can't be.
 const MISSES: u32 = 10;
+/// So often a wait for a Unix socket is reported as one that may lead to a stage.
+const REPORTS: u32 = 200;
 
 /// A thread.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Thread {
     pub times: Option<[u64; 3]>,
     /// It waits for a descriptor that isn't known, and may be a pipe that was opened since.
     pub strange: bool,
+    /// How often it was seen to wait for a Unix socket.
+    local: u32,
 }
 
 impl Thread {
@@ -37,7 +41,7 @@ impl Thread {
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
-        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false }
+        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false, local: 0 }
     }
 
     /// The step down that was taken for it.
@@ -138,8 +142,13 @@ impl state::ThreadView for Asked<'_> {
         };
         known.filter(same).unwrap_or_else(|| {
             let target = target_of(self.pid, fd);
-            self.thread.borrow_mut().strange |=
+            let mut thread = self.thread.borrow_mut();
+            thread.strange |=
                 matches!(target, WaitTarget::File | WaitTarget::Other | WaitTarget::In(_) | WaitTarget::Out(_));
+            if target == WaitTarget::Local && fd > 2 && thread.local < REPORTS {
+                thread.local += 1;
+                thread.strange = true;
+            }
             target
         })
     }

@@ -126,7 +126,8 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
         return too_short(figures.samples);
     }
     // What all stages share comes first.
-    if let Some(verdict) = deadlock(figures).or_else(|| stopped(figures)).or_else(|| throttled(figures)) {
+    let shared = deadlock(figures).or_else(|| stopped(figures)).or_else(|| throttled(figures));
+    if let Some(verdict) = shared.or_else(|| taken(figures)) {
         return conclude(verdict, figures);
     }
     let order = busiest_first(figures);
@@ -208,7 +209,11 @@ fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     let gap = busy(first) - busy(second);
-    if figures.samples >= FEW_SAMPLES || gap <= BALANCED || gap > 2.5 * BALANCED || busy(first) >= BUSY {
+    let few = figures.samples < FEW_SAMPLES && gap > BALANCED && gap <= 2.5 * BALANCED && busy(first) < BUSY;
+    // Part of their time is the price of what one does for the other.
+    let costly = has_hidden_cost(first) || has_hidden_cost(second);
+    let close = costly && gap > BALANCED && gap <= 2.0 * BALANCED && busy(second) >= MOSTLY_BUSY;
+    if !few && !close {
         return None;
     }
     let (one, other) = (name(figures, first.number), name(figures, second.number));
@@ -218,7 +223,8 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
         percent(busy(first)),
         percent(busy(second))
     );
-    let verdict = PipelineVerdict::new(VerdictKind::Inconclusive, "too few samples", text);
+    let verdict =
+        PipelineVerdict::new(VerdictKind::Inconclusive, if few { "too few samples" } else { "busy alike" }, text);
     let (stage, next) = (Some(first.number), Some(second.number));
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
@@ -248,6 +254,28 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         stage: Some(most.number),
         ..PipelineVerdict::new(VerdictKind::Throttled, "CPU limit", text)
     })
+}
+
+/// Whether other programs have the CPUs, and the stages mostly wait for one.
+fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    /// CPUs that the stages wait for at least, as a multiple of those that they use.
+    const WAITED: f64 = 0.5;
+    const MORE: f64 = 2.0;
+    /// Others use at least this share of all.
+    const OTHERS: f64 = 0.5;
+    let sum = |of: fn(&StageFigures) -> Option<f64>| {
+        figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
+    };
+    let (used, waited) = (sum(|stage| stage.cpu), sum(|stage| stage.cpu_wait));
+    let all = figures.stages.iter().map(|stage| stage.cpus.len()).max().filter(|&count| count > 0)? as f64;
+    let others = all - figures.limits.idle_cpus? - used;
+    if waited < WAITED || waited < MORE * used || others < OTHERS * all {
+        return None;
+    }
+    let text = format!(
+        "Other programs take the CPUs: the stages use {used:.1} and wait for {waited:.1} more; others use {others:.1} of {all:.0}."
+    );
+    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
 }
 
 /// Whether stages together want more CPUs than those that they may use.
@@ -325,10 +353,15 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     let busiest = order[0];
     // A larger pipe gains the inverse of the share that the busiest works; a faster stage its share over the next one's.
     let stage_gains_more = busy(0) >= MOSTLY_BUSY && busy(0) * busy(0) > busy(1);
-    if busy(0) >= BUSY || stage_gains_more {
+    if busy(0) >= BUSY {
         return None;
     }
     let (worst, both) = bursting(figures)?;
+    // Where bursts are larger than any pipe nothing works at the same time, whatever gains more.
+    let size = burst::beyond_pipes(figures, worst);
+    if stage_gains_more && size.is_none() {
+        return None;
+    }
     let (from, to) = (name(figures, worst.from), name(figures, worst.to));
     let seen = (both * f64::from(figures.samples)).round();
     if seen < FEWEST_WAITS {
@@ -337,9 +370,9 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
         );
         return Some(PipelineVerdict::unknown("short", text));
     }
-    if let Some(size) = burst::beyond_pipes(figures, worst) {
+    if let Some(size) = size {
         let text = format!(
-            "{to} takes data from {from} in bursts of about {}, which no pipe holds: {from} waits for room {} of the time, {to} \
+            "Data goes from {from} to {to} in bursts of about {}, which no pipe holds: {from} waits for room {} of the time, {to} \
              for data {}.",
             burst::mebibytes(size),
             percent(worst.writer_waits),
@@ -417,8 +450,10 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
     }
     let next = order.get(1);
-    // The next one waits for a CPU for as long as this one takes it.
-    let needs = |next: &StageFigures| (next.busy - next.waiting_for_cpu) * next.present;
+    // The next one waits for a CPU for as long as this one takes it. What the kernel does for it, such as waking others and
+    // copying in pieces, costs less where the other goes faster.
+    let kernel = |next: &StageFigures| next.kernel.unwrap_or(0.0).min(next.computing);
+    let needs = |next: &StageFigures| (next.busy - next.waiting_for_cpu - kernel(next)) * next.present;
     let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < 20.0);
     let is_hidden = has_hidden_cost(busiest) || next.is_some_and(|next| has_hidden_cost(next));
     let idle = next.is_none_or(|next| needs(next) < busy(busiest) / 20.0);

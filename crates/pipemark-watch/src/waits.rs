@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
@@ -16,6 +17,8 @@ use crate::thread;
 
 /// A stage waits for its socket in this share of the samples of an interval.
 const WAITS: f64 = 0.3;
+/// How often it is asked which socket that is.
+const ATTEMPTS: u32 = 5;
 /// At most this share of the samples of a pipeline that doesn't move saw it work.
 const MOVES: f64 = 0.02;
 
@@ -38,7 +41,7 @@ impl Watcher {
 
     fn look_for_cycle(&mut self) {
         // What is ending waits for nobody any more; what was seen before still holds.
-        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
+        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid, false).is_none()) {
             return;
         }
         const WORK: [ThreadState; 5] =
@@ -72,10 +75,21 @@ impl Watcher {
             (of(ThreadState::Network) + of(ThreadState::Other)) / all >= WAITS
         };
         let places: Vec<usize> = (0..self.stages.len()).filter(|&at| self.stages[at].alive && waits(at)).collect();
-        let waiting: Vec<(usize, u64, bool)> = places
-            .into_iter()
-            .filter_map(|at| socket_of(&self.stages[at], &mut self.known).map(|(inode, sends)| (at, inode, sends)))
-            .collect();
+        let mut waiting: Vec<(usize, u64, bool)> = Vec::new();
+        for attempt in 0..ATTEMPTS {
+            let missing: Vec<usize> =
+                places.iter().copied().filter(|at| waiting.iter().all(|(found, ..)| found != at)).collect();
+            if missing.is_empty() {
+                break;
+            }
+            // At this moment it may be doing something else.
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_micros(700));
+            }
+            for at in missing {
+                waiting.extend(socket_of(&self.stages[at], &mut self.known).map(|(inode, sends)| (at, inode, sends)));
+            }
+        }
         if waiting.is_empty() {
             return;
         }
@@ -102,7 +116,7 @@ fn waiting(known: &mut Known) -> WaitingProcess {
         WaitingProcess { pid: process.pid, parent: process.parent, name, ends, ..WaitingProcess::default() };
     let mut stopped = matches!(process.state, 'Z' | 'X' | 'T');
     for id in process.thread_ids() {
-        match state::descriptors_of(process.pid, id) {
+        match state::descriptors_of(process.pid, id, false) {
             Some(Descriptors::Files(files)) => {
                 for (fd, way) in files {
                     let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
@@ -153,9 +167,12 @@ fn socket_of(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<(
         let process = &known.process;
         let mut threads = known.threads.iter().map(|thread| thread.id);
         threads.find_map(|id| {
-            let Some(Descriptors::Files(files)) = state::descriptors_of(process.pid, id) else { return None };
+            let Some(Descriptors::Files(files)) = state::descriptors_of(process.pid, id, true) else { return None };
             let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(process.pid, fd));
-            files.into_iter().find_map(|(fd, way)| Some((inode(fd)?, way == Way::Out)))
+            let found: Vec<(u64, bool)> =
+                files.into_iter().filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))).collect();
+            // What it sends waits for room only where there is none; answers are waited for always.
+            found.iter().find(|(_, sends)| *sends).or(found.first()).copied()
         })
     })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use pipemark_console::{Destination, Ending, OutputError, Stop, check_stdout, say, say_error, terminal_of};
+use pipemark_console::{Destination, Ending, OutputError, Stop, check_stdout, say_error, terminal_of};
 use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, Style, json_line};
 
@@ -109,14 +109,20 @@ impl WatchOutput {
     }
 }
 
+/// A sentence, wrapped between words.
+fn sentence(text: &str) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.text(Style::Plain, [text]);
+    sheet
+}
+
 impl WatchOutput {
     /// Draws from now on where nothing of the pipeline reads or writes the terminal; otherwise says why not.
     fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
-            say(
-                "watch: the pipeline uses this terminal, so a line for each interval is printed instead of a screen; with its \
-                 output in a file or /dev/null a screen is drawn",
-            );
+            let text = "watch: the pipeline uses this terminal, so a line for each interval is printed instead of a screen; with \
+                        its output in a file or /dev/null a screen is drawn";
+            let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sentence(text)));
         } else if let Ok(screen) = Screen::open(terminal_of(&io::stderr())) {
             (self.how, self.next) = (How::Screen(Box::new(screen)), Instant::now());
         }
@@ -142,10 +148,7 @@ impl WatchView for WatchOutput {
                 let seconds = watcher.elapsed().as_secs_f64();
                 let line = format!("{seconds:7.1} s  {}: {}", neutral(&report.pipeline), report.verdict.text);
                 if io::stdout().is_terminal() {
-                    // Broken between words.
-                    let mut sheet = Sheet::default();
-                    sheet.text(Style::Plain, [line]);
-                    write!(io::stdout(), "{}", terminal_of(&io::stdout()).render(&sheet))
+                    write!(io::stdout(), "{}", terminal_of(&io::stdout()).render(&sentence(&line)))
                 } else {
                     writeln!(io::stdout(), "{line}")
                 }

@@ -362,19 +362,14 @@ pub fn start(
     live: &mut dyn WatchView,
     keep: Keep<'_>,
 ) -> Ending {
-    let failed = |error: io::Error| {
-        let advice = match error.raw_os_error() {
-            Some(libc::EMFILE) => "; raise the limit of open files (ulimit -n)",
-            _ => "",
-        };
-        Stop::with(FAILED, format_args!("signals cannot be caught: {error}{advice}"))
-    };
+    let failed =
+        |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {}", with_advice(&error)));
     let mut signals = SignalRelay::catch().map_err(failed)?;
     signals.restore_in(&mut command);
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-        Stop::with(code, format_args!("'{}' could not be started: {error}", neutral(&program)))
+        Stop::with(code, format_args!("'{}' could not be started: {}", neutral(&program), with_advice(&error)))
     })?;
     let pid = child.pid();
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
@@ -431,6 +426,17 @@ pub fn start(
         (None, Some((status, _))) => end_like(status),
         (None, None) => Err(Stop::code(FAILED)),
     }
+}
+
+/// An error, and what to do where something is short.
+fn with_advice(error: &io::Error) -> String {
+    let advice = match error.raw_os_error() {
+        Some(libc::EMFILE) => "raise the limit of open files (ulimit -n)",
+        Some(libc::ENFILE) => "raise the system's limit of open files (/proc/sys/fs/file-max)",
+        Some(libc::EAGAIN) => "raise the limit of processes (ulimit -u)",
+        _ => return error.to_string(),
+    };
+    format!("{error}; {advice}")
 }
 
 /// Ends as the pipeline did.

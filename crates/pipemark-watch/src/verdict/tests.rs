@@ -52,6 +52,7 @@ pub(crate) fn line(stages: Vec<StageFigures>) -> PipelineFigures {
         reader_waits: stages[number].starved,
         bytes_per_second: None,
         stretch: None,
+        reader_stretch: None,
         is_socket: false,
     };
     let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
@@ -127,6 +128,16 @@ fn two_that_are_busy_alike_are_balanced() {
 }
 
 #[test]
+fn stages_that_pay_for_each_other_are_not_told_apart_by_little() {
+    let mut two = line(vec![stage(1, 98, 0, 2), stage(2, 82, 15, 3)]);
+    assert_eq!(verdict(&two).kind, VerdictKind::Stage);
+    two.stages[1].switches_per_second = Some(16_000.0);
+    let found = verdict(&two);
+    assert_eq!((found.kind, found.stage, found.next), (VerdictKind::Inconclusive, Some(1), Some(2)), "{}", found.text);
+    assert!(found.text.contains("s1 (busy 98 %) or s2 (busy 82 %)"), "{}", found.text);
+}
+
+#[test]
 fn pipelines_that_nothing_joins_are_judged_each_alone() {
     let stages = vec![stage(1, 1, 0, 99), stage(2, 99, 1, 0), stage(3, 98, 0, 2), stage(4, 20, 80, 0)];
     let mut two = line(stages);
@@ -169,6 +180,22 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
 }
 
 #[test]
+fn where_others_have_the_cpus_no_stage_is_to_blame() {
+    let mut slow = [stage(1, 62, 0, 38), stage(2, 89, 1, 10)];
+    for (one, (run, wait)) in slow.iter_mut().zip([(0.01, 0.61), (0.13, 0.75)]) {
+        (one.cpu, one.cpu_wait, one.cpus) = (Some(run), Some(wait), vec![0, 1]);
+    }
+    let mut figures = line(slow.to_vec());
+    figures.limits.idle_cpus = Some(0.0);
+    let found = verdict(&figures);
+    assert_eq!((found.kind, found.stage), (VerdictKind::Cpu, None), "{}", found.text);
+    assert!(found.text.contains("others use 1.9 of 2") && found.remedies[0].id == "cpu-busy", "{found:?}");
+    // Its own threads have them.
+    figures.stages[1].cpu = Some(1.8);
+    assert_ne!(verdict(&figures).reason, "CPUs are taken by other programs");
+}
+
+#[test]
 fn a_limit_that_was_hit_comes_before_all() {
     let mut slow = stage(2, 99, 1, 0);
     slow.throttled = Some(0.4);
@@ -207,7 +234,7 @@ fn advice_follows_from_the_reason_only() {
     };
     assert!(of(&sort)[0].contains("xz -T0"));
     sort.command = "xz -9 -T2".to_owned();
-    assert!(of(&sort).is_empty());
+    assert!(of(&sort)[0].contains("a lower level"), "{:?}", of(&sort));
     sort.command = "xz -dc -T2".to_owned();
     assert!(of(&sort).is_empty());
     (sort.command, sort.computing, sort.disk) = ("xz -9".to_owned(), 0.1, 0.88);
