@@ -54,7 +54,6 @@ test: tools lint tests
 # With examples and what the documentation shows.
 tests: tools lint
 	$(CARGO) test --locked --workspace -- --test-threads 4
-	PIPEMARK=$(CURDIR)/target/debug/pipemark tests/real/run.py --small --strict
 
 real: build
 	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --install

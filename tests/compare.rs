@@ -130,7 +130,7 @@ fn the_table_says_what_changed() {
     let ended = compare(&[&base, &new]);
     assert_eq!(ended.stderr, "");
     let row = ended.stdout.lines().find(|line| line.contains("capacity default")).expect("a row");
-    assert!(row.contains("-20.0 %") && row.ends_with("worse"), "{row}");
+    assert!(row.contains("-20.0 %") && row.ends_with("worse"), "{}", ended.stdout);
     assert!(ended.stdout.contains("geometric mean of 2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("2 trials: 1 worse, 1 same"), "{}", ended.stdout);
     // What did not change is shown too, below what did.
@@ -306,7 +306,7 @@ fn the_noise_floor_is_measured_in_sessions() {
     assert!(["two_files", "in_turns"].iter().all(|way| smallest(3, way) < smallest(0, way)), "{floor}");
     let shown = compare(&words[..words.len() - 2]);
     assert_eq!(shown.code(), Some(0), "{}", shown.stderr);
-    assert!(shown.stdout.contains("smallest change") && shown.stdout.contains("Of 10 pairs"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("Smallest change") && shown.stdout.contains("Of 10 pairs"), "{}", shown.stdout);
     assert_eq!(compare(&["--aa", "--with", "block=0"]).code(), Some(2));
 }
 

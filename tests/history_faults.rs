@@ -282,7 +282,7 @@ fn what_is_not_understood_is_left_as_it_is() {
     type Make<'a> = &'a dyn Fn(&Past);
     let cases: [(Make<'_>, &str); 4] = [
         (&foreign, "a database of another program"),
-        (&newer, "written by a newer pipemark (form 99"),
+        (&newer, "written by a newer pipemark (format 99"),
         (&garbage, "is not an SQLite database"),
         (&torn, "is damaged"),
     ];

@@ -332,7 +332,7 @@ fn a_thread_of_the_kernel_is_no_pipeline() {
     for verb in ["why", "watch", "tune"] {
         let ended = pipemark(&[verb, "2"]);
         assert_eq!(ended.code(), Some(1), "{verb}: {}", ended.stdout);
-        assert!(ended.stderr.contains("thread of the kernel (kthreadd)") && ended.stdout.is_empty(), "{ended:?}");
+        assert!(ended.stderr.contains("is a kernel thread (kthreadd)") && ended.stdout.is_empty(), "{ended:?}");
     }
 }
 
@@ -461,8 +461,12 @@ fn the_next_pipeline_is_shown_where_one_was_asked_for_too() {
     let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {}", running.pid());
     // Keys until it ends: what comes before it listens is lost.
     let keys = "(for _ in 1 2 3 4; do sleep 1; printf n; done; while printf q; do sleep 1; done) 2>/dev/null";
-    let ended = run(&["bash", "-c"], &[&format!("{keys} | script -qec '{watch}' /dev/null")]);
-    assert!(ended.stdout.matches("\x1b[?1049h").count() >= 2, "{:?}", ended.stdout);
+    // The next pipeline is one of another test, which may end while it is opened.
+    let screens = || {
+        let ended = run(&["bash", "-c"], &[&format!("{keys} | script -qec '{watch}' /dev/null")]);
+        ended.stdout.matches("\x1b[?1049h").count()
+    };
+    assert!((0..3).any(|_| screens() >= 2));
 }
 
 #[test]

@@ -78,7 +78,10 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
     };
-    let unit = unit.common(group.changes.iter().filter(|change| !change.reference).flat_map(|c| [c.base, c.new]));
+    // A reference is much faster than what it is for.
+    let only_references = group.changes.iter().all(|change| change.reference);
+    let shown = group.changes.iter().filter(|change| only_references || !change.reference);
+    let unit = unit.common(shown.flat_map(|change| [change.base, change.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
         // What is shown agrees with the change.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {

@@ -87,7 +87,7 @@ impl Entry {
     ///
     /// # Errors
     /// When the document does not say when it was measured.
-    pub(super) fn of(document: &Document) -> Result<Entry, HistoryError> {
+    pub fn of(document: &Document) -> Result<Entry, HistoryError> {
         let no_time = || {
             let text = document.started.escape_debug();
             HistoryError::new(format!("can't keep a document that started at '{text}', which isn't a time"))

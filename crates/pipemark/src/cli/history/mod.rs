@@ -17,7 +17,7 @@ use pipemark_model::{Document, neutral};
 
 use crate::cli::output::{DbOption, printed};
 use crate::cli::read;
-use crate::store::{Filter, History, Id};
+use crate::store::{Entry, Filter, History, Id};
 
 /// What `history` takes.
 #[derive(Debug, Clone, Args)]
@@ -204,6 +204,12 @@ fn import(options: &ImportOptions) -> Ending {
         false => of_others(&path.to_string_lossy(), options).map_err(Stop::usage),
     };
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    for (path, sessions) in options.files.iter().zip(&documents) {
+        for (document, _) in sessions {
+            let name = neutral(&path.to_string_lossy());
+            Entry::of(document).map_err(|error| Stop::usage(format_args!("{name}: {error}")))?;
+        }
+    }
     let mut history = History::create(options.db.db.as_deref())?;
     let mut out = io::stdout().lock();
     for (path, sessions) in options.files.iter().zip(&documents) {
