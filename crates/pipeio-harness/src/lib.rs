@@ -20,7 +20,7 @@
 //! * [`pattern`]: self-verifying content.
 //! * [`shared`]: counters and barriers shared by several processes.
 //! * [`signals`]: signals as events.
-//! * [`mod@start`]: the program's start and the descriptors it was given.
+//! * [`mod@start`]: the program's start, in place of Rust's, and its arguments.
 //! * [`usage`]: resources used by this process or by a child that has ended.
 //! * [`reap`]: reaps children and returns the resources each used.
 //! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
