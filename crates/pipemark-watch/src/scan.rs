@@ -344,8 +344,7 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
-        // First stages that have kept their first process: another stage may have taken over one of the other
-        // processes.
+        // Stages with their old first process have precedence: another stage may have taken over one of the others.
         let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
             shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
