@@ -1,4 +1,4 @@
-//! What is measured of a run besides its time: one table of figures, and those that the command prints itself.
+//! Figures of a run besides its time: one table of built-in figures, and those the command prints itself.
 
 use pipemark_entrants::PrintedFigure;
 use pipemark_host::child::RunError;
@@ -6,16 +6,16 @@ use pipemark_model::{Better, Unit, did_you_mean, digits, neutral};
 
 use crate::pipeline::PipelineRun;
 
-/// A figure: what it is called, counted in, and which way is better.
+/// A figure: its name, its unit, and which direction is better.
 #[derive(Debug, Clone)]
 pub struct FigureKind {
-    /// What programs and `--by` call it.
+    /// Its key in JSON and `--by`.
     pub key: String,
-    /// What people read.
+    /// Its heading in tables.
     pub heading: String,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: FigureUnit,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
     source: FigureSource,
 }
@@ -27,17 +27,17 @@ impl FigureKind {
     }
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// One of pipemark's.
+    /// A unit known to pipemark.
     Known(Unit),
-    /// The command's own; may be empty.
+    /// The command's own unit; may be empty.
     Own(String),
 }
 
 impl FigureUnit {
-    /// A figure as people read it.
+    /// Formats a value for people.
     pub fn show(&self, value: f64) -> String {
         match self {
             FigureUnit::Known(unit) => unit.show(value),
@@ -45,7 +45,7 @@ impl FigureUnit {
         }
     }
 
-    /// What programs read: plain numbers are in it.
+    /// The unit of plain numbers in JSON.
     pub fn name(&self) -> &str {
         match self {
             FigureUnit::Known(Unit::Nanoseconds) => "ns",
