@@ -20,8 +20,7 @@ impl Drift {
     /// one isn't above zero.
     ///
     /// The p-value is exact for up to 45 runs (with five, only a strictly rising or falling order is below 5 %, at 1.7
-    /// %). Ties count against a trend: with many,
-    /// the test misses trends rather than inventing them.
+    /// %). Ties count against a trend: with many, the test misses trends rather than inventing them.
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();

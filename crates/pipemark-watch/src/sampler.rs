@@ -264,7 +264,7 @@ impl Watcher {
                 (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => ThreadState::Starved,
                 (true, true) => otherwise,
             };
-            // A thread's known state counts if it ranks first.
+            // A thread's known state counts if it precedes the unsure one in the order of states.
             let moment = &mut moments[stage];
             moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
             match decided {
