@@ -195,7 +195,7 @@ impl EndProcess {
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// The C library's settings for an end without restartable sequences: ours, and this one; `None` where they stay on.
-/// The C library registers one for each thread, and the kernel then accesses the thread's memory at every context switch.
+/// The C library registers one for each thread, and the kernel then accesses its memory at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -64,7 +64,7 @@ impl SignalRelay {
         Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), told: Vec::new() })
     }
 
-    /// Makes a command start with the original signal dispositions.
+    /// Makes a command start with the original signal mask.
     pub fn restore_in(&self, command: &mut Command) {
         self.queue.restore_in(command);
     }
