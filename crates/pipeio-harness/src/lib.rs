@@ -1,31 +1,31 @@
-//! What the benchmark `pipemark` needs besides the library [`pipeio`]. Linux only.
+//! Everything the benchmark `pipemark` needs beyond the library [`pipeio`]. Linux only.
 //!
-//! **No API promise:** this crate is published so that `pipemark` can be, and changes with it in any release. For moving
-//! bytes in a program of your own, use [`pipeio`].
+//! **No API promise:** this crate is published only so that `pipemark` can be, and may change in any release. To move
+//! bytes in your own program, use [`pipeio`].
 //!
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
-//! * [`recv`]: every way to take them out ([`recv::Receiver`]).
-//! * [`wait`]: what an end does when a pipe is full or empty.
-//! * [`buffer`]: buffers of blocks, and memory that is given away block by block.
+//! * [`recv`]: every way to take bytes out of a pipe ([`recv::Receiver`]).
+//! * [`wait`]: how to wait while a pipe is full or empty.
+//! * [`buffer`]: buffers of blocks, and memory given away block by block.
 //!
 //! Links that are not pipes, with the same two traits:
 //!
-//! * [`ring`]: shared memory, without the kernel; copied, or produced and read in place.
-//! * [`vm`]: the sender's memory, read from outside.
+//! * [`ring`]: shared memory, without the kernel; data is copied, or produced and read in place.
+//! * [`vm`]: reads the sender's memory directly (process_vm_readv).
 //! * [`message`], [`mq`]: sockets and queues that carry messages of a limited size.
-//! * [`zerocopy`]: a TCP socket that takes references to pages.
+//! * [`zerocopy`]: a TCP socket that sends references to pages.
 //!
-//! What an experiment is made of:
+//! Building blocks of an experiment:
 //!
 //! * [`pattern`]: self-verifying content.
-//! * [`shared`]: counters and gates that several processes share.
+//! * [`shared`]: counters and barriers shared by several processes.
 //! * [`signals`]: signals as events.
-//! * [`mod@start`]: the start of a program, and what it was given.
-//! * [`usage`]: what this process, or a child that ended, has used.
-//! * [`reap`]: children that have ended, with what each had used.
-//! * [`allocator`]: an allocator that ends the program with a sentence when there is no more.
-//! * [`probe`]: what the kernel permits here, found by trying.
-//! * [`file_cache`]: a file's pages in memory, dropped and counted.
+//! * [`mod@start`]: the program's start, in place of Rust's, and its arguments.
+//! * [`usage`]: resources used by this process or by a child that has ended.
+//! * [`reap`]: reaps children and returns the resources each used.
+//! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
+//! * [`probe`]: tries out what the kernel permits here.
+//! * [`file_cache`]: counts and drops the cached pages of a file.
 
 pub mod allocator;
 pub mod buffer;
@@ -52,17 +52,17 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// The error of arguments that make no sense.
+/// An `InvalidInput` error.
 fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// What a C function returned, unless that is a negative number: then the error that errno holds.
+/// Passes on the return value of a C function; a negative one becomes the error in errno.
 fn result_of<T: PartialOrd + Default>(returned: T) -> io::Result<T> {
     if returned < T::default() { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// The same, as rustix would have it.
+/// The same, as a rustix error.
 fn errno_of<T: PartialOrd + Default>(returned: T) -> rustix::io::Result<T> {
     result_of(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -1,9 +1,9 @@
-//! Zero copy: memory whose pages a pipe takes, and that can't be written to afterwards.
+//! Zero copy: memory whose pages a pipe takes over, and that can't be written to afterwards.
 //!
-//! vmsplice(2) lets a pipe refer to a program's pages instead of copying them, and no one says when the last reader is done
-//! with them: it may have passed them on to another pipe, a file or a socket. A program that fills such memory again changes
-//! bytes that were sent long ago. So a [`Gift`] is consumed when it is sent, and [`Gifts`] hands out no byte of memory twice
-//! without having dropped its pages, of which a reader then keeps the old ones.
+//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them, and nothing reports when the last
+//! reader is done with them: it may have passed them on to another pipe, a file or a socket. A program that refills
+//! such memory changes bytes that were sent long ago. So sending consumes a [`Gift`], and [`Gifts`] reuses memory only
+//! after dropping its pages, of which a reader then keeps the old ones.
 //!
 //! ```
 //! use std::io::Read;
@@ -19,7 +19,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! What was sent is gone, and this doesn't compile:
+//! A gift that was sent can't be used again. This doesn't compile:
 //!
 //! ```compile_fail,E0382
 //! # let pipe = pipeio::Pipe::new()?;
@@ -41,21 +41,21 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use crate::memory::{Pages, Region, page_size};
 use crate::pipe::Access;
 
-/// Memory that gifts are made of before its pages are dropped. Small enough that a dropped huge page comes back from the
-/// kernel while it is still in the cache.
+/// Size of the memory that gifts are cut from until its pages are dropped. Small enough that a dropped huge page comes
+/// back from the kernel while it is still in the cache.
 const REGION: usize = 8 << 20;
 
-/// Less than this is copied: a pipe has a slot for each page, and a page that was given away costs a fault to replace.
+/// Smaller gifts are copied: a pipe has one slot per page, and replacing a page given away costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// The bytes that [`GiftWriter`] gathers for a gift.
+/// The bytes that [`GiftWriter`] gathers for one gift.
 const GATHERED: usize = 256 << 10;
 
-/// Where gifts come from. Keep one and take many of it: their memory is used again, on new pages.
+/// The source of gifts. Keep one for many gifts: it reuses their memory, on new pages.
 #[derive(Debug, Default)]
 pub struct Gifts {
     region: Option<Arc<Region>>,
-    /// Where the region begins, and where the next gift does in it.
+    /// The start of the region, and the offset of the next gift in it.
     start: Option<NonNull<u8>>,
     next: usize,
 }
@@ -64,15 +64,15 @@ pub struct Gifts {
 unsafe impl Send for Gifts {}
 
 impl Gifts {
-    /// No memory is had before the first gift.
+    /// Allocates nothing before the first gift.
     pub fn new() -> Gifts {
         Gifts::default()
     }
 
-    /// Memory for `len` bytes, all zero, that begins on a page. It may be kept, filled by another thread, sent, or dropped.
+    /// Zeroed memory of `len` bytes, starting at a page. It may be kept, filled by another thread, sent, or dropped.
     ///
     /// # Errors
-    /// When the memory cannot be had.
+    /// When the memory can't be allocated.
     pub fn gift(&mut self, len: usize) -> io::Result<Gift> {
         let too_long = || io::Error::from(io::ErrorKind::OutOfMemory);
         let end = self.next.checked_add(len).ok_or_else(too_long)?;
@@ -80,13 +80,13 @@ impl Gifts {
             (Some(region), Some(start)) if end <= region.len() => (region.clone(), start),
             _ => self.begin_again(len)?,
         };
-        // SAFETY: so much is left of the region.
+        // SAFETY: the region has this much left.
         let start = unsafe { start.add(self.next) };
         self.next = (self.next + len).next_multiple_of(page_size());
         Ok(Gift { start, len, _region: region })
     }
 
-    /// Drops the pages of the region, if no gift of it is left, or takes another.
+    /// Drops the pages of the region, if no gift of it is left, or allocates another.
     fn begin_again(&mut self, len: usize) -> io::Result<(Arc<Region>, NonNull<u8>)> {
         self.next = 0;
         if let (Some(region), Some(start)) = (&mut self.region, self.start) {
@@ -104,50 +104,51 @@ impl Gifts {
     }
 }
 
-/// Bytes to be filled and sent once.
+/// Bytes to fill and send once.
 pub struct Gift {
     start: NonNull<u8>,
     len: usize,
-    /// What it lies in: dropped, or used again, once no gift is left in it.
+    /// The region that contains it: freed or reused once no gift is left in it.
     _region: Arc<Region>,
 }
 
-// SAFETY: a gift is the only one that reaches its bytes, as a `Box<[u8]>` is.
+// SAFETY: only the gift accesses its bytes, like a `Box<[u8]>`.
 unsafe impl Send for Gift {}
-// SAFETY: a shared gift is only read: to write to it or to send it takes it exclusively.
+// SAFETY: a shared gift is only read: writing or sending takes it exclusively.
 unsafe impl Sync for Gift {}
 
-/// How the bytes of a gift went.
+/// How the bytes of a gift were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sent {
     /// The pipe took the pages.
     GivenAway,
-    /// They were written: there are few of them, it's no pipe, or the kernel refuses to take pages.
+    /// They were written: there are few, `to` is no pipe, or the kernel refuses to take pages.
     Copied,
 }
 
-/// What became of a gift that could not be sent, or not all of it.
+/// A gift that could not be sent, or only in part.
 #[derive(Debug)]
 pub struct Unsent {
-    /// What has not been sent. Send it later, in place of the whole.
+    /// The unsent part. Send it later, in place of the whole.
     pub gift: Gift,
     /// Why: `WouldBlock` where a non-blocking descriptor has no room, `BrokenPipe` where the reader is gone.
     pub error: io::Error,
 }
 
 impl Gift {
-    /// Forgets all but the first `len` bytes.
+    /// Drops all but the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Gives the bytes to the pipe `to`, or writes them where that isn't possible or doesn't pay.
+    /// Gives the pages to the pipe `to`, or writes the bytes where that isn't possible or doesn't pay.
     ///
-    /// Waits for room if `to` is blocking. If it isn't, wait until it is ready and send what [`Unsent`] brings back.
+    /// Waits for room if `to` is blocking. Otherwise wait until it is ready and send the rest, which [`Unsent`]
+    /// contains.
     ///
     /// # Errors
-    /// Whatever the kernel says, with the bytes that were not sent.
+    /// The kernel's error, with the bytes that were not sent.
     pub fn send(mut self, to: impl AsFd) -> Result<Sent, Unsent> {
         let to = to.as_fd();
         let access = match Access::of(to) {
@@ -175,7 +176,7 @@ impl Gift {
                     self.skip(moved);
                 }
                 Err(Errno::INTR) => {}
-                // No pipe, or a filter of system calls. Where it is the descriptor that is wrong, write(2) says so too.
+                // No pipe, or a system call filter. If the descriptor itself is wrong, write(2) reports that too.
                 Err(Errno::BADF | Errno::INVAL | Errno::PERM | Errno::NOSYS) if gives => gives = false,
                 Err(error) => return Err(Unsent { gift: self, error: error.into() }),
             }
@@ -234,9 +235,9 @@ impl From<Unsent> for io::Error {
     }
 }
 
-/// Gathers what is written to it, and gives it to a pipe: as [`std::io::BufWriter`], without the copy into the pipe.
+/// Gathers written bytes and gives them to a pipe: like [`std::io::BufWriter`], without the copy into the pipe.
 ///
-/// What is left is sent when it is dropped, and errors are lost then: call `flush` before.
+/// Dropping it sends the rest and ignores errors: call `flush` before.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -294,7 +295,7 @@ impl<W: AsFd> io::Write for GiftWriter<W> {
         match gift.send(&self.to) {
             Ok(_) => Ok(()),
             Err(unsent) => {
-                // It has no room now, so nothing is added before it has gone.
+                // The pipe is full, so nothing is added before this has been sent.
                 self.filled = unsent.gift.len;
                 self.gift = Some(unsent.gift);
                 Err(unsent.error)

@@ -1,16 +1,16 @@
 //! Fast and correct ways to move bytes through Unix pipes, on Linux.
 //!
-//! For programs that fill, empty or sit between pipes and want to be as fast as the kernel lets them, without ever
-//! changing a byte that a reader has not seen yet.
+//! For programs that fill, drain or sit between pipes and want the kernel's full speed, without ever changing a byte
+//! that a reader hasn't seen yet.
 //!
-//! * [`copy`], [`Relay`]: one descriptor's bytes passed to another, whatever the two are.
+//! * [`copy`], [`Relay`]: pass bytes from one descriptor to another, of any type.
 //! * [`Gifts`], [`Gift`]: zero-copy sending of memory that can't be changed afterwards.
-//! * [`lines`]: lines of text through a function, at the speed of the pipe (feature `lines`, on unless turned off).
+//! * [`lines`]: runs a function over lines of text, at the speed of the pipe (feature `lines`, on by default).
 //! * [`Pipe`]: a pipe with its capacity and fill level.
 //! * [`memory`], [`wait`]: buffers on base or huge pages; waiting for a descriptor.
 //!
-//! All take descriptors that are blocking or not. Those who wait with poll, epoll or an async runtime wait for readiness of
-//! the descriptor and call again: see `examples/tokio.rs`.
+//! All functions accept blocking and non-blocking descriptors. With poll, epoll or an async runtime, wait until the
+//! descriptor is ready and call again: see `examples/tokio.rs`.
 //!
 //! ```
 //! use std::io::{Read, Write};

@@ -6,13 +6,13 @@ use std::{io, slice};
 
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// What a buffer is made of.
+/// The kind of pages of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pages {
     /// Base pages only, 4 KiB on x86-64, whatever the system's policy.
     Base,
-    /// Transparent huge pages where the system gives them.
+    /// Transparent huge pages, where available.
     Huge,
 }
 
@@ -25,7 +25,7 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// A private anonymous mapping of its own, zero until it is written.
+/// A private anonymous mapping, zero until written.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -48,7 +48,7 @@ impl Mapping {
     }
 
     #[cfg(feature = "lines")]
-    /// Makes it `len` bytes long, moved if need be. What was written stays.
+    /// Resizes it to `len` bytes, possibly at another address. Content is kept.
     pub(crate) fn resize(&mut self, len: usize) -> io::Result<()> {
         // SAFETY: the mapping is ours and of this length, and `&mut self` says that nothing borrows from it.
         let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, mm::MremapFlags::MAYMOVE) }?;
@@ -57,20 +57,21 @@ impl Mapping {
         Ok(())
     }
 
-    /// Asks for huge pages, or for base pages only. A kernel without huge pages refuses it, which leaves base pages:
-    /// slower, and just as right.
+    /// Asks for huge pages, or for base pages only. A kernel without huge pages refuses, which leaves base pages:
+    /// slower, but correct.
     pub(crate) fn prefer_huge_pages(&self, huge: bool) {
         let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // SAFETY: advice about a mapping of ours; it changes no content.
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 
-    /// Where a byte of it is. What is written there is nobody's business but the caller's: no slice of the mapping may overlap it.
+    /// The address of a byte. The caller has to ensure that no slice of the mapping overlaps what is written there.
     pub(crate) fn at(&self, place: usize) -> *mut u8 {
         self.start.as_ptr().wrapping_add(place)
     }
 
-    /// Lets go of the pages of `len` bytes from `start` on, both whole pages. They read as zero then, unless they are locked.
+    /// Drops the pages of `len` bytes from `start` on; both must be multiples of the page size. They then read as zero,
+    /// unless they are locked.
     ///
     /// # Safety
     /// Nobody has a reference to these bytes.
@@ -119,10 +120,10 @@ impl Drop for Mapping {
     }
 }
 
-/// Private anonymous memory, page by page zero until it is written.
+/// Private anonymous memory, zero until written.
 #[derive(Debug)]
 pub struct Region {
-    /// A huge page more than asked, if the start had to be aligned to one.
+    /// Larger than requested by up to a huge page, if the start had to be aligned to one.
     mapping: Mapping,
     start: usize,
     len: usize,
@@ -132,7 +133,7 @@ impl Region {
     /// Maps at least `len` bytes, starting on a page boundary (of a huge page, for [`Pages::Huge`]).
     ///
     /// # Errors
-    /// When the memory cannot be had.
+    /// When the memory can't be allocated.
     pub fn new(len: usize, pages: Pages) -> io::Result<Region> {
         let (grain, slack) = match pages {
             Pages::Base => (page_size(), 0),
@@ -167,9 +168,9 @@ impl Region {
         &mut self.mapping[self.start..self.start + self.len]
     }
 
-    /// Lets go of all pages: the region reads as zero again, on new pages. Pages that a pipe still refers to live on
-    /// unchanged until the last reader is done with them, wherever it spliced or teed them to. This is what makes giving
-    /// memory away safe: what may be in flight is dropped, never overwritten.
+    /// Drops all pages: the region reads as zero again, on new pages. Pages that a pipe still refers to stay unchanged
+    /// until the last reader is done with them, wherever it spliced or teed them to. This makes giving memory away
+    /// safe: bytes that may be in flight are never overwritten.
     ///
     /// # Errors
     /// When the memory is locked.

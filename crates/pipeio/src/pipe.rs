@@ -1,4 +1,4 @@
-//! A pipe, its capacity and how full it is.
+//! A pipe, its capacity and its fill level.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;
@@ -12,9 +12,9 @@ use rustix::thread::sched_getaffinity;
 /// input or output.
 #[derive(Debug)]
 pub struct Pipe {
-    /// Where bytes come out.
+    /// The read end.
     pub reader: PipeReader,
-    /// Where bytes go in.
+    /// The write end.
     pub writer: PipeWriter,
 }
 
@@ -37,10 +37,10 @@ impl Pipe {
         Ok(Pipe { reader, writer })
     }
 
-    /// A pipe of at least this capacity, or of the most that the system grants.
+    /// A pipe of at least this capacity, or of the largest that the system grants.
     ///
     /// # Errors
-    /// As [`Pipe::new`]. A smaller capacity is none: [`Pipe::capacity`] says what was granted.
+    /// As [`Pipe::new`]. A smaller capacity is no error: [`Pipe::capacity`] returns what was granted.
     ///
     /// ```
     /// let pipe = pipeio::Pipe::with_capacity(256 << 10)?;
@@ -51,7 +51,7 @@ impl Pipe {
         let pipe = Pipe::new()?;
         if pipe.capacity()? < bytes && set_capacity(&pipe.writer, bytes).is_err() {
             let most = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-            // Over the user's limit of pages it stays as it is.
+            // Above the user's page limit the capacity stays as it is.
             let _ = most.trim().parse().map(|most| set_capacity(&pipe.writer, bytes.min(most)));
         }
         Ok(pipe)
@@ -90,7 +90,7 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
     Ok(fcntl_getpipe_size(fd)?)
 }
 
-/// Asks for a capacity in bytes and returns what the kernel granted: the next power of two of pages.
+/// Requests a capacity in bytes and returns the granted one: the next power of two of pages.
 ///
 /// # Errors
 /// `EPERM` above /proc/sys/fs/pipe-max-size or the user's page limit without CAP_SYS_RESOURCE; `EBUSY` when the pipe
@@ -99,21 +99,21 @@ pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// What a pipe is made to hold in front of a file, and in front of `lines` on one CPU: what is copied out again comes from the
-/// second-level cache.
+/// The capacity of a pipe in front of a file, or of `lines` on one CPU: the copy out of it then hits the second-level
+/// cache.
 pub(crate) const FOR_CACHE: usize = 256 << 10;
 
-/// Whether this thread, and so most likely who is at the other end, may run on one CPU only.
+/// Whether this thread, and so probably the process at the other end, may run on one CPU only.
 pub(crate) fn has_one_cpu() -> bool {
     sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1)
 }
 
-/// Whether the process that started this one may run on one CPU only, as all it starts unless they are bound otherwise.
+/// Whether the parent process, and so its other children by default, may run on one CPU only.
 pub(crate) fn parent_has_one_cpu() -> bool {
     getppid().is_some_and(|parent| sched_getaffinity(Some(parent)).is_ok_and(|cpus| cpus.count() == 1))
 }
 
-/// Makes the pipe hold at least `bytes` if it holds less and the system allows it. Returns what it holds.
+/// Raises the capacity of the pipe to `bytes` if it is smaller and the system allows it. Returns the capacity.
 ///
 /// # Errors
 /// When `fd` is not a pipe.
@@ -125,7 +125,7 @@ pub(crate) fn raise_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     }
 }
 
-/// How many bytes are in the pipe.
+/// The number of bytes in the pipe.
 ///
 /// # Errors
 /// When `fd` is not a pipe.

@@ -1,16 +1,17 @@
-//! Passes one descriptor's bytes to another as fast as the system can, and every byte exactly once.
+//! Passes one descriptor's bytes to another as fast as the system can, every byte exactly once.
 //!
-//! What the two descriptors are decides how: page references move where the kernel can move them (splice, sendfile,
-//! copy_file_range); where it says that it cannot, the bytes are read and written. A way that fails in the middle is
-//! replaced where it stopped: both descriptors' own positions are used, so nothing is lost or repeated.
+//! The types of the two descriptors determine the method: page references move where the kernel can move them (splice,
+//! sendfile, copy_file_range); otherwise the bytes are read and written. If a method fails midway, the next one
+//! continues at the same place: both use the descriptors' own positions, so nothing is lost or repeated.
 //!
-//! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and whoever reads or
-//! writes that pipe meanwhile sleeps where no signal reaches it. So the relay splices directly only where the kernel waits
-//! without the lock, and through a pipe of its own elsewhere: the table in `relay/ways.rs` says why each way is safe.
+//! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and any other
+//! process that reads or writes that pipe then sleeps uninterruptibly. So the relay splices directly only where the
+//! kernel waits without the lock, and otherwise through a pipe of its own: the table in `relay/ways.rs` explains why
+//! each method is safe.
 //!
-//! Moving references has a price that the other end may notice. A process that fills a pipe by vmsplice and reuses its
-//! memory once the pipe is empty, and one that overwrites the file being sent, changes bytes that have been passed on but
-//! not yet been read. [`Choice::ReadWrite`] copies, and so ends their influence.
+//! Moving references has a side effect. A process that fills a pipe by vmsplice and reuses its memory once the pipe is
+//! empty, or overwrites a file while it is sent, changes bytes that have been passed on but not yet read.
+//! [`Choice::ReadWrite`] copies, which prevents that.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,10 +41,10 @@ pub use handle::{RelayHandle, unread};
 /// The most bytes asked for in one call: below the kernel's own limit of 2 GiB less a page.
 const MOST: usize = 1 << 30;
 
-/// The most where someone looks how far it is.
+/// The most per call where progress is displayed.
 const MOST_SEEN: usize = 16 << 20;
 
-/// Sleep in the call where the descriptors are blocking.
+/// Sleep in the call if the descriptors are blocking.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
 
 /// The buffer of read and write. Larger ones leave the second-level cache of current processors.
@@ -58,7 +59,7 @@ const RAISED: usize = 1 << 20;
 pub enum Method {
     /// splice(2): page references move from one pipe to the other.
     Splice,
-    /// splice(2) into a pipe of our own and out of it again: no lock that others need is held while one side is waited for.
+    /// splice(2) into a pipe of our own and out again: no lock that others need is held while waiting for one side.
     SpliceThroughPipe,
     /// copy_file_range(2): the file system copies, or shares, extents.
     CopyFileRange,
@@ -80,24 +81,25 @@ impl fmt::Display for Method {
     }
 }
 
-/// Who chooses the way.
+/// How the method is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Choice {
     /// The fastest that the kernel permits between these two descriptors.
     #[default]
     Fastest,
-    /// Only read and write: what comes out no longer depends on memory or files that others may change.
+    /// Only read and write: the output no longer depends on memory or files that others may change.
     ReadWrite,
 }
 
-/// What becomes of the capacity of either side that is a pipe.
+/// What to do with the capacity of each side that is a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Capacity {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It becomes 1 MiB, in front of a file 256 KiB, where it is less and the system allows that. A refusal is no error.
+    /// Raise it to 1 MiB, or 256 KiB in front of a file, if it is smaller and the system allows that. A refusal is no
+    /// error.
     #[default]
     Raise,
     /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
@@ -110,35 +112,35 @@ pub enum Capacity {
 pub enum End {
     /// The input has no more bytes: all of them were passed on.
     Input,
-    /// The reader of the output is gone (EPIPE): what it did not take is lost.
+    /// The reader of the output is gone (EPIPE): bytes it had not read are lost.
     Output,
 }
 
-/// A way that the kernel refused, and why.
+/// A method that the kernel refused, and the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fallback {
-    /// What was tried.
+    /// The method that was tried.
     pub from: Method,
-    /// What the kernel said, a number of errno(3); `None` if it claimed that there was nothing to move while there was.
+    /// The errno(3); `None` if the kernel reported nothing to move although there was.
     pub errno: Option<i32>,
 }
 
-/// What a relay did.
+/// The result of a relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Bytes that the output took.
+    /// Bytes written to the output.
     pub bytes: u64,
-    /// Bytes that were read and have no reader: what was left in the [buffer](Relay::buffer), and in the pipe behind it, when the
-    /// reader of the output left. 0 without a buffer.
+    /// Bytes that were read but not delivered: those in the [buffer](Relay::buffer), and in the pipe behind it, when
+    /// the reader of the output left. 0 without a buffer.
     pub undelivered: u64,
     /// System calls that moved, tried to move or waited for bytes.
     pub calls: u64,
-    /// The way that was used in the end. What comes in little pieces is read and written, whatever would be possible,
-    /// unless it goes to /dev/null.
+    /// The last method used. Small pieces are read and written, whatever else would be possible, unless the output is
+    /// /dev/null.
     pub method: Method,
-    /// The ways that were tried before it.
+    /// The methods tried before it.
     pub fallbacks: Vec<Fallback>,
     /// Capacities of the input and the output during the relay, for those that are pipes.
     pub capacities: [Option<usize>; 2],
@@ -146,7 +148,7 @@ pub struct Report {
     pub end: End,
 }
 
-/// Passes everything from `from` to `to`, the fastest safe way there is between them, and says which that was.
+/// Passes everything from `from` to `to` by the fastest safe method, and reports which that was.
 ///
 /// It does what [`std::io::copy`] does, for descriptors of any kind, blocking or not, and is [`Relay::run`] as it comes.
 /// The descriptors themselves are read and written: what a `BufReader` or [`std::io::Stdin`] has read ahead is not seen, and
@@ -196,18 +198,18 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// The fastest way, and pipes as [`Capacity::Raise`] makes them.
+    /// The fastest method; pipes are resized as in [`Capacity::Raise`].
     pub fn new() -> Relay {
         Relay::default()
     }
 
-    /// How the bytes are moved.
+    /// Sets the method.
     pub fn method(mut self, method: Choice) -> Relay {
         self.method = method;
         self
     }
 
-    /// What the pipes on either side can hold.
+    /// Sets what to do with the capacities of pipes on either side.
     pub fn capacity(mut self, capacity: Capacity) -> Relay {
         self.capacity = capacity;
         self
@@ -258,7 +260,7 @@ impl Relay {
     ) -> io::Result<Report> {
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
-        // One that is bound alone has its neighbours on other CPUs.
+        // Pinned alone, its neighbours are on other CPUs.
         let one_cpu = pipe::has_one_cpu() && pipe::parent_has_one_cpu();
         // In front of a file that takes 4 to 6 % less time on one CPU, and on two as long.
         let raised = if kinds[1] == Kind::File { pipe::FOR_CACHE } else { RAISED };
@@ -314,7 +316,7 @@ fn is_refusal(errno: Errno) -> bool {
     )
 }
 
-/// A file that is copied behind its own end grows until the disk is full.
+/// A file copied to its own end grows until the disk is full.
 fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
     let (from, to) = (fstat(input)?, fstat(output)?);
     let regular = FileType::from_raw_mode(from.st_mode) == FileType::RegularFile;
@@ -332,7 +334,7 @@ fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Res
     Ok(())
 }
 
-/// Sets the capacity if `fd` is a pipe, and says what it is.
+/// Sets the capacity if `fd` is a pipe, and returns it.
 fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> io::Result<Option<usize>> {
     if !matches!(kind, Kind::Pipe | Kind::PacketPipe) {
         return Ok(None);
@@ -362,14 +364,14 @@ fn give_back(file: BorrowedFd<'_>, place: u64, left: usize) {
     }
 }
 
-/// A pipe that nobody else has.
+/// A pipe private to the relay.
 fn private_pipe() -> io::Result<Pipe> {
     let pipe = Pipe::new()?;
     let _ = pipe::set_capacity(&pipe.writer, RAISED);
     Ok(pipe)
 }
 
-/// Why a way came to its end before the bytes did.
+/// Why a method ended before the bytes did.
 enum Stop {
     /// Not this way. Everything that was taken from the input has been passed on.
     Refused(Errno),
@@ -399,11 +401,11 @@ struct Passage<'a> {
     most: usize,
     /// When [more was waited for](Passage::let_gather) last.
     last: Instant,
-    /// For an output that is a pipe.
+    /// If the output is a pipe.
     naps: Option<Naps>,
-    /// Who looks on.
+    /// The handle of an observer.
     handle: Option<&'a RelayHandle>,
-    /// For a rate that is limited.
+    /// If the rate is limited.
     throttle: Option<Throttle>,
 }
 
@@ -434,7 +436,7 @@ impl<'a> Passage<'a> {
 }
 
 impl Passage<'_> {
-    /// The output took `bytes` more.
+    /// Counts `bytes` more as written to the output.
     fn count(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         if let Some(handle) = self.handle {

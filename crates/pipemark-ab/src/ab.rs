@@ -1,4 +1,5 @@
-//! `pipemark ab`: commands timed and compared. What was typed becomes a plan, rounds are run, and what they say is written.
+//! `pipemark ab`: times and compares commands. Turns the command line into a plan, runs the rounds, and writes the
+//! results.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,7 +29,7 @@ use crate::sheet::{commands_csv, commands_sheet};
 use crate::shell::Shell;
 use crate::shell_start::ShellStart;
 
-/// What the long help ends with.
+/// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 
 /// What `ab` takes.
@@ -209,7 +210,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs the commands, judges and writes.
+/// Runs and judges the commands, and writes the results.
 pub fn run(options: &AbOptions) -> Ending {
     let targets = options.output.targets();
     targets.check()?;
@@ -241,7 +242,7 @@ pub fn run(options: &AbOptions) -> Ending {
     }
 }
 
-/// The most urgent verdict that the program is to fail on.
+/// The most urgent verdict that `--fail-on` names.
 fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> {
     let happened = |what: &FailOnCommand| match what {
         FailOnCommand::Verdict(verdict) => result.verdicts().any(|other| other == *verdict),
@@ -250,7 +251,7 @@ fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> 
     FailOnCommand::ALL.into_iter().find(|what| fail_on.contains(what) && happened(what))
 }
 
-/// What was typed, ready to be run.
+/// The plan of a run.
 struct AbPlan {
     entries: Vec<CommandEntry>,
     kinds: Vec<FigureKind>,
@@ -275,7 +276,7 @@ impl AbPlan {
             return Err(Stop::usage("there is no command; write one in quotes: pipemark ab 'A', or -- 'A' -- 'B'"));
         }
         let values = choice.parameter.iter().map(|parameter| parameter.values.len());
-        // One command with several capacities is as many.
+        // One command with several capacities counts as several.
         let commands = if let [_] = typed.commands[..] { typed.capacities.len().max(1) } else { typed.commands.len() };
         match values.fold(commands, usize::saturating_mul) {
             count if count > MOST_COMMANDS => {
@@ -352,7 +353,7 @@ impl AbPlan {
         )?;
         progress.finish();
         if rounds.interrupted {
-            // Written is what there is.
+            // The results so far have been written.
             interrupt.end_the_program_with(exit::INTERRUPTED)?;
         }
         let after = pipemark_host::Reading::now();
@@ -400,5 +401,5 @@ impl AbPlan {
     }
 }
 
-/// More can't be ranked: each is compared with each.
+/// More can't be ranked: each is compared with every other.
 const MOST_COMMANDS: usize = 1024;

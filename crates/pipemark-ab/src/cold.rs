@@ -19,7 +19,7 @@ pub struct ColdPages {
     pub stayed: u64,
 }
 
-/// Drops the pages of all files, and counts those that stay.
+/// Drops the cached pages of all files, and counts those that stay.
 ///
 /// # Errors
 /// When one can't be opened, written back or mapped.

@@ -1,4 +1,4 @@
-//! The commands that are measured: what was typed, for each combination of parameters, with names and hooks.
+//! The commands to measure: those typed, for each combination of parameters, with names and hooks.
 
 use pipemark_model::{Capacity, neutral};
 
@@ -7,24 +7,24 @@ use crate::pipeline::TimedCommand;
 use crate::placeholders::{self, Parameter, Setting, combinations, replaced};
 use crate::stages::stages;
 
-/// One of the commands.
+/// A command to measure.
 #[derive(Debug, Clone)]
 pub struct CommandEntry {
-    /// What it is called in tables and sentences: its name, or A, B, C, or its parameters.
+    /// Its label in tables and sentences: its name, or A, B, C, or its parameters.
     pub label: String,
-    /// Whether that is its name.
+    /// Whether the label is a given name.
     pub named: bool,
     /// The command with its parameters.
     pub text: String,
     /// The values of its parameters.
     pub parameters: Vec<Setting>,
-    /// What is run.
+    /// The stages to run.
     pub command: TimedCommand,
-    /// What is done around its runs.
+    /// The hooks around its runs.
     pub hooks: Hooks,
 }
 
-/// What was typed of them. A list of one is for all commands, and otherwise there is one for each.
+/// The command line's values. A list of one applies to all commands; otherwise there is one for each.
 #[derive(Debug, Clone, Default)]
 pub struct CommandWords {
     pub commands: Vec<String>,
@@ -37,16 +37,17 @@ pub struct CommandWords {
     pub cleanup: Vec<String>,
 }
 
-/// More commands than this are measured only when that is confirmed.
+/// With more commands than this, measuring has to be confirmed.
 pub const MOST_UNASKED: usize = 256;
 
-/// All commands, with all combinations.
+/// All commands, in all combinations of parameters.
 ///
 /// # Errors
-/// A sentence, when lists don't fit, a parameter is nowhere, or a pipeline can't be taken apart for its `--capacity`.
+/// A message, when the lengths of lists don't match, a parameter is unused, or a pipeline can't be split for
+/// `--capacity`.
 pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
     let mut commands = typed.commands.clone();
-    // One command with several capacities is as many commands.
+    // One command with several capacities becomes several.
     if let ([one], [_, _, ..]) = (commands.as_slice(), typed.capacities.as_slice()) {
         commands = vec![one.clone(); typed.capacities.len()];
     }
@@ -105,7 +106,7 @@ pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
     }
 }
 
-/// A, B, C of commands, `threads=2` of parameters, `A threads=2` of both; or the name.
+/// The label: the name; else A, B, C for commands, `threads=2` for parameters, or `A threads=2` for both.
 fn label(typed: &CommandWords, at: usize, count: usize, settings: &[Setting]) -> String {
     if let Some(name) = typed.names.get(at) {
         return replaced(name, settings);
@@ -120,7 +121,7 @@ fn label(typed: &CommandWords, at: usize, count: usize, settings: &[Setting]) ->
     }
 }
 
-/// The stages: one, or those between which the pipes are to be ours.
+/// The stages: the whole command, or its parts between the pipes whose capacity is set.
 fn split(text: &str, capacity: Option<Capacity>) -> Result<Vec<String>, String> {
     match capacity {
         None => Ok(vec![text.to_owned()]),
@@ -135,10 +136,10 @@ fn split(text: &str, capacity: Option<Capacity>) -> Result<Vec<String>, String> 
     }
 }
 
-/// The place of the command that `--reference` names, by number or by label.
+/// The index of the command that `--reference` names, by number or by label.
 ///
 /// # Errors
-/// A sentence.
+/// A message.
 pub fn reference(entries: &[CommandEntry], wanted: &str) -> Result<usize, String> {
     let named = entries.iter().position(|entry| entry.label == wanted);
     let numbered = || wanted.parse::<usize>().ok().filter(|number| (1..=entries.len()).contains(number));

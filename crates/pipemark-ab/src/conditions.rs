@@ -1,4 +1,4 @@
-//! What all commands of a call have in common: shell, environment, CPUs, standard input, limit.
+//! Conditions shared by all commands of a call: shell, environment, CPUs, standard input, time limit.
 
 use std::fs::File;
 use std::io;
@@ -16,19 +16,19 @@ use crate::shell::Shell;
 /// The conditions.
 #[derive(Debug, Clone)]
 pub struct RunConditions {
-    /// What starts commands and hooks.
+    /// The shell of commands and hooks.
     pub shell: Shell,
-    /// Variables that are set, and what to.
+    /// Variables to set, with their values.
     pub environment: Vec<(String, String)>,
-    /// The CPUs that commands may run on; all that pipemark may where there are none.
+    /// The CPUs that commands may run on; `None` means all that pipemark may use.
     pub cpus: Option<CpuSet>,
-    /// What is on standard input; nothing without.
+    /// The file on standard input; `None` means empty.
     pub input: Option<PathBuf>,
-    /// Whether a command may end with a code other than 0.
+    /// Whether exit codes other than 0 are accepted.
     pub ignore_failure: bool,
-    /// A run that takes longer is ended.
+    /// The time limit of a run.
     pub limit: Duration,
-    /// As many copies of a command run at once.
+    /// How many copies of a command run at once.
     pub copies: usize,
 }
 
@@ -36,7 +36,7 @@ impl RunConditions {
     /// The command that starts `text`.
     ///
     /// # Errors
-    /// When it is no command.
+    /// When `text` can't be parsed as a command.
     pub fn command(&self, text: &str) -> Result<Command, RunError> {
         let words = self.shell.words(text).map_err(RunError::Failed)?;
         let mut command = Command::new(&words[0]);
@@ -44,7 +44,7 @@ impl RunConditions {
         Ok(command)
     }
 
-    /// Starts it on the CPUs that commands may run on.
+    /// Starts a command on the CPUs that commands may run on.
     ///
     /// # Errors
     /// When it is not found or can't be started.
@@ -59,7 +59,7 @@ impl RunConditions {
         })
     }
 
-    /// What the first stage reads.
+    /// The standard input of the first stage.
     ///
     /// # Errors
     /// When the file can't be opened.
@@ -71,7 +71,7 @@ impl RunConditions {
     }
 }
 
-/// Does something where only these CPUs are allowed, which what it starts inherits.
+/// Calls `act` with this thread restricted to these CPUs, which child processes inherit.
 fn on_cpus<T>(cpus: &CpuSet, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let before = sched_getaffinity(None)?;
     sched_setaffinity(None, cpus)?;
@@ -80,10 +80,10 @@ fn on_cpus<T>(cpus: &CpuSet, act: impl FnOnce() -> io::Result<T>) -> io::Result<
     done
 }
 
-/// `0,2-3` as a set of CPUs, all of which pipemark may use.
+/// Parses `0,2-3` as a set of CPUs, all of which pipemark may use.
 ///
 /// # Errors
-/// A sentence.
+/// A message.
 pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
     let allowed = sched_getaffinity(None).map_err(|error| format!("the CPUs can't be asked for: {error}"))?;
     let mut set = CpuSet::new();
@@ -108,12 +108,12 @@ pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
     Ok(set)
 }
 
-/// What went wrong is ours.
+/// A failure of pipemark, not of the command.
 pub(crate) fn not_run(error: io::Error) -> RunError {
     RunError::failed("the command could not be run")(error)
 }
 
-/// It was ended.
+/// The time limit was exceeded.
 pub(crate) fn too_long() -> RunError {
     RunError::Failed("it took longer than --limit and was ended".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the CPU counts of a command and all that comes of it, where that is allowed: perf_event_open(2).
+//! Hardware events of a command and all of its descendants, if permitted: perf_event_open(2).
 
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
@@ -6,21 +6,22 @@ use perf_event::{Builder, Counter};
 /// The events, in the order of the figures.
 const EVENTS: [Hardware; 3] = [Hardware::INSTRUCTIONS, Hardware::CPU_CYCLES, Hardware::CACHE_MISSES];
 
-/// Counters that are handed on to whatever this thread starts, and count from the first instruction of its program. This thread
-/// itself never begins one, so it is not counted.
+/// Counters that child processes of this thread inherit, and that count from the first instruction of the child's
+/// program. This thread executes none, so it is not counted.
 pub struct HardwareCounters([Option<Counter>; EVENTS.len()]);
 
 impl HardwareCounters {
-    /// Before the command is started, by the thread that starts it.
+    /// Call this before starting the command, in the thread that starts it.
     pub fn new() -> HardwareCounters {
         HardwareCounters(EVENTS.map(counter))
     }
 
-    /// After all of it has ended. None where the machine has no such counter, or this user may not have it.
+    /// Call this after all of its processes have exited. `None` where the machine has no such counter, or this user may
+    /// not use it.
     pub fn read(self) -> [Option<f64>; EVENTS.len()] {
         self.0.map(|counter| {
             let read = counter?.read_count_and_time().ok()?;
-            // Scaled to the whole time where counters shared the hardware.
+            // Scaled to the whole time if counters were multiplexed.
             (read.time_running > 0).then(|| read.count as f64 * (read.time_enabled as f64 / read.time_running as f64))
         })
     }
@@ -32,6 +33,6 @@ fn counter(event: Hardware) -> Option<Counter> {
         builder.observe_self().any_cpu().inherit(true).enable_on_exec(true).exclude_hv(true);
         builder
     };
-    // Not everyone may have the kernel's part counted.
+    // Counting kernel events may not be permitted.
     builder().exclude_kernel(false).build().or_else(|_| builder().exclude_kernel(true).build()).ok()
 }

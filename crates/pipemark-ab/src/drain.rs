@@ -1,4 +1,4 @@
-//! What a command prints: counted and dropped, hashed, or kept for the figures in it.
+//! Reads a command's output: counts and discards it, hashes it, or keeps it for figures in it.
 
 use std::fs::File;
 use std::io::PipeReader;
@@ -13,24 +13,24 @@ use pipemark_host::child::{Interrupt, RunError, wait_readable};
 
 use crate::conditions::{not_run, too_long};
 
-/// Bytes taken from a pipe at once.
+/// Bytes read from a pipe at once.
 pub const TAKEN: usize = 1 << 20;
-/// As much is kept of the beginning and of the end of what is printed on either stream; the rest is counted.
+/// Bytes kept from the beginning and from the end of each stream; those between are only counted.
 const KEPT: usize = 8 << 20;
 
-/// A stream of the command, and what becomes of it.
+/// A stream of the command.
 pub struct OutputStream {
     pub reader: PipeReader,
-    /// Of all of it.
+    /// The hash of all bytes.
     pub hash: Option<Sha256>,
     kept: Option<KeptEnds>,
-    /// Bytes until now.
+    /// Bytes so far.
     pub bytes: u64,
     ended: bool,
 }
 
 impl OutputStream {
-    /// Of which nothing is known yet.
+    /// A stream of which nothing has been read.
     pub fn new(reader: PipeReader, hashed: bool, kept: bool) -> OutputStream {
         OutputStream {
             reader,
@@ -41,7 +41,7 @@ impl OutputStream {
         }
     }
 
-    /// Takes what there is, which does not wait: as references to pages, unless it is hashed or kept.
+    /// Reads what is available, without waiting; splices it to /dev/null unless it is hashed or kept.
     fn take(&mut self, nowhere: &File, block: &mut [u8]) -> rustix::io::Result<usize> {
         if self.hash.is_none() && self.kept.is_none() {
             return splice(&self.reader, None, nowhere, None, TAKEN, SpliceFlags::MOVE | SpliceFlags::NONBLOCK);
@@ -56,13 +56,13 @@ impl OutputStream {
         Ok(count)
     }
 
-    /// What was printed, without what is in the middle of much; nothing where it isn't kept.
+    /// The kept output, without the middle of a long one; empty if it isn't kept.
     pub fn printed(&mut self) -> Vec<u8> {
         self.kept.take().map_or_else(Vec::new, |kept| [kept.beginning, kept.end].concat())
     }
 }
 
-/// The two ends of what is printed: what a program reports of itself is last, or first.
+/// The beginning and the end of an output: programs print figures at either.
 #[derive(Debug, Default)]
 struct KeptEnds {
     beginning: Vec<u8>,
@@ -80,10 +80,10 @@ impl KeptEnds {
     }
 }
 
-/// Takes everything that comes from all streams until they end.
+/// Reads all streams to their ends.
 ///
 /// # Errors
-/// When that takes until the deadline, or the person interrupts.
+/// At the deadline, or when the user interrupts.
 pub fn drain(streams: &mut [OutputStream], deadline: Instant, interrupt: &Interrupt) -> Result<(), RunError> {
     let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
     let kept = streams.iter().any(|stream| stream.hash.is_some() || stream.kept.is_some());

@@ -1,4 +1,4 @@
-//! What is done around runs and is not timed: `--setup`, `--prepare`, `--conclude` and `--cleanup`.
+//! Untimed commands around the runs: `--setup`, `--prepare`, `--conclude` and `--cleanup`.
 
 use std::io::stderr;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use pipemark_model::neutral;
 
 use crate::conditions::{RunConditions, not_run, too_long};
 
-/// The hooks of a command; none is done where there is none.
+/// The hooks of a command; each is optional.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
     /// Once, before the first run.
@@ -23,10 +23,10 @@ pub struct Hooks {
     pub cleanup: Option<String>,
 }
 
-/// Runs one to its end, if there is one. What it prints goes to standard error.
+/// Runs a hook to its end, if there is one. Its output goes to standard error.
 ///
 /// # Errors
-/// When it fails or takes too long, with the flag that it is from; or the person interrupts.
+/// When it fails or takes too long (the message names its flag); or the user interrupts.
 pub fn run_hook(
     flag: &str,
     text: Option<&String>,

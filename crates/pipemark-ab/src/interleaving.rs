@@ -1,4 +1,5 @@
-//! Rounds: each command once in each, in another order, until a change that counts would be seen or the time is up.
+//! Rounds: each contains every command once, in varying order, until a relevant change is detectable or the budget is
+//! spent.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,65 +21,65 @@ use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
 use crate::shell::Shell;
 
-/// The fewest rounds of a session without `--runs`, and the most of a single session.
+/// The fewest rounds of a session without `--runs`.
 pub const LEAST_ROUNDS: u32 = 10;
-/// See [`LEAST_ROUNDS`].
+/// The most rounds of a single session without `--runs`.
 pub const MOST_ROUNDS: u32 = 500;
-/// What takes longer has so little of the shell's start in it that it is not measured.
+/// Above this, the shell's start is too small a part of the time to be measured.
 const LONG: Duration = Duration::from_millis(500);
 
-/// Bytes by which each session's environment is larger than the one's before, up to a page: all places of a stack within
-/// one are met, at steps that are no power of two.
+/// How many bytes the environment grows from one session to the next, up to a page: this covers all stack positions
+/// within a page, in steps that are no power of two.
 const PADDING: usize = 272;
 const MOST_PADDING: usize = 4096;
 
-/// How the rounds are made.
+/// The plan of the rounds.
 #[derive(Debug, Clone)]
 pub struct RoundPlan {
-    /// Rounds of each session; without, see [`LEAST_ROUNDS`].
+    /// Rounds of each session; default: see [`LEAST_ROUNDS`].
     pub rounds: Option<u32>,
     pub sessions: u32,
-    /// Rounds before them that don't count, in each session.
+    /// Warm-up rounds of each session, which don't count.
     pub warmup: u32,
     /// No rounds are added after this time.
     pub budget: Duration,
-    /// The place of the figure that is judged, and by what it is.
+    /// The index of the figure that is judged, and the criterion.
     pub by: usize,
     pub criterion: Criterion,
-    /// The place of the command that the others are compared with.
+    /// The index of the command that the others are compared with.
     pub reference: usize,
     pub ignore_output: bool,
     /// Whether the memory of all processes together is sampled.
     pub memory: bool,
     /// Files whose pages are dropped before each run.
     pub cold: Vec<PathBuf>,
-    /// Whether what fails is a row and the rest goes on.
+    /// Whether a failed command becomes a row, and the rest goes on.
     pub keep_going: bool,
-    /// Whether the time expected is printed.
+    /// Whether to print the expected time.
     pub announced: bool,
 }
 
-/// A run that counts, or one that warmed up (round 0).
+/// A run of a command; round 0 is warm-up.
 #[derive(Debug, Clone)]
 pub struct RunRecord {
     /// From 1.
     pub session: u32,
     pub round: u32,
-    /// In the order of the kinds; the time with the shell's start in it.
+    /// In the order of the kinds; the time includes the shell's start.
     pub figures: Vec<Option<f64>>,
-    /// Of the last stage; `None` where a signal ended it.
+    /// The exit code of the last stage; `None` if a signal killed it.
     pub exit_code: Option<i32>,
 }
 
-/// What became of a command.
+/// The runs of a command.
 #[derive(Debug, Clone, Default)]
 pub struct CommandRuns {
-    /// Those that count.
+    /// Without warm-up.
     pub runs: Vec<RunRecord>,
-    /// What it wrote first, in bytes.
+    /// The size of its first output, in bytes.
     pub output: u64,
     hash: Option<[u8; 32]>,
-    /// Whether a run wrote something else than the first.
+    /// Whether a run's output differed from the first.
     pub unsteady: bool,
     /// The capacity of its pipes, as granted.
     pub capacity: Option<u64>,
@@ -86,23 +87,23 @@ pub struct CommandRuns {
     pub failed: Option<String>,
 }
 
-/// What all rounds gave.
+/// The result of all rounds.
 #[derive(Debug, Default)]
 pub struct Rounds {
     /// In the order of the commands.
     pub commands: Vec<CommandRuns>,
-    /// What an empty command took in each round, in nanoseconds.
+    /// The time of an empty command in each round, in nanoseconds.
     pub empty: Vec<f64>,
-    /// How far the files were cold.
+    /// Pages of the files of `--cold` that stayed in memory.
     pub cold: Option<ColdPages>,
-    /// How long a round took.
+    /// The duration of a round.
     pub round_time: Duration,
-    /// Whether the person ended it: then these are the rounds that were complete.
+    /// Whether the user interrupted: then only complete rounds are kept.
     pub interrupted: bool,
 }
 
 impl CommandRuns {
-    /// A figure of each run, by session; `None` where a run has none.
+    /// One figure of all runs, by session; `None` where a run has none.
     pub fn by_session(&self, kind: usize) -> Option<BySession> {
         let mut sessions: BySession = Vec::new();
         let mut last = 0;
@@ -123,7 +124,7 @@ pub type OnRun<'a> = dyn FnMut(&CommandEntry, &RunRecord) -> Result<(), Stop> + 
 /// Runs all rounds.
 ///
 /// # Errors
-/// When a command fails and the rest is not to go on, outputs differ, a hook fails, or the person interrupts.
+/// When a command or hook fails, outputs differ, or the user interrupts.
 pub fn run_rounds(
     entries: &[CommandEntry],
     kinds: &[FigureKind],
@@ -152,7 +153,7 @@ pub fn run_rounds(
             done = Ok(());
         }
     }
-    // However it ended, what was set up is cleaned up.
+    // Clean up however the rounds ended.
     let cleaned = runner.hooks("--cleanup", |entry| entry.hooks.cleanup.as_ref());
     done.and(cleaned)?;
     Ok(runner.rounds)
@@ -165,14 +166,14 @@ struct Runner<'a> {
     plan: &'a RoundPlan,
     interrupt: &'a Interrupt,
     rounds: Rounds,
-    /// Whether what is printed is kept.
+    /// Whether the output is kept.
     kept: bool,
-    /// Runs of each command in rounds that are over.
+    /// Runs of each command in complete rounds.
     complete: Vec<usize>,
 }
 
 impl Runner<'_> {
-    /// One of the hooks that are done once, of each command; the same one only once.
+    /// Runs a one-time hook of each command; identical hooks run once.
     fn hooks(&mut self, flag: &str, hook: impl Fn(&CommandEntry) -> Option<&String>) -> Result<(), Stop> {
         let mut done: Vec<&String> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
@@ -185,7 +186,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// What fails is a row, or the end.
+    /// Handles a failure: records it as a row, or ends the measurement.
     fn failed(&mut self, at: usize, error: RunError) -> Result<(), Stop> {
         match error {
             RunError::Interrupted => Err(Stop::with(exit::INTERRUPTED, "interrupted; no result")),
@@ -197,7 +198,7 @@ impl Runner<'_> {
         }
     }
 
-    /// When the person interrupts: what was measured in whole rounds stays. Whether there is any.
+    /// After an interrupt, keeps only complete rounds. Returns whether there is any.
     fn keep_complete_rounds(&mut self) -> bool {
         for (command, complete) in self.rounds.commands.iter_mut().zip(&self.complete) {
             command.runs.truncate(*complete);
@@ -237,7 +238,7 @@ impl Runner<'_> {
                 }
                 let rounds = per_session.unwrap_or(LEAST_ROUNDS.max(made + 1));
                 let total = u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * self.entries.len() as u64;
-                // The first round of all has the order of the commands: the first one's output is what the others are held against.
+                // The first round of all runs in the order of the commands: the first one's output is the reference.
                 let order = match (session, round) {
                     (1, 0) => (0..self.entries.len()).collect(),
                     _ => self.order(session - 1 + round, &mut random),
@@ -264,7 +265,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// One run, with what is done before and after it.
+    /// Makes one run, with its hooks.
     fn one(&mut self, at: usize, session: u32, round: u32, hashed: bool, on_run: &mut OnRun<'_>) -> Result<(), Stop> {
         let entry = &self.entries[at];
         match self.try_one(entry, session, hashed) {
@@ -300,7 +301,7 @@ impl Runner<'_> {
     }
 
     fn mode(&self, session: u32, hashed: bool) -> RunMode {
-        // A stack that begins elsewhere is as good as another layout of memory: all commands get the same.
+        // Another stack position is as good as another memory layout: all commands get the same.
         RunMode {
             hashed,
             kept: self.kept,
@@ -309,7 +310,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The shell alone, where it is a part of short commands that is worth knowing.
+    /// Measures the shell's start, if it is a relevant part of short commands.
     fn measure_shell(&mut self, session: u32) -> Result<(), Stop> {
         let shortest = |command: &CommandRuns| command.runs.iter().filter_map(|run| run.figures[0]).reduce(f64::min);
         let short = self.rounds.commands.iter().filter_map(shortest).any(|time| time < LONG.as_nanos() as f64);
@@ -322,13 +323,13 @@ impl Runner<'_> {
         match nothing.run(self.conditions, mode, self.interrupt) {
             Ok(ran) => self.rounds.empty.push(ran.nanoseconds()),
             Err(RunError::Interrupted) => return self.failed(0, RunError::Interrupted),
-            // The commands say what is wrong with the shell.
+            // If the shell is broken, the commands' errors show it.
             Err(_) => {}
         }
         Ok(())
     }
 
-    /// Of two, whoever is first in a round is second in the next: what one leaves behind for the other hits both alike. More are
+    /// Two commands swap places from round to round, so that any effect of one on the other hits both alike. More are
     /// shuffled.
     fn order(&self, turn: u32, random: &mut SplitMix64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
@@ -343,7 +344,8 @@ impl Runner<'_> {
         order
     }
 
-    /// Commands that don't do the same work are not compared; those of other parameters may well do other work.
+    /// Checks that outputs are equal, so that only commands that do the same work are compared; other parameters may
+    /// give other outputs.
     fn check_output(&mut self, at: usize, ran: &PipelineRun) -> Result<(), Stop> {
         let first = ran.hash.is_some() || self.rounds.commands[at].runs.is_empty();
         if first && self.rounds.commands[at].hash.is_none() {
@@ -353,7 +355,7 @@ impl Runner<'_> {
         let alike = |other: &usize| entries[*other].parameters == entries[at].parameters;
         let model = (0..at).filter(alike).find(|&other| self.rounds.commands[other].failed.is_none()).unwrap_or(at);
         let expected = &self.rounds.commands[model];
-        // One that has not run yet says nothing.
+        // A command that has not run yet has no output to compare.
         if expected.hash.is_none() && expected.runs.is_empty() && model != at {
             return Ok(());
         }
@@ -370,7 +372,7 @@ impl Runner<'_> {
         if self.plan.ignore_output { Ok(()) } else { Err(Stop::with(exit::NOT_VERIFIED, sentence)) }
     }
 
-    /// Of several sessions, as many rounds in each as the budget has room for; a single one goes by what it sees.
+    /// With several sessions, the rounds of each that the budget has room for; a single session stops by precision.
     fn affordable(&self, round: Duration) -> Option<u32> {
         let sessions = self.plan.sessions;
         let fit = self.plan.budget.as_secs_f64() / f64::from(sessions) / round.as_secs_f64().max(1e-6);
@@ -378,12 +380,13 @@ impl Runner<'_> {
     }
 
     fn is_enough(&self, made: u32, elapsed: Duration) -> bool {
-        // To look costs time that grows with the square of the rounds.
+        // The check takes time quadratic in the number of rounds.
         let looks = made.is_multiple_of((made / 16).max(1));
         made >= MOST_ROUNDS || elapsed >= self.plan.budget || looks && self.is_known()
     }
 
-    /// Whether these runs are enough: of several, see [`is_resolved`]; of one, its figure within 3 %.
+    /// Whether these runs are enough: for several commands see [`is_resolved`]; for one, its figure is known within 3
+    /// %.
     fn is_known(&self) -> bool {
         let (by, criterion) = (self.plan.by, self.plan.criterion);
         let command = &self.rounds.commands[self.plan.reference];
@@ -399,7 +402,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Says how long it will take, where that may be long.
+    /// Prints the expected duration, if it may be long.
     fn announce(&self, round: Duration, rounds: Option<u32>) {
         if !self.plan.announced {
             return;
@@ -413,7 +416,7 @@ impl Runner<'_> {
         });
     }
 
-    /// The latest figure, for whoever waits.
+    /// The latest figure, for progress messages.
     fn so_far(&self, at: usize) -> String {
         let CommandEntry { label, text, .. } = &self.entries[at];
         let by = &self.kinds[self.plan.by];

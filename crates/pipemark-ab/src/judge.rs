@@ -1,4 +1,5 @@
-//! From rounds to results: estimates, comparisons with the reference, ranks, and what would decide what is inconclusive.
+//! Turns rounds into results: estimates, comparisons with the reference, ranks, and advice for inconclusive
+//! comparisons.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,20 +20,20 @@ use crate::shell_start::ShellStart;
 /// The fewest sessions with a verdict.
 const FEWEST_SESSIONS: u32 = FEWEST_FREEDOM as u32 + 1;
 
-/// What is known besides the rounds.
+/// The input of the judgement besides the rounds.
 pub struct Judge<'a> {
     pub entries: &'a [CommandEntry],
     pub kinds: &'a [FigureKind],
     pub plan: &'a RoundPlan,
     pub rounds: &'a Rounds,
     pub shell_start: ShellStart,
-    /// The most memory that pipemark itself had, in bytes: the kernel counts it in.
+    /// The peak memory of pipemark itself, in bytes, which the kernel includes in a child's.
     pub own_memory: f64,
-    /// From the option, for all figures.
+    /// The criterion from the command line, for all figures.
     pub criterion: &'a dyn Fn(Better) -> Criterion,
 }
 
-/// The verdict of a figure, and what it is from.
+/// The verdict on a figure, with its evidence.
 #[derive(Debug, Clone, Default)]
 struct FigureVerdict {
     comparison: Option<Comparison>,
@@ -91,7 +92,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A figure of each command that has it in all runs; of the time without the shell's start.
+    /// One figure of each command that has it in all runs, without the shell's start.
     fn values(&self, nth: usize) -> Vec<Option<BySession>> {
         let off = match self.shell_start.taken_off() {
             Some([median, ..]) if self.kinds[nth].key == TIME => median,
@@ -108,7 +109,7 @@ impl Judge<'_> {
         kind.key == "memory" && median <= self.own_memory * 1.02
     }
 
-    /// Each command against the reference.
+    /// Compares each command with the reference.
     fn judge(&self, kind: &FigureKind, values: &[Option<BySession>], by: bool) -> Vec<FigureVerdict> {
         let reference = self.plan.reference;
         let criterion = if by { self.plan.criterion } else { (self.criterion)(kind.better) };
@@ -123,7 +124,7 @@ impl Judge<'_> {
         let bounded = |values: &BySession| {
             estimate::from_runs(&values.concat()).is_some_and(|estimate| self.is_own_memory(kind, estimate.median))
         };
-        // Those that have a ratio to the reference, with the reference among them.
+        // The commands that have a ratio to the reference, and the reference itself.
         let mut among: Vec<usize> = Vec::new();
         for (at, values) in values.iter().enumerate() {
             let Some(values) = values else { continue };
@@ -141,7 +142,7 @@ impl Judge<'_> {
                 among.push(at);
             }
         }
-        // What can't be compared is not the same.
+        // Commands that can't be compared don't count as the same.
         for judged in judged.iter_mut().filter(|judged| judged.why.is_some()) {
             judged.verdict = Some(Verdict::Inconclusive);
         }
@@ -152,7 +153,7 @@ impl Judge<'_> {
         let compared = |off: f64| against(&of(off), base, criterion).ok();
         let Some(comparisons) = compared(0.0) else { return judged };
         let ranks = by.then(|| Ranking::of(&of(0.0), base, criterion).ok()).flatten().map(|ranking| ranking.ranks);
-        // What the shell takes is known with an error: the interval has room for it.
+        // The shell's start is known with an error, which widens the interval.
         let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.taken_off() {
             Some([median, low, high]) if kind.key == TIME => {
                 [low - median, high - median].into_iter().filter_map(compared).collect()
@@ -177,7 +178,7 @@ impl Judge<'_> {
         judged
     }
 
-    /// Why it is inconclusive, and what would decide it.
+    /// Why the comparison is inconclusive, and what would decide it.
     fn why(&self, comparison: &Comparison, criterion: Criterion) -> String {
         let rounds = self.rounds.commands.iter().map(|command| command.runs.len()).max().unwrap_or(0);
         let sessions = self.plan.sessions;

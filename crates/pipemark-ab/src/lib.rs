@@ -1,6 +1,6 @@
-//! Times commands and compares them: the verb `ab`. Begin with [`ab`]: what was typed becomes entries (`commands`,
-//! `placeholders`), `interleaving` runs them (`pipeline`, `hooks`, `cold`), `judge` makes a [`result`] of what they gave, `sheet`
-//! shows it and `export` writes it for other programs.
+//! Times commands and compares them: the verb `ab`. Start at [`ab`]: `commands` and `placeholders` turn the command
+//! line into entries, `interleaving` runs them (with `pipeline`, `hooks`, `cold`), `judge` turns the runs into a
+//! [`result`], `sheet` shows it, and `export` writes it for other programs.
 #![forbid(unsafe_code)]
 
 pub mod ab;

@@ -1,5 +1,5 @@
-//! A command, run once: its stages started, joined by pipes of a capacity that was asked for, its output taken, all of its
-//! processes ended and reaped, and what they used added up.
+//! Runs a command once: starts its stages, joined by pipes of the requested capacity, reads its output, ends and reaps
+//! all of its processes, and adds up what they used.
 
 use std::io::PipeWriter;
 use std::os::unix::process::ExitStatusExt;
@@ -21,10 +21,10 @@ use crate::drain::{OutputStream, TAKEN, drain};
 use crate::pipeline_memory::MemorySampler;
 use crate::shell::Shell;
 
-/// What a shell says of a command that SIGPIPE ended: it died because nobody reads it, as `yes | head` does.
+/// A shell's exit code for a command killed by SIGPIPE: its reader has exited, as in `yes | head`.
 const ENDED_BY_SIGPIPE: i32 = 128 + 13;
 
-/// What is run.
+/// A command to time.
 #[derive(Debug, Clone)]
 pub struct TimedCommand {
     /// Commands for the shell, at least one.
@@ -33,46 +33,46 @@ pub struct TimedCommand {
     pub capacity: Option<Capacity>,
 }
 
-/// How this run is made.
+/// Options of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunMode {
     /// Whether the output is read and hashed, which costs time.
     pub hashed: bool,
-    /// Whether what is printed is kept, standard error too.
+    /// Whether the output is kept, including standard error.
     pub kept: bool,
     /// Whether the memory of all processes together is sampled.
     pub memory: bool,
-    /// By these bytes the environment is larger, which shifts where stacks begin.
+    /// Bytes by which to enlarge the environment, which shifts the start of stacks.
     pub padding: usize,
 }
 
-/// One run.
+/// The result of one run.
 #[derive(Debug, Clone)]
 pub struct PipelineRun {
-    /// From before the first stage was started until the last has ended.
+    /// From before the first stage started until the last has exited.
     pub elapsed: Duration,
-    /// What the last stage wrote, in bytes; of several copies all together.
+    /// Bytes written by the last stage, summed over copies.
     pub output: u64,
-    /// SHA-256 of it, where that was asked for.
+    /// SHA-256 of the output, if requested.
     pub hash: Option<[u8; 32]>,
-    /// Standard output and standard error, where they were kept.
+    /// Standard output and standard error, if kept.
     pub printed: [Vec<u8>; 2],
     /// The capacity of the pipes between the stages, as the kernel granted it.
     pub capacity: Option<u64>,
-    /// Of all its processes; of the memory the most that one of them had.
+    /// Usage of all processes; its memory is that of the largest one.
     pub usage: Usage,
-    /// The most memory that all its processes had at one moment, where that was sampled.
+    /// Peak memory of all processes together, if sampled.
     pub pipeline_memory: Option<u64>,
-    /// The exit code of its last stage; `None` where a signal ended it.
+    /// The exit code of the last stage; `None` if a signal killed it.
     pub exit_code: Option<i32>,
-    /// Bytes that they read and wrote by calls; `None` where the kernel doesn't tell.
+    /// Bytes read and written by system calls; `None` where the kernel doesn't report it.
     pub bytes: Option<(u64, u64)>,
-    /// Instructions, cycles and cache misses, where they may be counted.
+    /// Instructions, cycles and cache misses, if permitted.
     pub counters: [Option<f64>; 3],
 }
 
 impl PipelineRun {
-    /// The time in nanoseconds.
+    /// The elapsed time in nanoseconds.
     pub fn nanoseconds(&self) -> f64 {
         Nanos::from(self.elapsed).0 as f64
     }
@@ -82,8 +82,8 @@ impl TimedCommand {
     /// Runs it to its end.
     ///
     /// # Errors
-    /// When it cannot be started, a stage fails, it takes longer than the limit, or the person interrupts. No process of
-    /// it is left then, nor otherwise.
+    /// When it cannot be started, a stage fails, the time limit is exceeded, or the user interrupts. In any case no
+    /// process of it remains.
     pub fn run(
         &self,
         conditions: &RunConditions,
@@ -91,7 +91,7 @@ impl TimedCommand {
         interrupt: &Interrupt,
     ) -> Result<PipelineRun, RunError> {
         let output = Pipe::new().map_err(not_run)?;
-        // Whatever the capacity between the stages, the way out is to be no obstacle.
+        // The output pipe should limit nothing, whatever the capacity between the stages.
         let _ = pipe::set_capacity(&output.writer, TAKEN);
         let errors = mode.kept.then(Pipe::new).transpose().map_err(not_run)?;
         let mut streams = vec![OutputStream::new(output.reader, mode.hashed && conditions.copies == 1, mode.kept)];
@@ -119,7 +119,8 @@ impl TimedCommand {
         let pipeline_memory = sampler.and_then(MemorySampler::peak);
         let bytes =
             stages.iter().map(bytes_moved).try_fold((0, 0), |sum, (read, wrote)| Some((sum.0 + read?, sum.1 + wrote?)));
-        // The first is the leader of their group: what stages put into the background is killed before any is reaped.
+        // The first stage leads the process group: background processes of stages are killed before any stage is
+        // reaped.
         stages.iter_mut().try_for_each(Child::end_now).map_err(not_run)?;
         let counters = counters.read();
         let mut printed = streams.iter_mut().map(OutputStream::printed);
@@ -173,7 +174,7 @@ impl TimedCommand {
         Ok(granted)
     }
 
-    /// Gives a pipe the capacity that was asked for; returns what was granted.
+    /// Sets the requested capacity of a pipe; returns the granted one.
     fn resize(&self, pipe: &Pipe) -> Result<u64, RunError> {
         let Some(Capacity::Bytes(bytes)) = self.capacity else {
             return pipe::capacity(&pipe.writer).map(|bytes| bytes as u64).map_err(not_run);
@@ -187,7 +188,7 @@ impl TimedCommand {
     }
 }
 
-/// Both together; of the memory the most.
+/// The sum of both; of memory the larger.
 fn sum(one: Usage, other: Usage) -> Usage {
     Usage {
         user_ns: one.user_ns + other.user_ns,
@@ -200,15 +201,14 @@ fn sum(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// What a process that has ended, and is not reaped yet, read and wrote by calls, with the children that it waited for: proc(5),
-/// `io`.
+/// Bytes read and written by system calls of an exited but unreaped process and the children it reaped: proc(5), `io`.
 fn bytes_moved(child: &Child) -> (Option<u64>, Option<u64>) {
     let text = std::fs::read_to_string(format!("/proc/{}/io", child.pid())).unwrap_or_default();
     let bytes = |key: &str| field(&text, key)?.parse().ok();
     (bytes("rchar"), bytes("wchar"))
 }
 
-/// Whether a stage ended as it should.
+/// Checks that a stage ended as it should.
 fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Result<(), RunError> {
     let Some((status, _)) = stage.end() else { return Ok(()) };
     let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);

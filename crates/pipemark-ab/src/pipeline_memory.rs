@@ -1,5 +1,5 @@
-//! `--pipeline-memory`: the memory of all processes of a command together, sampled while it runs. The kernel keeps a peak for each
-//! process, and none for several at one moment.
+//! `--pipeline-memory`: samples the memory of all processes of a command together. The kernel records a peak for each
+//! process, but none for several at one moment.
 
 use std::fs;
 use std::io;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use rustix::param::page_size;
 use rustix::process::Pid;
 
-/// Between two samples: each takes some 20 µs for each process.
+/// The sampling interval: a sample takes some 20 µs per process.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// A thread that samples until it is asked for the peak.
+/// A thread that samples until the peak is requested.
 pub struct MemorySampler {
     stop: Sender<()>,
     thread: JoinHandle<Option<u64>>,
 }
 
 impl MemorySampler {
-    /// Samples these processes and all that come of them. They must not be reaped before the peak is asked for: their numbers
-    /// might be those of others then.
+    /// Samples these processes and all of their descendants. They must not be reaped before the peak is requested,
+    /// because their pids might be reused.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread is available.
     pub fn start(roots: Vec<Pid>) -> io::Result<MemorySampler> {
         let (stop, stopped) = channel();
         let thread = thread::Builder::new().spawn(move || {
@@ -39,19 +39,19 @@ impl MemorySampler {
         Ok(MemorySampler { stop, thread })
     }
 
-    /// The most memory that all had at one moment, in bytes; `None` where the kernel doesn't tell.
+    /// The most memory of all together at one moment, in bytes; `None` where the kernel doesn't report it.
     pub fn peak(self) -> Option<u64> {
         drop(self.stop);
         self.thread.join().ok().flatten()
     }
 }
 
-/// Bytes that the processes and their descendants have for themselves now: not files, which they may share.
+/// Bytes private to the processes and their descendants now, without files, which they may share.
 fn sample(roots: &[Pid]) -> Option<u64> {
     let mut sum = None;
     let mut left: Vec<String> = roots.iter().map(ToString::to_string).collect();
     while let Some(pid) = left.pop() {
-        // One that has just ended has none.
+        // A process that has just exited has none.
         if let Some(bytes) = own_bytes(&pid) {
             sum = Some(sum.unwrap_or(0) + bytes);
         }

@@ -16,7 +16,7 @@ pub struct Parameter {
 /// A name with its value.
 pub type Setting = (String, String);
 
-/// More values of one parameter are a slip of the hand.
+/// More values of one parameter than this are a typing error.
 const MOST_VALUES: usize = 100_000;
 
 impl FromStr for Parameter {
@@ -49,7 +49,7 @@ impl FromStr for Parameter {
     }
 }
 
-/// A decimal number: its digits as a whole number, and how many of them stand behind the point.
+/// A decimal number: its digits as an integer, and the number of decimals.
 fn decimal(text: &str) -> Option<(i64, u32)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -58,7 +58,7 @@ fn decimal(text: &str) -> Option<(i64, u32)> {
         .then(|| Some((format!("{whole}{part}").parse().ok()?, part.len() as u32)))?
 }
 
-/// `1..4` and `1..4:2`, both ends included; `None` for what is no range, and stands for itself.
+/// Expands `1..4` and `1..4:2`, both ends included; `None` if the text is no range but a plain value.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
     let (to, step) = rest.split_once(':').map_or((rest, None), |(to, step)| (to, Some(step)));
@@ -91,7 +91,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     Ok(Some((0..=count as i64).map(|nth| shown(from + nth * step)).collect()))
 }
 
-/// Every combination of the values, the last parameter's varying fastest; one empty one of no parameters.
+/// All combinations of the values, the last parameter's varying fastest; one empty combination without parameters.
 pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
     parameters.iter().fold(vec![Vec::new()], |before, parameter| {
         let with = |settings: &Vec<Setting>, value: &String| {
@@ -101,7 +101,7 @@ pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
     })
 }
 
-/// The text with each `{NAME}` of a setting replaced. A variable of the shell, `${NAME}`, stays, and so does every other brace.
+/// Replaces each `{NAME}` of a setting. Shell variables, `${NAME}`, and all other braces stay.
 pub fn replaced(text: &str, settings: &[Setting]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -125,10 +125,10 @@ pub fn replaced(text: &str, settings: &[Setting]) -> String {
     out + rest
 }
 
-/// Refuses parameters that none of the texts has, and those that are given twice.
+/// Refuses parameters that none of the texts uses, and those given twice.
 ///
 /// # Errors
-/// A sentence.
+/// A message.
 pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
     for (at, Parameter { name, .. }) in parameters.iter().enumerate() {
         if parameters[..at].iter().any(|other| other.name == *name) {
@@ -147,7 +147,7 @@ pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands in braces like a parameter.
+/// Names in braces that look like a parameter.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split('{').skip(1).filter_map(|part| part.split_once('}'));
     parts

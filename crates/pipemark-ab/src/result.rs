@@ -1,4 +1,4 @@
-//! What `ab` found: what `--json` writes, and what its table and its exports are made of.
+//! The result of `ab`: the source of `--json`, the table and the exports.
 
 use std::collections::BTreeMap;
 
@@ -127,19 +127,19 @@ pub struct FigureResult {
 }
 
 impl AbResult {
-    /// The result of the figure that is judged.
+    /// The result of the judged figure.
     pub fn judged<'a>(&self, command: &'a CommandResult) -> Option<&'a FigureResult> {
         command.figures.get(&self.by)
     }
 
-    /// Whether a command has too few runs or sessions, or no ratio, to be judged by.
+    /// Whether a command has too few runs or sessions, or no ratio, to be judged.
     pub fn is_without_verdict(&self) -> bool {
         let figures = self.commands.iter().filter_map(|command| self.judged(command));
         let judged = |figure: &FigureResult| figure.comparison.is_some_and(|comparison| comparison.judged().is_some());
         figures.filter(|figure| figure.verdict == Some(Verdict::Inconclusive)).any(|figure| !judged(figure))
     }
 
-    /// All verdicts of commands.
+    /// The verdicts of all commands.
     pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
         self.commands.iter().filter_map(|command| self.judged(command)?.verdict)
     }

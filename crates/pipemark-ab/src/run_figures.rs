@@ -1,4 +1,4 @@
-//! What is measured of a run besides its time: one table of figures, and those that the command prints itself.
+//! Figures of a run besides its time: one table of built-in figures, and those the command prints itself.
 
 use pipemark_entrants::PrintedFigure;
 use pipemark_host::child::RunError;
@@ -6,16 +6,16 @@ use pipemark_model::{Better, Unit, did_you_mean, digits, neutral};
 
 use crate::pipeline::PipelineRun;
 
-/// A figure: what it is called, counted in, and which way is better.
+/// A figure: its name, its unit, and which direction is better.
 #[derive(Debug, Clone)]
 pub struct FigureKind {
-    /// What programs and `--by` call it.
+    /// Its key in JSON and `--by`.
     pub key: String,
-    /// What people read.
+    /// Its heading in tables.
     pub heading: String,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: FigureUnit,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
     source: FigureSource,
 }
@@ -27,17 +27,17 @@ impl FigureKind {
     }
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// One of pipemark's.
+    /// A unit known to pipemark.
     Known(Unit),
-    /// The command's own; may be empty.
+    /// The command's own unit; may be empty.
     Own(String),
 }
 
 impl FigureUnit {
-    /// A figure as people read it.
+    /// Formats a value for people.
     pub fn show(&self, value: f64) -> String {
         match self {
             FigureUnit::Known(unit) => unit.show(value),
@@ -45,7 +45,7 @@ impl FigureUnit {
         }
     }
 
-    /// What programs read: plain numbers are in it.
+    /// The unit of plain numbers in JSON.
     pub fn name(&self) -> &str {
         match self {
             FigureUnit::Known(Unit::Nanoseconds) => "ns",
@@ -62,13 +62,13 @@ enum FigureSource {
     Printed(PrintedFigure),
 }
 
-/// The key of the time, which is the first figure.
+/// The key of the time, the first figure.
 pub const TIME: &str = "time";
 
-/// The key of what is sampled only when it is asked for.
+/// The key of a figure that is sampled only on request.
 pub const PIPELINE_MEMORY: &str = "pipeline-memory";
 
-/// All figures: those of every command, and those that these print.
+/// All figures: the built-in ones, and those the commands print.
 pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
     let built_in = |(key, heading, unit, of): BuiltIn| FigureKind {
         key: key.to_owned(),
@@ -89,7 +89,7 @@ pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
 
 type BuiltIn = (&'static str, &'static str, Unit, fn(&PipelineRun) -> Option<f64>);
 
-/// Of each its key, its heading, its unit and where it is from.
+/// Key, heading, unit and source of each.
 const BUILT_IN: [BuiltIn; 12] = [
     (TIME, "time", Unit::Nanoseconds, |run| Some(run.nanoseconds())),
     ("user", "user", Unit::Nanoseconds, |run| Some(run.usage.user_ns as f64)),
@@ -110,7 +110,7 @@ const BUILT_IN: [BuiltIn; 12] = [
 /// The figures of a run, in the order of their kinds.
 ///
 /// # Errors
-/// When one that the command should print is not in what it printed.
+/// When a figure is missing from the command's output.
 pub fn of_run(kinds: &[FigureKind], run: &PipelineRun) -> Result<Vec<Option<f64>>, RunError> {
     let figure = |kind: &FigureKind| match &kind.source {
         FigureSource::Run(of) => Ok(of(run)),
@@ -121,13 +121,13 @@ pub fn of_run(kinds: &[FigureKind], run: &PipelineRun) -> Result<Vec<Option<f64>
     kinds.iter().map(figure).collect()
 }
 
-/// What stands beside the figures in the JSON of a run.
+/// Fields besides the figures in the JSON of a run.
 const RUN_FIELDS: [&str; 6] = ["label", "command", "session", "round", "warmup", "exit_code"];
 
-/// The place of the figure that `--by` names.
+/// The index of the figure that `--by` names.
 ///
 /// # Errors
-/// A sentence, when there is none, or several have one name.
+/// A message, when there is none, or several share the name.
 pub fn place(kinds: &[FigureKind], by: &str) -> Result<usize, String> {
     let keys = || kinds.iter().map(|kind| kind.key.as_str());
     let is_taken = |key: &&str| RUN_FIELDS.contains(key) || key.starts_with("parameter_");

@@ -1,4 +1,4 @@
-//! Commands as a sheet: ranked, with what else was measured of them, a chart over a parameter, and the sentence at the end.
+//! The sheet of `ab`: ranked commands, further figures, a chart over a parameter, and the concluding sentence.
 
 use pipemark_console::verdict::{interval, style};
 use pipemark_model::{Estimate, Unit, digits, neutral, signed_percent};
@@ -12,12 +12,12 @@ use pipemark_stats::verdict::Verdict;
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
-/// Below this a time is mostly that of starting a process.
+/// A shorter time is mostly that of starting a process.
 const SHORT: f64 = 5e6;
 /// A chart needs this many values of a parameter.
 const FEWEST_POINTS: usize = 3;
 
-/// The result for people. With `all`, every figure of every command.
+/// The result for people; with `all`, every figure of every command.
 pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> Sheet {
     let by = kinds.iter().find(|kind| kind.key == result.by).expect("one of the figures");
     let mut sheet = Sheet::default();
@@ -39,8 +39,8 @@ pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> She
     sheet
 }
 
-/// The result for programs that read tables: a row for each figure of each command. `change` and the ends of the interval that the
-/// verdict goes by are fractions.
+/// The result for programs that read tables: a row for each figure of each command. `change` and the ends of the
+/// interval that decides the verdict are fractions.
 pub fn commands_csv(result: &AbResult, kinds: &[FigureKind]) -> Sheet {
     let rows: Vec<(&CommandResult, &FigureKind)> =
         result.commands.iter().flat_map(|command| kinds.iter().map(move |kind| (command, kind))).collect();
@@ -78,7 +78,7 @@ pub fn commands_csv(result: &AbResult, kinds: &[FigureKind]) -> Sheet {
     Sheet::of(table.grid(), [])
 }
 
-/// The commands, the best first; those that failed last.
+/// The commands, best first; failed ones last.
 fn ranked(result: &AbResult, by: &FigureKind) -> Grid {
     let mut order: Vec<&CommandResult> = result.commands.iter().collect();
     if order.len() > 2 {
@@ -159,7 +159,7 @@ fn verdict(figure: Option<&FigureResult>) -> Cell {
         .map_or_else(Cell::default, |verdict| Cell::of(verdict.name(), verdict.name()).style(style(verdict)))
 }
 
-/// What else was measured: not what is judged, and not what nobody has.
+/// The further figures to show: not the judged one, and not those that no command has.
 fn others<'a>(result: &AbResult, kinds: &'a [FigureKind], by: &FigureKind) -> Vec<&'a FigureKind> {
     let has = |kind: &&FigureKind| result.commands.iter().any(|command| command.figures.contains_key(&kind.key));
     kinds.iter().filter(|kind| kind.key != by.key).filter(has).collect()
@@ -222,7 +222,7 @@ fn figures_of_all(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> G
     grid
 }
 
-/// A curve for each command over the one parameter that has numbers.
+/// A curve per command over the one numeric parameter.
 fn chart(result: &AbResult, by: &FigureKind) -> Option<Chart> {
     let first = result.commands.first()?;
     let name = first.parameters.keys().next().filter(|_| first.parameters.len() == 1)?;
@@ -339,7 +339,7 @@ fn start_note(result: &AbResult) -> Option<Note> {
     ))
 }
 
-/// The end of the output: how the two compare, or the best of several with its reference.
+/// The last line: how the two compare, or the best of several with its reference.
 fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
     let reference = result.commands.iter().find(|command| command.label == result.reference)?;
     let best = match result.commands.as_slice() {
@@ -374,7 +374,7 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
     }
 }
 
-/// Which of two ran how many times as fast, with its interval.
+/// Which of two is how many times as fast, with the interval.
 fn time_sentence(a: &str, b: &str, comparison: &Comparison, verdict: Verdict) -> Option<String> {
     let time = 1.0 + comparison.change;
     let Some((low, high)) = comparison.judged() else {

@@ -1,24 +1,25 @@
-//! The time that the shell itself takes to start and to end: measured in the same rounds as the commands, and taken off.
+//! The time that the shell itself takes to start and exit: measured in the same rounds as the commands, and subtracted.
 
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
 
-/// A command that takes less than this share of what the shell takes has nothing taken off: its time would mostly be the error.
+/// If a command takes less than this share of the shell's time, nothing is subtracted: its time would be mostly error.
 const LEAST_SHARE: f64 = 0.5;
 
-/// What to do about the shell's start.
+/// How the shell's start is treated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ShellStart {
-    /// There is no shell, or it is no part worth speaking of, so it was not measured.
+    /// There is no shell, or its start is negligible, so it was not measured.
     NotMeasured,
-    /// Of each time so much was taken off.
+    /// This was subtracted from each time.
     TakenOff(Estimate),
-    /// It was measured, and a command is so short that it was left in all of them.
+    /// It was measured, but not subtracted from any time, because a command is so short.
     LeftIn(Estimate),
 }
 
 impl ShellStart {
-    /// From what the empty command took in each round, and from all times of each command that ran; in nanoseconds.
+    /// Decides from the times of the empty command in each round and all times of each command that ran, in
+    /// nanoseconds.
     pub fn of(empty: &[f64], commands: &[Vec<f64>]) -> ShellStart {
         let Some(start) = estimate::from_runs(empty).filter(|start| start.low.is_some()) else {
             return ShellStart::NotMeasured;
@@ -31,7 +32,7 @@ impl ShellStart {
         if commands.iter().all(long_enough) { ShellStart::TakenOff(start) } else { ShellStart::LeftIn(start) }
     }
 
-    /// What is taken off each time, and the ends of its interval.
+    /// The time to subtract, and the ends of its interval.
     pub fn taken_off(&self) -> Option<[f64; 3]> {
         match self {
             ShellStart::TakenOff(start) => {
@@ -41,7 +42,7 @@ impl ShellStart {
         }
     }
 
-    /// A time that it was taken off of, with room for the error of what was taken.
+    /// The estimate of a time after subtraction, with its interval widened by the error of the subtracted time.
     pub fn widened(&self, time: Estimate) -> Estimate {
         let Some([median, low, high]) = self.taken_off() else { return time };
         Estimate {
@@ -51,7 +52,7 @@ impl ShellStart {
         }
     }
 
-    /// What it took.
+    /// The measured start time.
     pub fn estimate(&self) -> Option<Estimate> {
         match self {
             ShellStart::NotMeasured => None,

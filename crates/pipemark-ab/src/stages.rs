@@ -1,16 +1,17 @@
-//! A shell pipeline taken apart at its own bars, so that the pipes between its stages can be ours. It knows as much of the
-//! shell's grammar as it takes to find these bars reliably, and refuses the rest.
+//! Splits a shell pipeline at its bars, so that pipemark can create the pipes between the stages. It parses as much of
+//! the shell's grammar as it takes to find these bars reliably, and refuses the rest.
 
-/// The most stages of a pipeline: as many processes, and two descriptors each.
+/// The most stages of a pipeline: each takes a process and two descriptors.
 pub const MAX_STAGES: usize = 64;
 
 /// The stages of `pipeline`, each a command for `sh -c`.
 ///
 /// # Errors
-/// A sentence, when it is not one pipeline (a list, a comment, a here-document), or its quotes or brackets do not match.
+/// A message, when it is not a single pipeline (a list, a comment, a here-document), or its quotes or brackets do not
+/// match.
 pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
     let mut stages = vec![String::new()];
-    // What has to be closed before a bar is the pipeline's own, the innermost last.
+    // Open quotes and brackets, the innermost last; a bar within them is not the pipeline's.
     let mut open: Vec<char> = Vec::new();
     let mut letters = pipeline.chars().peekable();
     let mut before = ' ';
@@ -47,7 +48,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
             (Some(')'), ')') | (Some('}'), '}') => {
                 open.pop();
             }
-            // Within brackets the shell reads for itself.
+            // Text within brackets is left to the shell.
             (Some(_), _) => {}
             (None, ')') => return Err("there is a ) without its (".to_owned()),
             (None, '{' | '}') if starts_word && next.is_none_or(char::is_whitespace) => {
@@ -55,7 +56,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
             }
             (None, '#') if starts_word => return Err(wrap("a comment")),
             (None, '<') if next == Some('<') => return Err(wrap("a here-document")),
-            // A redirection: >| and >& and <&.
+            // The redirections >|, >& and <&.
             (None, '|' | '&') if matches!(before, '>' | '<') => {}
             (None, '&') if next == Some('>') => return Err(wrap("a redirection of both outputs")),
             (None, '|') if next == Some('|') => return Err(wrap("a list with ||")),
@@ -73,7 +74,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
         return Err(format!("a {missing} is missing at the end"));
     }
     for stage in &mut stages {
-        // A backslash at the end belongs to the blank behind it.
+        // A backslash at the end escapes the blank behind it.
         *stage = stage.trim_start().to_owned();
         let word = stage.split_whitespace().next();
         match word {

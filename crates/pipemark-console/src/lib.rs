@@ -1,6 +1,5 @@
-//! What verbs share: how they end ([`Stop`], [`exit`]), where their output goes ([`ExportOptions`], [`Destination`]),
-//! what they say meanwhile ([`say`], [`Progress`]), how they are asked for verdicts ([`verdict`]), and
-//! what a job on GitHub shows ([`github`]).
+//! Shared by all verbs: exit codes ([`Stop`], [`exit`]), output files ([`ExportOptions`], [`Destination`]), messages
+//! and progress ([`say`], [`Progress`]), options for verdicts ([`verdict`]), and output for GitHub jobs ([`github`]).
 #![forbid(unsafe_code)]
 
 mod destination;

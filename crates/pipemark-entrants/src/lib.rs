@@ -1,6 +1,6 @@
-//! Contestants: the languages and the filters of lines that are measured against each other. Finding their forms,
-//! detecting their tools, building them, and judging what a language answers. entrants/README.md is the contract. Running
-//! them is `run`'s part; nothing here knows a language or a filter by name.
+//! Entrants: the languages and the line filters that are measured against each other. Reads their descriptions, detects
+//! their tools, builds them, and checks a language's answer. entrants/README.md is the contract. `run` runs them;
+//! nothing here names a particular language or filter.
 #![forbid(unsafe_code)]
 
 mod against;
@@ -29,64 +29,64 @@ pub use printed::PrintedFigure;
 pub use project::{Prints, Project, Runnable};
 pub use tool::on_path;
 
-/// Where contestants are looked for when nobody says where.
+/// The default folder of entrants.
 const FOLDER: &str = "entrants";
 
-/// The filters that come with the program, by their folders, as they are in the source tree.
+/// The bundled filters, by folder name in the source tree.
 const EMBEDDED: [(&str, &str); 3] = [
     ("tools", include_str!("../entrants/tools.toml")),
     ("lines", include_str!("../entrants/lines.toml")),
     ("spark", include_str!("../entrants/spark.toml")),
 ];
 
-/// What is known of the filters that come with the program.
+/// Properties of the bundled filters.
 pub static FILTERS: LazyLock<Vec<(Filter, EntrantProgram)>> = LazyLock::new(|| {
     let forms = EMBEDDED.iter().map(|(folder, text)| EntrantFile::parse(folder, text).expect("a test reads it"));
     forms.flat_map(|form| form.filter).collect()
 });
 
-/// What a filter's output has to be, as far as is known of it by its name.
+/// The expected output of a filter, if its name is known.
 pub fn does(filter: &Filter) -> Does {
     FILTERS.iter().find(|(name, _)| name == filter).map_or(Does::Transform, |(_, form)| form.does)
 }
 
-/// The contestants that were found, and what became of them.
+/// The entrants found, and the result of preparing each.
 #[derive(Default)]
 pub struct Entrants {
     languages: BTreeMap<Language, Project>,
     filters: Vec<Project>,
-    /// Programs of someone's own, by the names of their rows.
+    /// Programs the user added, by row name.
     against: BTreeMap<Language, AgainstProgram>,
-    /// Where they were looked for, if there is such a folder.
+    /// The folder that was searched, if it exists.
     root: Option<PathBuf>,
 }
 
-/// What became of one contestant's preparation, for whoever waits.
+/// Progress of preparing one entrant.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
-    /// Its tools are being looked for, then its programs built.
+    /// Detecting its tools, then building its programs.
     Begun(&'a str),
-    /// It is ready; whether anything had to be built.
+    /// Ready; whether anything had to be built.
     Ready { name: &'a str, built: bool },
-    /// It cannot be run: what it needs isn't here, or it does not build.
+    /// It cannot run: a tool is missing, or the build failed.
     Absent(&'a str, RunError),
 }
 
-/// When a contestant is built.
+/// When to build an entrant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rebuild {
-    /// Whatever was built before.
+    /// Always.
     Always,
-    /// Where its sources, commands or tools have changed since.
+    /// If its sources, commands or tools have changed since the last build.
     IfStale,
 }
 
 impl Entrants {
-    /// Reads the forms of all contestants in `folder`, or in the folder `entrants` of the working directory, and those of
-    /// the filters that come with the program.
+    /// Reads the descriptions of all entrants in `folder` (default: `entrants` in the working directory), and of the
+    /// bundled filters.
     ///
     /// # Errors
-    /// A sentence, when the folder that was named cannot be used, or a form is wrong.
+    /// A message, when the named folder is unusable or a description is wrong.
     pub fn find(folder: Option<&Path>) -> Result<Entrants, String> {
         let root = match (fs::canonicalize(folder.unwrap_or(Path::new(FOLDER))), folder) {
             (Err(error), Some(folder)) => {
@@ -141,15 +141,15 @@ impl Entrants {
         Ok(())
     }
 
-    /// The languages that have a folder, by its name.
+    /// The languages that have a folder, by name.
     ///
     /// # Errors
-    /// When there is no folder for any.
+    /// When there are none.
     pub fn languages(&self) -> Result<&BTreeMap<Language, Project>, String> {
         self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
     }
 
-    /// Adds a program of someone's own.
+    /// Adds a program of the user's.
     pub fn add_against(&mut self, program: AgainstProgram) {
         self.against.insert(program.name.clone(), program);
     }
@@ -158,10 +158,10 @@ impl Entrants {
         self.filters.iter().find(|project| project.programs.contains_key(filter.as_str()))
     }
 
-    /// Whether there are such contestants.
+    /// Checks that these entrants exist.
     ///
     /// # Errors
-    /// That there is one not, and which may have been meant.
+    /// The first unknown name, with the closest known one.
     pub fn check<'a>(
         &self,
         languages: &[Language],
@@ -175,8 +175,8 @@ impl Entrants {
         filters.into_iter().try_for_each(|filter| known("filter", filter.as_str(), &all))
     }
 
-    /// Looks for the tools of these languages and filters, builds what has to be built, and says so to `report`. What
-    /// fails is kept, not returned: it is the outcome of the trials that want it.
+    /// Detects the tools of these languages and filters, builds what needs building, and passes progress to `report`. A
+    /// failure isn't returned but stored, and becomes the outcome of the trials that need the entrant.
     pub fn prepare(
         &mut self,
         languages: &BTreeSet<&Language>,
@@ -199,10 +199,10 @@ impl Entrants {
         }
     }
 
-    /// How to start a language's program.
+    /// The command that starts a language's program.
     ///
     /// # Errors
-    /// When it isn't here or could not be built.
+    /// When it is missing or could not be built.
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
         if let Some(own) = self.against.get(language) {
             let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
@@ -216,10 +216,10 @@ impl Entrants {
         project.command(program.name())
     }
 
-    /// How to start a filter of lines, and what its output has to be.
+    /// The command that starts a line filter, and its expected output.
     ///
     /// # Errors
-    /// When it isn't here or could not be built.
+    /// When it is missing or could not be built.
     pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), RunError> {
         let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
         let (project, form) = found.ok_or_else(|| RunError::NotHere(format!("there is no filter '{filter}'")))?;

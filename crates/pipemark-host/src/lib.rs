@@ -1,5 +1,5 @@
-//! The machine: what it is, what it allows and how busy it is ([`survey`], [`Reading`]); and the one place that starts
-//! processes and waits for them ([`child`]).
+//! The machine: its description, limits and load ([`survey`], [`Reading`]); and the only module that starts processes
+//! and waits for them ([`child`]).
 
 pub mod child;
 mod cpus;
@@ -20,13 +20,13 @@ pub use files::{field, show_cpu_list};
 pub use limits::{ControlGroups, Room};
 pub use permissions::Facility;
 
-/// The limits of a kernel that hides its own: <linux/pipe_fs_i.h> and fs/pipe.c since Linux 4.5.
+/// Defaults for a kernel that hides its limits: <linux/pipe_fs_i.h> and fs/pipe.c since Linux 4.5.
 const DEFAULT_PIPE_MAX_SIZE: u64 = 1 << 20;
 const DEFAULT_PIPE_USER_PAGES_SOFT: u64 = 16384;
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// Describes this machine, in a few milliseconds, without what is hidden or forbidden.
+/// Describes this machine, in a few milliseconds; hidden or forbidden properties are omitted.
 pub fn survey() -> Host {
     let files = SystemFiles::live();
     let uname = rustix::system::uname();
@@ -64,14 +64,14 @@ pub fn survey() -> Host {
         pipe_user_limits_lifted,
         vmsplice_shares_pages: pipeio_harness::probe::vmsplice_shares_pages().ok(),
         permissions: permissions::probe_all(&files),
-        // Fixed point with 16 bits behind the point, sysinfo(2).
+        // Fixed point with 16 fractional bits: sysinfo(2).
         load: system.loads[0] as f64 / 65536.0,
         pressure: pressure(&files),
     }
 }
 
-/// As [`survey`], before something is measured. The pressure of the last ten seconds includes an earlier run of pipemark's
-/// own: where it is high, this waits 200 ms, in which nothing of ours runs, and keeps the lower share.
+/// Like [`survey`], for use before a measurement. CPU pressure over the last ten seconds includes pipemark's own
+/// previous run: if it is high, this idles for 200 ms and keeps the lower share.
 pub fn survey_before_measuring() -> Host {
     let mut host = survey();
     if let Some(pressure) = host.pressure.as_mut().filter(|pressure| pressure.cpu > disturbance::CPU_PRESSURE) {
@@ -86,7 +86,7 @@ pub fn survey_before_measuring() -> Host {
     host
 }
 
-/// The time in which some task waited for a CPU, since the start of the system.
+/// Total time in which some task waited for a CPU, since boot.
 fn stalled(files: &SystemFiles) -> Option<Duration> {
     let text = files.text("/proc/pressure/cpu")?;
     let line = text.lines().find(|line| line.starts_with("some "))?;
@@ -98,13 +98,13 @@ fn pipe_max_size(files: &SystemFiles) -> u64 {
     files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE)
 }
 
-/// What control groups leave to this process now.
+/// The control groups' remaining limits for this process.
 pub fn room() -> Room {
     let files = SystemFiles::live();
     ControlGroups::find(&files).room(&files)
 }
 
-/// The policy that holds for private anonymous memory: since Linux 6.8 each size has its own, which may follow the
+/// The policy for private anonymous memory: since Linux 6.8 each huge-page size has its own, which may inherit the
 /// common one.
 fn huge_page_policy(files: &SystemFiles, size: Option<u64>) -> Option<String> {
     let chosen = |path: &str| Some(files.text(path)?.split_once('[')?.1.split_once(']')?.0.to_owned());
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn pressure_is_the_share_of_the_last_ten_seconds() {
-        // Without the line "full", as Linux before 5.13 tells about CPUs.
+        // Without the line "full": Linux before 5.13 omits it for CPUs.
         let cpu = ("/proc/pressure/cpu", "some avg10=6.49 avg60=21.09 avg300=28.49 total=160505893\n");
         let memory = (
             "/proc/pressure/memory",

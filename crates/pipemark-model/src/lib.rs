@@ -1,6 +1,6 @@
-//! The nouns: what is measured (parameters, trials), what came out (samples, records) and the words for both.
+//! The data model: what is measured (parameters, trials), the results (samples, records) and the names of both.
 //!
-//! The two tables are [`parameter`](Key) and [`figure`](Figure): begin there. It does no I/O.
+//! Start with the two tables, [`parameter`](Key) and [`figure`](Figure). This crate does no I/O.
 #![forbid(unsafe_code)]
 
 mod bad_value;

@@ -1,5 +1,5 @@
-//! What is concluded from trials ([`findings`], its claims), and documents for people ([`sheet`]) and for programs
-//! ([`export`]). Begin with [`findings::findings`] and [`sheet::document`].
+//! Conclusions from trials ([`findings`] and claims), and documents for people ([`sheet`]) and for programs
+//! ([`export`]). Start with [`findings::findings`] and [`sheet::document`].
 #![forbid(unsafe_code)]
 
 pub mod export;

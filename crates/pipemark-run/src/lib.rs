@@ -1,5 +1,5 @@
-//! Plans trials and runs them: [`plan`] makes trials of suites and flags, [`available`] says which can run here,
-//! [`link`] has the mechanisms, [`measure`] runs what was planned and returns the samples.
+//! Plans and runs trials: [`plan`] turns suites and flags into trials, [`available`] checks which can run here,
+//! [`link`] implements the links, and [`measure`] runs the plan and returns the samples.
 #![forbid(unsafe_code)]
 
 pub mod available;

@@ -1,5 +1,5 @@
-//! Results as people and programs see them: a [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown()`] and
-//! [`html()`] lay out. It knows no trials: the crates that make sheets do.
+//! Layout of results: a [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown()`] and [`html()`] lay out.
+//! This crate knows nothing of trials; other crates build the sheets.
 #![forbid(unsafe_code)]
 
 mod block;

@@ -1,12 +1,12 @@
-//! Where a series of sessions changed for good: E-divisive with means.
+//! Finds lasting changes in a series of sessions: E-divisive with means.
 //!
-//! Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109, 2014;
-//! used on performance by Hunter (Fleming and others, ICPE 2023), which Apache Otava goes on with. The series is cut where
-//! the energy distance between both parts is greatest, if it is greater than in all but a few shuffled series; then each part
-//! is cut again. As Hunter does it, a cut stays only if the parts on both sides of it differ in the end. Shuffling keeps its
-//! level whatever the distribution, so states that come and go by chance are no change. States that last for several sessions
-//! do not shuffle, so a cut must also stand against how much such neighbours have in common. That helps only a little, as the
-//! cut is where it hides most of it: docs/method.md has the figures.
+//! Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109,
+//! 2014; used on performance by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where the
+//! energy distance between both parts is largest, if it is larger than in all but a few shuffled series; then each part
+//! is cut again. As in Hunter, a cut stays only if the parts on both sides differ in the end. Shuffling keeps its
+//! significance level for any distribution, so states that alternate by chance are no change. It does not for states
+//! that last several sessions, so a cut is also tested against the correlation of neighbouring sessions. That helps
+//! only a little, because the cut hides most of the correlation: docs/method.md has the figures.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -15,16 +15,16 @@ use crate::compare::{Comparison, Pairing, compare};
 use crate::sessions::{Session, Sessions, Together, level};
 use crate::verdict::{Criterion, Verdict};
 
-/// Fewer sessions are a stray, and no change.
+/// Fewer sessions than this are outliers, not a change.
 const FEWEST: usize = 3;
 
-/// With fewer sessions no cut can be beyond chance.
+/// With fewer sessions no cut can be significant.
 pub const FEWEST_SESSIONS: usize = 9;
 
-/// At most this number of the newest are searched.
+/// Only this many of the newest sessions are searched.
 const MOST_SESSIONS: usize = 200;
 
-/// A change: which session is the first of the new ones, and what they are against those between it and the cut before.
+/// A change: the first of the new sessions, and their comparison with those between it and the previous cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     pub first: usize,
@@ -36,7 +36,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
     let skipped = sessions.len().saturating_sub(MOST_SESSIONS);
     let sessions = &sessions[skipped..];
     let figures: Vec<f64> = sessions.iter().map(|session| session.figure().ln()).collect();
-    // The same answer each time it is asked.
+    // A fixed seed, so that the result is reproducible.
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut cuts = Vec::new();
     cut(&figures, 0, level(series), &mut random, &mut cuts);
@@ -46,7 +46,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
         let points: Vec<ChangePoint> = ends
             .windows(3)
             .filter_map(|ends| {
-                // By ranks: a stray session is to hide nothing.
+                // By ranks, so that an outlier hides nothing.
                 let (base, new) = (&sessions[ends[0]..ends[1]], &sessions[ends[1]..ends[2]]);
                 let [base_figures, new_figures] =
                     [base, new].map(|side| side.iter().map(Session::figure).collect::<Vec<_>>());
@@ -96,11 +96,11 @@ fn cut(figures: &[f64], start: usize, level: f64, random: &mut Xoshiro256PlusPlu
     cut(&figures[at..], start + at, level, random, cuts);
 }
 
-/// The greatest energy distance between what is before a cut and what comes after it, up to any end, so that a change that is
-/// taken back is found too; and where the cut is.
+/// The largest energy distance between the sessions before a cut and those after it, up to any end, so that a change
+/// that was reverted is found too; and the position of the cut.
 fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     let width = order.len() + 1;
-    // At [i][j] the sum of the distances of the first i to the first j.
+    // At [i][j]: the sum of the distances of the first i to the first j.
     let mut sums = vec![0.0; width * width];
     for (i, one) in order.iter().enumerate() {
         let mut row = 0.0;
@@ -128,7 +128,7 @@ fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     best
 }
 
-/// A number from 0 up to, not including, `bound`, by Lemire's multiplication; its bias is below bound / 2^64.
+/// A random number below `bound`, by Lemire's multiplication; its bias is below bound / 2^64.
 pub(super) fn random_below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
     ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
 }
@@ -160,16 +160,16 @@ mod tests {
         assert_eq!(found(&figures, 1), found(&figures, 1), "the same each time");
         assert_eq!(found(&series(&mut dice, &[(5, 1.0), (4, 0.5)]), 1), [(5, Verdict::Worse)]);
         assert_eq!(found(&series(&mut dice, &[(4, 1.0), (4, 0.5)]), 1), [], "eight may be chance");
-        // One stray session is none, and neither is a change of less than half a per cent.
+        // One outlier is no change, and neither is a change of less than half a per cent.
         assert_eq!(found(&series(&mut dice, &[(12, 1.0), (1, 0.5), (12, 1.0)]), 1), []);
         let hair: Vec<f64> = (0..30).map(|at| if at < 15 { 1.0 } else { 1.004 } + 1e-5 * f64::from(at % 3)).collect();
         assert_eq!(found(&hair, 1), []);
         let long: Vec<f64> = series(&mut dice, &[(300, 1.0), (60, 0.8), (60, 1.0)]);
-        // Of three stretches of noise one in twenty is cut once more.
+        // In three stretches of noise, one in twenty gets a further cut.
         assert_eq!(found(&long, 1)[..2], [(300, Verdict::Worse), (360, Verdict::Better)]);
     }
 
-    /// Without allowing for what neighbours share it is 36. What is kept for sessions that share nothing, 2 %, is far from it.
+    /// Without the allowance for correlation it is 36. It is far from the 2 % that holds for independent sessions.
     #[test]
     fn states_that_last_are_a_little_more_seldom_a_change() {
         let mut dice = Dice::new(4);
@@ -177,8 +177,8 @@ mod tests {
         assert!(wrong <= 30, "{wrong} of 150");
     }
 
-    /// Series of 20 sessions, eight at a time: at most 2 % of the eights have a change where there is none, with even noise
-    /// and with two states; 10 % of a change is found in nine of ten.
+    /// Series of 20 sessions, in groups of eight: at most 2 % of the groups have a false change, with uniform noise and
+    /// with two states; a 10 % change is found in nine of ten.
     #[test]
     fn chance_is_seldom_a_change() {
         for states in [false, true] {

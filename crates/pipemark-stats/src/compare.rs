@@ -10,16 +10,16 @@
 //!   needs six rounds; with four or five the runs are compared as if not paired, which is only more careful when
 //!   rounds differ.
 //!
-//! Why these. For A against A, runs (rounds) are exchangeable, so these tests are exact whatever the distribution: at
-//! most 5 % false differences with 5 runs as with 500, and no resampling, no seed. Others were tried on 20 000 simulated
-//! comparisons each, of 5 to 15 runs, normal (1.5 %), skewed, with 10 % outliers, and of two modes as pipes have them.
-//! The percentile bootstrap of the median cries wolf in 8 to 12 %. Student's t on log ratios keeps its 5 % for normal
-//! noise, reaches 6 % for two modes, and breaks down under outliers: of 5 % changes in 7 runs it finds 59 %, Mann and
-//! Whitney's test 86 %. Where t is at its best, normal noise, the rank tests find 98 % of such changes in 5 runs, 94 % in
-//! 6 rounds, and over 99 % in 7 of either.
+//! Why rank tests: for A against A, runs (rounds) are exchangeable, so these tests are exact for any distribution: at
+//! most 5 % false differences with 5 runs as with 500, without resampling or a seed. Others were tried on 20 000
+//! simulated comparisons each, of 5 to 15 runs: normal noise (1.5 %), skewed, with 10 % outliers, and bimodal as pipes
+//! are. The percentile bootstrap of the median reports false differences in 8 to 12 %. Student's t on log ratios keeps
+//! its 5 % for normal noise, reaches 6 % for bimodal noise, and fails with outliers: of 5 % changes in 7 runs it finds
+//! 59 %, Mann and Whitney's test 86 %. With normal noise, where t is best, the rank tests find 98 % of such changes in
+//! 5 runs, 94 % in 6 rounds, and over 99 % in 7 of either.
 //!
-//! What it can't see: a difference between two sessions as a whole (memory layout, a neighbour on the host) is in every
-//! run of one file and none of the other. Runs of A against A in two sessions show it; a threshold allows for it.
+//! Limitation: a difference between two whole sessions (memory layout, a neighbour on the host) is in every run of one
+//! file and none of the other. Runs of A against A in two sessions show its size; a threshold allows for it.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -28,10 +28,10 @@ use crate::estimate::{CONFIDENCE, geometric, middle_of_sorted, middles};
 use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
-/// The most runs of one side: all pairs of runs are compared, here a million, in 8 MiB.
+/// The most runs per side: all pairs of runs are compared, here a million, in 8 MiB.
 pub const MOST_RUNS: usize = 1000;
 
-/// How often a change must be seen to count as one that could be: 9 times of 10.
+/// The power at which a change counts as detectable.
 pub const POWER: f64 = 0.9;
 
 /// How the runs of BASE and NEW belong together.
@@ -85,7 +85,7 @@ pub struct Comparison {
     pub pairing: Pairing,
 }
 
-/// Why there is no comparison, in a sentence.
+/// Why there is no comparison, as a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct CompareError(String);
@@ -96,7 +96,7 @@ impl CompareError {
     }
 }
 
-/// NEW against BASE, one figure per run; with [`Pairing::Rounds`] in the order of the rounds.
+/// Compares NEW with BASE, one figure per run; with [`Pairing::Rounds`] in the order of the rounds.
 ///
 /// # Errors
 ///
@@ -125,12 +125,12 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
 }
 
 impl Comparison {
-    /// The interval that the verdict goes by.
+    /// The interval that decides the verdict.
     pub fn judged(&self) -> Option<(f64, f64)> {
         self.judged_low.zip(self.judged_high)
     }
 
-    /// Judged by this interval of the change.
+    /// Changes the interval that decides the verdict.
     pub fn judged_by(self, interval: Option<(f64, f64)>, criterion: Criterion) -> Comparison {
         Comparison {
             judged_low: interval.map(|(low, _)| low),
@@ -141,14 +141,14 @@ impl Comparison {
         }
     }
 
-    /// Half of the judged interval, as a logarithm.
+    /// Half the width of the deciding interval, as a logarithm.
     pub fn half(&self) -> Option<f64> {
         self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
     }
 
-    /// How many times as many rounds or sessions would decide an inconclusive comparison, in 9 of 10 cases if the change
-    /// stays what it is; `None` where nothing is known, or the change is so near a limit that no number would. More than
-    /// [`MOST_MORE`] times is no advice.
+    /// By which factor rounds or sessions would have to grow to decide an inconclusive comparison, with 90 %
+    /// probability if the change stays the same; `None` if unknown, or if the change is so near a limit that no number
+    /// would decide it. Factors above [`MOST_MORE`] are no useful advice.
     pub fn more_to_decide(&self, criterion: Criterion) -> Option<f64> {
         let (half, change) = (self.half()?, self.change.ln_1p().abs());
         let room = (criterion.same_within.ln_1p() - change).max(change - criterion.threshold.ln_1p());
@@ -157,13 +157,13 @@ impl Comparison {
     }
 }
 
-/// A change that is nearer to a limit, as a logarithm, is at it.
+/// A change closer to a limit than this, as a logarithm, counts as equal to it.
 const NO_ROOM: f64 = 1e-9;
 
-/// More than this factor in rounds or sessions is no advice.
+/// Larger factors in rounds or sessions are no useful advice.
 pub const MOST_MORE: f64 = 1000.0;
 
-/// What a comparison with so wide an interval of the ratio sees.
+/// The smallest change detectable with a given interval of the ratio.
 pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> f64 {
     let half = (high / low).ln() / 2.0;
     let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
@@ -171,8 +171,8 @@ pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> 
 }
 
 /// The geometric mean of a group's trials in each round, from one slice of runs per trial: [`compare`] of the results
-/// for BASE and NEW is the group's comparison, with an interval from whole rounds, in which trials that suffered
-/// together count once.
+/// for BASE and NEW is the group's comparison. Its interval is from whole rounds, so a disturbance common to all trials
+/// of a round counts once.
 ///
 /// # Errors
 ///
@@ -208,7 +208,7 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
     }
 }
 
-/// A rank test for given numbers of runs, made once and used for any figures.
+/// A rank test for given numbers of runs, constructed once for many comparisons.
 pub(super) struct Test {
     pairing: Pairing,
     null: NullDistribution,
@@ -229,8 +229,8 @@ impl Test {
         Test { pairing: Pairing::None, null, rank }
     }
 
-    /// All the ratios of NEW to BASE that the data suggest, ascending: the more of them are on one side of 1, the more the
-    /// data speak for that side.
+    /// All pairwise ratios of NEW to BASE, ascending: the more of them are on one side of 1, the stronger the evidence
+    /// for that side.
     pub(super) fn ratios(&self, base: &[f64], new: &[f64]) -> Vec<f64> {
         if self.pairing == Pairing::Rounds {
             let ratios: Vec<f64> = new.iter().zip(base).map(|(new, base)| new / base).collect();
@@ -245,7 +245,7 @@ impl Test {
         self.rank.map(|rank| (ratios[rank - 1], ratios[ratios.len() - rank]))
     }
 
-    /// Ties (ratios of exactly 1) count for neither side, that is, against a difference.
+    /// Ties (ratios of exactly 1) count as evidence for no difference.
     fn p_value(&self, ratios: &[f64]) -> f64 {
         let up = ratios.iter().filter(|&&ratio| ratio > 1.0).count();
         let down = ratios.iter().filter(|&&ratio| ratio < 1.0).count();

@@ -1,9 +1,9 @@
-//! Whether the figures of a trial went up or down while it was measured: a machine that warmed up, or got busier.
+//! Tests whether the figures of a trial rose or fell during the measurement: a machine that warmed up, or got busier.
 
 use crate::estimate::{FEWEST_RUNS, median};
 use crate::ranks::NullDistribution;
 
-/// The most runs that are compared one by one with each other: a million pairs or so.
+/// The most runs compared pairwise: about a million pairs.
 const MOST_RUNS: usize = 1500;
 
 /// A trend of the figures over the order of the runs.
@@ -16,11 +16,11 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// The drift of `figures` in the order of their runs; `None` with fewer than five, more than 1500, or one that is
-    /// no number above zero.
+    /// The drift of `figures` in the order of their runs; `None` with fewer than five or more than 1500 figures, or if
+    /// one isn't above zero.
     ///
-    /// The p-value is counted out for up to 45 runs (with five, only a strictly rising or falling order is below 5 %,
-    /// at 1.7 %). Ties speak against a trend, so a lot of them makes the test miss rather than cry.
+    /// The p-value is exact for up to 45 runs (with five, only a strictly rising or falling order is below 5 %, at 1.7
+    /// %). Ties count against a trend: with many, the test misses trends rather than inventing them.
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
@@ -69,7 +69,7 @@ mod tests {
         assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
         assert!(drift.matters(0.03));
         assert!(!drift.matters(0.1));
-        // By how much of the first: runs that lose two thirds have not lost all.
+        // Relative to the first: runs that lose two thirds have not lost all.
         let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
         assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);
     }

@@ -1,36 +1,37 @@
-//! What the runs of one trial say about it: the figure they agree on and how far it can be trusted.
+//! The estimate from the runs of one trial, with its interval.
 
 use pipemark_model::Estimate;
 
 use crate::ranks::NullDistribution;
 
-/// The fewest runs for which there is an interval at all.
+/// The fewest runs for which there is an interval.
 ///
-/// All of 2, 3 or 4 runs lie on one side of the truth with a probability of 50, 25 or 12.5 %: not even the whole range from
-/// the least to the greatest is then an interval of 95 %.
+/// 2, 3 or 4 runs are all on one side of the true value with a probability of 50, 25 or 12.5 %: not even the range from
+/// the smallest to the largest is then a 95 % interval.
 pub const FEWEST_RUNS: usize = 5;
 
-/// The fewest runs after which a trial may stop because its interval is narrow: if each run is randomly in one of two modes, fewer
-/// runs may have met only one.
+/// The fewest runs after which a trial may stop because its interval is narrow: if each run is randomly in one of two
+/// modes, fewer runs may all be in one.
 pub const FEWEST_TO_STOP: u32 = 12;
 
-/// How far from the estimate a run may be, in times the precision asked for, when a trial stops because its interval is
-/// narrow. A run farther off may belong to another speed that the others have not met.
+/// How far from the estimate a run may be, as a multiple of the requested precision, for a trial to stop because its
+/// interval is narrow. A run farther off may belong to another mode.
 const FARTHEST: f64 = 5.0;
 
 /// The level of every interval in this program.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// About the number of pairs of runs that are averaged: all up to 1024 runs; of more runs only those near each other make pairs.
+/// The approximate number of pairs of runs that are averaged: all pairs up to 1024 runs; beyond that only pairs of
+/// nearby runs.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// The estimate from one figure per run; `None` without runs or if a figure is not finite.
 ///
-/// It is Hodges and Lehmann's: the median of the middles of all pairs of runs, each run with itself too. The middle of
-/// two is their geometric mean, so that the estimate of a ratio turned over is the estimate turned over, and that of
-/// times is that of speeds; only where a figure isn't above zero it is the arithmetic one. The interval belongs to
-/// Wilcoxon's signed-rank test: from the k-th smallest of these middles to the k-th greatest. With five runs it is
-/// their whole range, which is an interval of 93.75 %. docs/method.md says how often it covers, by simulation and by runs.
+/// It is Hodges and Lehmann's: the median of the means of all pairs of runs, each run with itself too. The means are
+/// geometric, so that the estimate of an inverse is the inverse of the estimate, for ratios as for times and speeds;
+/// arithmetic only if a figure isn't above zero. The interval is that of Wilcoxon's signed-rank test: from the k-th
+/// smallest of these means to the k-th largest. With five runs it is their whole range, a 93.75 % interval.
+/// docs/method.md reports its coverage, by simulation and by runs.
 pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     if figures.is_empty() || figures.iter().any(|figure| !figure.is_finite()) {
         return None;
@@ -54,8 +55,8 @@ pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// Whether no more runs are needed to know the figure within `fraction` (0.03: ±3 %): the whole interval is that near,
-/// the runs are enough, and none is so far off that it may belong to another speed.
+/// Whether the figure is known within `fraction` (0.03: ±3 %): the whole interval is within it, there are enough runs,
+/// and none is so far off that it may belong to another mode.
 pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
     let within = |low: f64, high: f64, fraction: f64| {
         (estimate.median - low).max(high - estimate.median) <= estimate.median.abs() * fraction
@@ -65,19 +66,19 @@ pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
         && within(estimate.min, estimate.max, FARTHEST * fraction)
 }
 
-/// The median; `None` of nothing.
+/// The median; `None` for an empty slice.
 pub fn median(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| middle_of_sorted(&sorted, f64::midpoint))
 }
 
-/// What is in the middle of ascending figures, of which there must be one at least.
+/// The median of ascending figures, of which there must be at least one.
 pub(super) fn middle_of_sorted(sorted: &[f64], middle: fn(f64, f64) -> f64) -> f64 {
     middle(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
-/// The middles of all pairs of figures, ascending.
+/// The means of all pairs of figures, ascending.
 pub(super) fn middles(figures: &[f64], middle: fn(f64, f64) -> f64) -> Vec<f64> {
     let reach = MOST_PAIRS.div_ceil(figures.len().max(1));
     let of_one = |at: usize| figures[at..].iter().take(reach).map(move |other| middle(figures[at], *other));

@@ -1,4 +1,4 @@
-//! How sure one comparison has to be where a document makes many.
+//! Adjusts intervals for the number of comparisons in a document.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use pipemark_model::Estimate;
 use crate::estimate::{self, CONFIDENCE, median};
 use crate::sessions::mean;
 
-/// No ratio is known better than to this share of its document's default: if each run is randomly in one of two modes, few
-/// rounds may have met only one.
+/// The least noise assumed for a ratio, as a share of its document's typical noise: if each run is randomly in one of
+/// two modes, a few rounds may all be in one.
 const LEAST_NOISE: f64 = 0.5;
 
 /// The fewest independent runs that give a spread.
 const FEWEST_INDEPENDENT: f64 = 2.0;
 
-/// All comparisons between the trials of a document, of which some are reported.
+/// All comparisons between the trials of a document, some of which are reported.
 ///
-/// With intervals that hold one by one, one of twenty equal pairs is called different. So the interval that decides whether
-/// a thing is reported is stretched until all hold together (Bonferroni, with Student's t), and stretched again where runs are
-/// like those before them. The figure and the interval that are shown stay those of the table.
+/// With intervals that hold individually, one of twenty equal pairs is called different. So the interval that decides
+/// whether a difference is reported is widened until all hold together (Bonferroni, with Student's t), and further if
+/// successive runs are correlated. The figure and the interval shown remain those of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     comparisons: f64,
-    /// From a run to the next, 0 to 0.9.
+    /// The correlation of successive runs, 0 to 0.9.
     correlation: f64,
-    /// Half of a typical interval of a trial, as a logarithm.
+    /// Half of a trial's typical interval, as a logarithm.
     noise: f64,
 }
 
 impl Family {
-    /// The family of trials that are all compared with each other; of each its figure, above zero, by round.
+    /// The family of trials that are all compared with each other; each maps rounds to its figure, above zero.
     pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
         let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
         Family::from_series(&residuals(trials), pairs)
     }
 
-    /// The family of ratios of which each is reported by itself; of each one figure, above zero, by round.
+    /// The family of ratios that are reported individually; each has one figure per round, above zero.
     pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
         let own = |ratios: &Vec<f64>| {
             let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
@@ -59,34 +59,35 @@ impl Family {
         }
     }
 
-    /// As noisy, with this number of comparisons, at least 1.
+    /// The same noise, with another number of comparisons, at least 1.
     pub fn with(self, comparisons: f64) -> Family {
         Family { comparisons, ..self }
     }
 
-    /// With no more correlation than leaves `runs` runs this number of independent ones: of few runs it is hardly known.
+    /// Limits the correlation so that `runs` runs count as at least this many independent ones: with few runs it is
+    /// poorly known.
     pub fn with_independent(self, independent: f64, runs: f64) -> Family {
         let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
         Family { correlation: self.correlation.min(most), ..self }
     }
 
-    /// How many there are.
+    /// The number of comparisons.
     pub fn comparisons(&self) -> f64 {
         self.comparisons
     }
 
-    /// The family of this number of ratios of which nothing else is known.
+    /// The family of this many ratios, with nothing else known.
     pub fn among(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
     }
 
-    /// The interval of a ratio that holds together with all others; `None` without an interval, or with too few rounds.
+    /// The interval of a ratio adjusted for all comparisons; `None` without an interval, or with too few rounds.
     pub fn interval(&self, ratio: &Estimate) -> Option<(f64, f64)> {
         let half = (half_of(ratio)?.max(self.noise) * self.stretch(f64::from(ratio.runs))?).exp();
         Some((ratio.median / half, ratio.median * half))
     }
 
-    /// How many times as wide an interval from `runs` runs has to be.
+    /// The factor by which an interval from `runs` runs has to be widened.
     fn stretch(&self, runs: f64) -> Option<f64> {
         let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
         let independent = runs / alike;
@@ -98,13 +99,14 @@ impl Family {
     }
 }
 
-/// The wider side of an interval, as a logarithm.
+/// The wider half of an interval, as a logarithm.
 fn half_of(estimate: &Estimate) -> Option<f64> {
     let (low, high) = estimate.low.zip(estimate.high).filter(|(low, _)| *low > 0.0)?;
     Some((estimate.median / low).max(high / estimate.median).ln())
 }
 
-/// Of each trial what is left of the logarithms of its figures without what is its own and what all have in common in a round.
+/// The residuals of each trial's log figures after removing the trial's mean and the effect common to all trials in a
+/// round.
 fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut own: Vec<Vec<(u32, f64)>> = Vec::new();
@@ -119,8 +121,8 @@ fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     own.into_iter().map(of_trial).collect()
 }
 
-/// Of each run with the next; `None` where there is no noise or too little to tell. What runs of no correlation seem to have, for
-/// their mean being their own, is made up for.
+/// The correlation of each run with the next; `None` if there is no noise or too few runs. Corrected for the bias from
+/// estimating the mean from the same runs.
 fn correlation(series: &[f64]) -> Option<f64> {
     let runs = series.len() as f64;
     let squares: f64 = series.iter().map(|left| left * left).sum();
@@ -141,7 +143,7 @@ mod tests {
         let noise = [1.0, 1.02, 0.99, 0.98, 1.01, 1.0, 0.99, 1.02];
         let ratio = estimate::from_runs(&noise).unwrap();
         let half = |count: usize| {
-            // Neighbours in a row have nothing in common.
+            // Here successive runs are independent.
             let family = Family::of(&trials(count, 8, |trial, run| noise[(run * 3 + trial * 5) % 8]));
             let (low, high) = family.interval(&ratio).unwrap();
             assert!((low * high / ratio.median.powi(2) - 1.0).abs() < 1e-12, "as far up as down");

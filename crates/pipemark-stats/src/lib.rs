@@ -1,8 +1,8 @@
-//! What samples say: estimates, fits, comparisons, and records of trials. Begin with [`estimate`] and [`compare`].
+//! Statistics of samples: estimates, fits, comparisons, and records of trials. Start with [`estimate`] and [`compare`].
 //!
-//! Pure: no I/O, no clock, no randomness but from a seed that is an argument. A slice of figures holds one figure per run,
-//! in the order of the runs, because a run is the unit that was repeated. What was measured many times within a run is
-//! summed up per run first: pooled, such samples would make every interval far too narrow.
+//! Pure: no I/O and no clock; the seed of any randomness is an argument. A slice of figures holds one figure per run,
+//! in the order of the runs, because the run is the unit of repetition. Repeated measurements within a run are first
+//! reduced to one figure: pooling them would make every interval far too narrow.
 #![forbid(unsafe_code)]
 
 pub mod changes;

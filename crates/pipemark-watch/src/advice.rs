@@ -1,5 +1,5 @@
-//! What can be done about a verdict, where it follows from what is known: rows of the table of remedies, and what goes for any
-//! program. Nothing that was refused here, is exhausted or too short to try.
+//! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omitted: what this machine
+//! refuses or has exhausted, and experiments that a short pipeline leaves no time for.
 
 use pipemark_model::ByteSize;
 
@@ -10,14 +10,14 @@ use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigu
 use crate::typed::quote;
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 
-/// A pipeline that runs for less than this many seconds is over before `tune` has compared anything.
+/// A pipeline that runs for less than this many seconds ends before `tune` has compared anything.
 const TUNABLE: f64 = 12.0;
 
 fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
     Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
 }
 
-/// A verdict with what can be done about it.
+/// Adds the remedies to a verdict.
 pub fn conclude(verdict: PipelineVerdict, figures: &PipelineFigures) -> PipelineVerdict {
     let remedies = remedies_for(&verdict, figures);
     let sentence = |remedy: &Remedy| match remedy.command.as_str() {
@@ -27,7 +27,7 @@ pub fn conclude(verdict: PipelineVerdict, figures: &PipelineFigures) -> Pipeline
     PipelineVerdict { advice: remedies.iter().map(sentence).collect(), remedies, ..verdict }
 }
 
-/// The best first.
+/// The remedies, best first.
 fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
     let mut found = Vec::new();
     let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
@@ -79,7 +79,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
     found
 }
 
-/// Where to look next.
+/// Points to the process at the other end of a socket.
 fn beyond(peer: &PeerFigures) -> Remedy {
     match peer.pid {
         Some(pid) => remedy("peer", format!("see what {} does", peer.name), format!("pipemark why {pid}")),
@@ -92,7 +92,7 @@ fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     (stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
 }
 
-/// A pipe that is large already doesn't get better by that, and a pair of sockets has no capacity.
+/// Whether a larger capacity would help: not for a pipe that is already large, and a socket pair has no capacity.
 fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
     let largest = figures.limits.largest_pipe.min(1 << 20);
     !pipe.is_socket && pipe.capacity.is_none_or(|capacity| capacity < largest)
@@ -102,7 +102,7 @@ fn at_most(bound: Option<f64>) -> String {
     bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default()
 }
 
-/// A larger pipe, tried in the way that the pipeline has time for.
+/// A larger pipe; how to try it depends on how long the pipeline runs.
 fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
     let bursts = burst::size(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
     let most = at_most(bound);
@@ -124,7 +124,7 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
     }
 }
 
-/// A larger pipe besides, where a stage is the verdict.
+/// Besides the verdict on a stage, a larger pipe next to it.
 fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     let (pipe, _) = bursting(figures)?;
     if beyond_pipes(figures, pipe).is_some() || !can_grow(pipe, figures) {
@@ -142,7 +142,7 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     Some(remedy("pipe-capacity-too", text, ""))
 }
 
-/// A buffer larger than a pipe, between the two.
+/// A buffer program, larger than a pipe, between the two stages.
 fn buffers(pipe: &PipeFigures, figures: &PipelineFigures) -> Vec<Remedy> {
     let size = buffer(beyond_pipes(figures, pipe).unwrap_or(0.0));
     let mebibytes = size.0 >> 20;
@@ -204,7 +204,7 @@ fn more_cpus(figures: &PipelineFigures) -> Remedy {
     }
 }
 
-/// What keeps pipes small here, where that matters: then none can be made larger.
+/// The limit that keeps new pipes small here, if that matters: then none can be enlarged.
 fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
     // Over the limit a new pipe has two pages.
     let page = rustix::param::page_size() as u64;

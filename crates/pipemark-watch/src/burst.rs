@@ -1,15 +1,15 @@
-//! Bursts and how large they are: whether a pipe can hold them. Pure.
+//! The size of bursts, and whether a pipe can hold them. Pure.
 
 use pipemark_model::ByteSize;
 
 use crate::figures::PipelineFigures;
 use crate::report::PipeFigures;
 
-/// A pipe holds no more, unless an administrator has allowed it (/proc/sys/fs/pipe-max-size).
+/// The largest pipe, unless an administrator has raised /proc/sys/fs/pipe-max-size.
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
-/// Bytes of a burst: what the writer would have written while it waited at a time, or what the reader would have read,
-/// whichever is more. `None` where that is too short for samples, or no rate is known.
+/// Bytes of a burst: what the writer would have written during one wait, or what the reader would have read, whichever
+/// is more. `None` where waits are too short to sample, or no rate is known.
 pub fn size(pipe: &PipeFigures) -> Option<f64> {
     let rate = pipe.bytes_per_second?;
     let moved = |stretch: Option<f64>, waits: f64| stretch.map(|seconds| rate / (1.0 - waits).max(0.05) * seconds);
@@ -17,13 +17,13 @@ pub fn size(pipe: &PipeFigures) -> Option<f64> {
     written.into_iter().chain(read).reduce(f64::max)
 }
 
-/// The same where it is more than any pipe of this machine holds.
+/// The same, if it is larger than any pipe of this machine.
 pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
     let largest = (figures.limits.largest_pipe as f64).max(LARGEST_PIPE);
     size(pipe).filter(|&size| size > 2.0 * largest)
 }
 
-/// A buffer that holds it with room to spare: a power of two, from 16 MiB to 4 GiB.
+/// A buffer that holds a burst with room to spare: a power of two, from 16 MiB to 4 GiB.
 pub fn buffer(size: f64) -> ByteSize {
     let wanted = (size * 2.0).clamp((16 << 20) as f64, (1_u64 << 32) as f64) as u64;
     ByteSize(wanted.next_power_of_two())
@@ -41,7 +41,7 @@ mod tests {
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
-    /// The reader takes a burst of some MiB, and works for a time without reading.
+    /// The reader takes a burst of some MiB, then works for a while without reading.
     fn bursts(stretch: Option<f64>, rate: f64) -> PipelineFigures {
         let mut figures = line(vec![stage(1, 55, 0, 45), stage(2, 60, 40, 0)]);
         figures.pipes[0].stretch = stretch;

@@ -1,25 +1,25 @@
-//! Small reads and writes: whether calls take the time of a pipeline, and who makes them small. Pure.
+//! Small reads and writes: whether the calls limit a pipeline, and which stage makes them small. Pure.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, BUSY, busy, name};
 
-/// A call that moves at most this number of bytes costs about as much as what it moves. Programs that buffer write 4096 or more.
+/// A call that moves at most this many bytes costs about as much as moving them. Buffered programs write 4096 or more.
 const SMALL: f64 = 2048.0;
-/// The share of its CPU time that a stage spends in the kernel where calls are what limits it.
+/// Calls limit a stage that spends at least this share of its CPU time in the kernel.
 const MOSTLY: f64 = 0.25;
-/// The same where they are worth mentioning: no bound follows from how busy such a stage is.
+/// Calls are worth mentioning from this share on: then the stage's busy share gives no bound.
 const PARTLY: f64 = 0.10;
-/// Kernel time of one call in seconds. Where it is more, something else takes that time. With waking another process on
-/// another CPU of a virtual machine a call took up to 12 µs.
+/// Kernel time of one call in seconds. Above this, something other than the call takes the time. With waking another
+/// process on another CPU of a virtual machine, a call took up to 12 µs.
 const DEAREST: f64 = 25e-6;
-/// The sizes of one call of two stages are the same within this factor.
+/// Two stages' sizes per call count as equal within this factor.
 const SAME: f64 = 2.0;
 
-/// Which calls of a stage are small.
+/// The small calls of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SmallCalls {
-    /// Bytes of one, and how many a second.
+    /// Bytes per call, and calls per second.
     bytes: f64,
     per_second: f64,
 }
@@ -37,7 +37,7 @@ fn reads(stage: &StageFigures) -> Option<SmallCalls> {
     small(stage.bytes_per_read, stage.reads_per_second)
 }
 
-/// Which share of its CPU time a stage spends on small calls: 0 where the kernel's time is for something else.
+/// The share of its CPU time that a stage spends on small calls; 0 where its kernel time goes elsewhere.
 fn share(stage: &StageFigures) -> f64 {
     let calls =
         writes(stage).map_or(0.0, |calls| calls.per_second) + reads(stage).map_or(0.0, |calls| calls.per_second);
@@ -45,20 +45,20 @@ fn share(stage: &StageFigures) -> f64 {
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > DEAREST { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
-/// Whether a stage runs for most of the time in which it is busy: a client that waits for its server sends small pieces too.
+/// Whether a stage is mostly on a CPU while busy: a client that waits for its server sends small pieces too.
 fn runs(stage: &StageFigures) -> bool {
     stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
 }
 
-/// Whether calls take enough of a stage's time that its busy share bounds nothing.
+/// Whether calls take so much of a stage's time that its busy share gives no bound.
 pub fn matter(stage: &StageFigures) -> bool {
     share(stage) >= PARTLY
 }
 
-/// What small calls do to the pipeline, where they are what limits it.
+/// The verdict that small calls limit the pipeline, if they do.
 pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
-    // Both ends of a pipe share the cost of small pieces: the writer wakes the reader.
+    // Both ends of a pipe pay for small pieces: the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
     let payer = order.iter().filter(near).find(|stage| share(stage) >= MOSTLY && runs(stage))?;
     let (culprit, small_writes) = origin(figures, payer)?;
@@ -86,14 +86,14 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
 }
 
-/// The stage that makes the pieces small which `payer` reads or writes, and whether it does so by its writes.
+/// The stage that makes the pieces small which `payer` reads or writes, and whether by its own writes.
 fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
     let writer_of = |stage: &StageFigures| {
         let pipe = figures.pipes.iter().find(|pipe| pipe.to == stage.number)?;
         figures.stages.get(pipe.from - 1)
     };
     let mut stage = payer;
-    // It writes more small pieces than it reads: then its writes are small by themselves.
+    // It writes more small pieces than it reads, so its writes are the cause.
     let mut by_writes = match (writes(stage), reads(stage)) {
         (Some(_), None) => return Some((stage, true)),
         (Some(own), Some(input)) if own.bytes * SAME < input.bytes => return Some((stage, true)),
@@ -101,7 +101,7 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
         (Some(_), Some(_)) => true,
         (None, Some(_)) => false,
     };
-    // What passes small pieces on got them from the one before.
+    // A stage that passes small pieces on got them from the one before.
     for _ in 0..figures.stages.len() {
         let Some(input) = reads(stage) else { return Some((stage, true)) };
         let Some(before) = writer_of(stage) else { break };
@@ -112,14 +112,14 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
                     return Some((stage, true));
                 }
             }
-            // It takes small pieces of what comes in large ones.
+            // Its input comes in large pieces, but it reads small ones.
             _ => return Some((stage, false)),
         }
     }
     Some((stage, by_writes))
 }
 
-/// Calls per second, short.
+/// Calls per second, abbreviated.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         many if many >= 999_500.0 => format!("{:.1} M calls/s", many / 1e6),
@@ -134,7 +134,8 @@ mod tests {
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
-    /// A stage that is busy, with bytes of a read and of a write, a hundred thousand of each a second, and kernel time.
+    /// A busy stage with the given bytes per read and per write, a hundred thousand of each per second, and kernel
+    /// time.
     fn calling(number: usize, busy: u32, read: Option<f64>, write: Option<f64>, kernel: f64) -> StageFigures {
         StageFigures {
             bytes_per_read: read,
@@ -180,11 +181,11 @@ mod tests {
 
     #[test]
     fn computing_between_small_calls_is_computing() {
-        // Nine tenths of its time are its own.
+        // Nine tenths of its time are spent in user mode.
         let own = StageFigures { kernel: Some(0.08), ..calling(1, 99, None, Some(33.0), 0.08) };
         let found = verdict(&line(vec![own, calling(2, 20, Some(33.0), None, 0.1)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)));
-        // A few small writes do not explain the kernel's time.
+        // A few small writes do not explain the kernel time.
         let few = StageFigures { writes_per_second: Some(20.0), ..calling(1, 99, None, Some(33.0), 0.8) };
         let found = verdict(&line(vec![few, stage(2, 20, 80, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage);

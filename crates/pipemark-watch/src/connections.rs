@@ -1,4 +1,4 @@
-//! The other ends of sockets: asked of the kernel by sock_diag(7), which needs no rights for one's own.
+//! Finds the other ends of sockets with sock_diag(7), which needs no privileges for one's own sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 use crate::process::{PipeEnd, PipeId, Process, Way};
 
-/// <linux/netlink.h>, <linux/sock_diag.h>, <linux/unix_diag.h> and <linux/inet_diag.h>.
+/// Constants of <linux/netlink.h>, <linux/sock_diag.h>, <linux/unix_diag.h> and <linux/inet_diag.h>.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const REQUEST_DUMP: u16 = 0x301;
 const DONE: u16 = 3;
@@ -22,29 +22,30 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const TCP: u8 = 6;
 
-/// A socket, and what it is connected to.
+/// A socket and its peer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SocketState {
-    /// Of the other end, on this machine.
+    /// The inode of the other end, if it is on this machine.
     pub peer: Option<u64>,
-    /// Bytes that wait to be read, and to be sent or read by the other end.
+    /// Bytes waiting to be read, and to be sent or to be read by the other end.
     pub receive_queue: u64,
     pub send_queue: u64,
     pub tcp: Option<TcpState>,
 }
 
-/// What only TCP has. Times are since the connection began.
+/// Figures that only TCP has. Times are since the connection began.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpState {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Microseconds in which there was something to send; in which the receiver's window, and the send buffer, limited it.
+    /// Microseconds with data to send; those in which the receiver's window limited it; those in which the send buffer
+    /// did.
     pub busy: u64,
     pub window_limited: u64,
     pub buffer_limited: u64,
 }
 
-/// All sockets that can be seen, by inode. Empty where the kernel doesn't tell.
+/// All visible sockets, by inode. Empty where the kernel doesn't support sock_diag.
 pub fn all(with_tcp: bool) -> BTreeMap<u64, SocketState> {
     let mut found = BTreeMap::new();
     for message in dump(&unix_request()) {
@@ -61,7 +62,7 @@ pub fn all(with_tcp: bool) -> BTreeMap<u64, SocketState> {
     found
 }
 
-/// Connections whose two ends are both of this machine.
+/// Joins connections that have both ends on this machine.
 fn join_tcp(found: &mut BTreeMap<u64, SocketState>) {
     let by_ends = found.iter().filter_map(|(&inode, state)| {
         let tcp = state.tcp.as_ref()?;
@@ -75,7 +76,7 @@ fn join_tcp(found: &mut BTreeMap<u64, SocketState>) {
     }
 }
 
-/// An IPv4 address in IPv6 clothing as what it is.
+/// Unwraps an IPv4-mapped IPv6 address.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -96,7 +97,7 @@ fn tcp_request(family: u8) -> Vec<u8> {
     [header(body.len()), body].concat()
 }
 
-/// Sends a request and gives the bodies of the messages that answer it.
+/// Sends a request and returns the bodies of the replies.
 fn dump(request: &[u8]) -> Vec<Vec<u8>> {
     let open = || {
         let flags = SocketFlags::CLOEXEC;
@@ -108,7 +109,7 @@ fn dump(request: &[u8]) -> Vec<Vec<u8>> {
     let Some(socket) = open() else { return found };
     let mut buffer = vec![0; 64 << 10];
     loop {
-        // The answers to a dump are there as soon as it is asked for more.
+        // Replies to a dump are complete when the next part is requested, so this need not wait.
         let Ok((length, _)) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) else { return found };
         if length == 0 {
             return found;
@@ -138,7 +139,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     number(bytes, at).map(u64::from_ne_bytes)
 }
 
-/// Kinds and bodies of netlink's messages.
+/// Types and bodies of netlink messages.
 fn messages(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut found = Vec::new();
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
@@ -192,19 +193,19 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     let (local, remote) = (address(8, 4)?, address(24, 6)?);
     let inode = u32_at(message, 68)?;
     let (receive_queue, send_queue) = (u32_at(message, 56)?.into(), u32_at(message, 60)?.into());
-    // struct tcp_info of <linux/tcp.h>, which newer kernels only make longer.
+    // struct tcp_info of <linux/tcp.h>, which newer kernels only extend.
     let info = attribute(message, FIXED, ATTRIBUTE_TCP_INFO).unwrap_or_default();
     let time = |at: usize| u64_at(info, at).unwrap_or(0);
     let tcp = TcpState { local, remote, busy: time(168), window_limited: time(176), buffer_limited: time(184) };
     Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
 }
 
-/// A process that was seen to wait in a read or a write of a socket: its number, the socket's inode, and the way.
+/// A process observed to wait in a read or write of a socket: its pid, the socket's inode, and the direction.
 pub type SocketUse = (u32, u64, Way);
 
-/// Makes pairs of sockets that join a process and its descendant links as pipes are: those at which the descendant has its
-/// standard input, output or errors, as programs such as Node start others; and others where one of the two was seen to wait
-/// for the other (`uses`), as with Python's `multiprocessing.Pipe`.
+/// Turns socket pairs that join a process and its descendant into links like pipes: those that are the descendant's
+/// standard input, output or error, as Node and other programs create them; and others where one of the two was
+/// observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
 pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if uses.is_empty() && !processes.iter().any(standard) {
@@ -238,7 +239,7 @@ pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
             }
         }
     }
-    // Whoever was started by a fork holds both ends, so who uses which is visible only from its waits.
+    // After a fork both processes hold both ends; only their waits show which of them uses which.
     let place_of = |pid: u32| processes.iter().position(|process| process.pid == pid);
     let fd_of = |place: usize, inode: u64| {
         processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)

@@ -1,4 +1,4 @@
-//! The kernel's counters of a pipeline, and what they grew by.
+//! The kernel's counters of a pipeline, and their increase over time.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use crate::sampler::{Subject, Watcher};
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
 
-/// For so long a program may read its own libraries, which is not what it reads of the pipeline.
+/// In this time after its start a program may read its own libraries, which is no input of the pipeline.
 const LOADED: Duration = Duration::from_millis(15);
 
-/// A process that is started, and ends, has at least this number of page faults.
+/// A process that starts and exits causes at least this many page faults.
 const FAULTS: u64 = 50;
 
 /// Sums over the processes of a stage.
@@ -25,12 +25,12 @@ pub(super) struct Totals {
     children_ticks: u64,
     reaped: u64,
     io: Option<IoCounts>,
-    /// Nanoseconds.
+    /// Nanoseconds in which a CPU limit held it back.
     throttled: Option<u64>,
 }
 
 impl Watcher {
-    /// Reads the counters and adds what they grew by; at the end of an `interval` ticks too are of the next from now on.
+    /// Reads the counters and adds their increase; at the end of an `interval`, the tick counters too.
     pub(super) fn count(&mut self, interval: bool) {
         let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
         let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
@@ -45,7 +45,7 @@ impl Watcher {
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
-                // What this process has started has no time from before. Starts are known to 10 ms only.
+                // A child of the watched command has no time from before. Starts are known to 10 ms only.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LOADED);
@@ -70,13 +70,13 @@ impl Watcher {
             let before = stage.totals;
             stage.totals = now;
             if !interval && before.ticks.is_some() {
-                // In steps so coarse that parts of an interval would lose them.
+                // Ticks are so coarse that parts of an interval would lose them.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
                 stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
             }
             let [run, waited, switches] = deltas;
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-            // Threads and children that came and went are in the ticks only, which are coarse.
+            // Threads and children that came and went are included in the ticks only, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
             let samples = counts.states.iter().sum::<u32>();
             let since = samples - counts.last;
@@ -93,7 +93,7 @@ impl Watcher {
                 counts.children = sum(counts.children, time(now.children_ticks, before.children_ticks));
             }
             *faults = now.reaped.saturating_sub(if before.ticks.is_some() { before.reaped } else { now.reaped });
-            // What children read to start is in the bytes of whoever reaps them.
+            // What children read while starting is included in the byte count of the process that reaps them.
             let reaped = now.reaped != before.reaped;
             let now_io = now.io.filter(|_| !reaped);
             if young {
@@ -122,8 +122,8 @@ impl Watcher {
         }
         self.count_starts(&faults);
     }
-    /// Shares what the machine has started among the stages that reaped children, by the `faults` of these. What others start
-    /// meanwhile is in that count too, so no more are believed than such faults allow.
+    /// Divides the machine's process starts among the stages that reaped children, in proportion to their `faults`. The
+    /// count includes processes of other programs, so a stage gets at most as many as its faults allow.
     fn count_starts(&mut self, faults: &[u64]) {
         let Some(now) = MachineCounts::read() else { return };
         let begin = *self.machine_begin.get_or_insert(now);

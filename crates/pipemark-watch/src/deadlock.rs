@@ -1,33 +1,33 @@
-//! Processes that wait for each other in a circle. Pure: what each waits for is handed in.
+//! Finds processes that wait for each other in a circle. Pure: the waits are arguments.
 
 use std::collections::BTreeSet;
 
 use crate::process::{PipeEnd, PipeId, Way};
 
-/// A process and what it waits for.
+/// A process and its waits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WaitingProcess {
     pub pid: u32,
     pub parent: u32,
     pub name: String,
-    /// Ends of pipes that it waits for: descriptor, pipe and way. Several where it polls.
+    /// Ends of pipes that it waits for: descriptor, pipe and direction. Several if it polls.
     pub waits: Vec<PipeEnd>,
-    /// A FIFO that it opens, which waits for another process to open the other end: its name and the way.
+    /// A FIFO that it is opening, which blocks until another process opens the other end: its name and the direction.
     pub opens: Option<(String, Way)>,
     /// It waits for a child to end.
     pub for_children: bool,
-    /// It runs, sleeps or waits for something else, so it may free others.
+    /// It runs, sleeps or waits for something else, so it may unblock others.
     pub free: bool,
     /// All ends of pipes that it holds.
     pub ends: Vec<PipeEnd>,
 }
 
-/// One step of a circle: a process, the end it waits for, and who holds the other end, at which descriptor.
+/// One step of a circle: a process, the end it waits for, and the holder of the other end with its descriptor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitStep {
     pub pid: u32,
     pub name: String,
-    /// `None` where it waits for a child to end, or for a FIFO that it opens.
+    /// `None` where it waits for a child to exit, or for a FIFO to be opened.
     pub on: Option<PipeEnd>,
     pub opens: Option<(String, Way)>,
     pub holder: u32,
@@ -35,7 +35,7 @@ pub struct WaitStep {
     pub holder_fd: u32,
 }
 
-/// A circle of waits, the eldest process first.
+/// A circle of waits, starting at the oldest process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitCycle {
     pub steps: Vec<WaitStep>,
@@ -46,13 +46,13 @@ fn holds(process: &WaitingProcess, pipe: PipeId, way: Way) -> Option<u32> {
     process.ends.iter().find(end).map(|end| end.fd)
 }
 
-/// Who could end the wait for a pipe: those who hold its other end, as places in `all`.
+/// Processes that could end the wait for a pipe: the holders of its other end, as indices into `all`.
 fn helpers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
     let other = if end.way == Way::In { Way::Out } else { Way::In };
     (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
 }
 
-/// Who could open the other end of a FIFO that a process opens: any other.
+/// Processes that could open the other end of a FIFO: all others.
 fn openers(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].pid != pid && !all[place].for_children).collect()
 }
@@ -61,7 +61,7 @@ fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].parent == pid).collect()
 }
 
-/// A circle among processes none of which can go on: each waits only for others that wait.
+/// A circle among processes that are all stuck: each waits only for others that wait.
 pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     let waits = |process: &WaitingProcess| {
         !process.free && (process.for_children || !process.waits.is_empty() || process.opens.is_some())
@@ -104,7 +104,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
         };
         Some((step, helper))
     };
-    // A pipe has to be in it, or a shell that waits for its child would do.
+    // At least one must wait for a pipe, or a shell that waits for its child would qualify.
     let on_pipe = |place: &&usize| !all[**place].waits.is_empty() || all[**place].opens.is_some();
     let mut place = *stuck.iter().find(on_pipe)?;
     let (mut seen, mut steps): (Vec<usize>, Vec<WaitStep>) = (Vec::new(), Vec::new());
@@ -123,7 +123,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     Some(WaitCycle { steps })
 }
 
-/// A descriptor in words.
+/// Describes a descriptor.
 fn descriptor(fd: u32) -> String {
     match fd {
         0 => "standard input".to_owned(),
@@ -134,7 +134,7 @@ fn descriptor(fd: u32) -> String {
 }
 
 impl WaitCycle {
-    /// In words: who waits for whom, at which descriptor.
+    /// Describes the circle: who waits for whom, at which descriptor.
     pub fn text(&self) -> String {
         let step = |step: &WaitStep| {
             let who = format!("{} (PID {})", step.name, step.pid);
@@ -164,14 +164,14 @@ impl WaitCycle {
         format!("Deadlock: {}.", self.steps.iter().map(step).collect::<Vec<_>>().join("; "))
     }
 
-    /// What it is, as an identifier.
+    /// An identifier of the kind of circle.
     pub fn cause(&self) -> &'static str {
         let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.way != Way::In);
         match &self.steps[..] {
             steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
             steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
             [only] if only.holder == only.pid => "deadlock: write end open",
-            // Nobody waits for an end: one has asked, and the other holds its answer.
+            // Both wait to read: one has sent a request, and the other holds its answer back.
             [one, other] if [one, other].iter().all(|step| step.on.is_some_and(|end| end.way == Way::In)) => {
                 "deadlock: each waits for the other's output"
             }
@@ -198,7 +198,7 @@ mod tests {
 
     use Way::{In, Out};
 
-    /// A parent that reads its child's output, and whose child fills its standard error.
+    /// A parent that reads its child's output, while the child blocks on a full standard error.
     fn unread() -> [WaitingProcess; 2] {
         [
             process(10, 1, &[end(3, 1, In), end(5, 2, In)], &[3]),
@@ -229,11 +229,11 @@ mod tests {
         one[1].waits.clear();
         one[1].free = true;
         assert_eq!(cycle(&one), None, "the child works");
-        // Another holds the write end too, and sleeps.
+        // A third process holds the write end too, and sleeps.
         let mut two = unread().to_vec();
         two.push(WaitingProcess { free: true, ..process(12, 1, &[end(1, 1, Out)], &[]) });
         assert_eq!(cycle(&two), None);
-        // A reader that is gone means SIGPIPE.
+        // If the reader is gone, the writer gets SIGPIPE.
         let alone = [process(11, 10, &[end(2, 2, Out)], &[2])];
         assert_eq!(cycle(&alone), None);
     }
@@ -266,7 +266,7 @@ mod tests {
         let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
         assert_eq!(found.cause(), "deadlock: write end open");
         assert!(found.text().contains("whose write end itself holds at its descriptor 4"), "{}", found.text());
-        // A pipeline in which somebody works is none.
+        // No deadlock while a process works.
         assert_eq!(cycle(&[WaitingProcess { for_children: true, ..WaitingProcess::default() }]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What was counted, and what it comes to.
+//! Turns counts into figures.
 
 use crate::deadlock::WaitCycle;
 use crate::report::{PipeFigures, StageFigures};
@@ -6,41 +6,42 @@ use crate::sampler::Watcher;
 use crate::state::ThreadState;
 use crate::topology::upstream_first;
 
-/// What was counted of one stage.
+/// Counts of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
-    /// How often it was seen in each state.
+    /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
-    /// Nanoseconds that its threads of now were on a CPU.
+    /// Nanoseconds that its current threads were on a CPU.
     pub run: u64,
-    /// Nanoseconds on a CPU, also of threads and children that came and went, and waiting for one.
+    /// Nanoseconds on a CPU, including threads and children that came and went, and nanoseconds waiting for one.
     pub cpu: Option<u64>,
     pub cpu_wait: Option<u64>,
-    /// Bytes, as far as the kernel counts them.
+    /// Bytes read and written, as far as the kernel counts them.
     pub read: Option<u64>,
     pub wrote: Option<u64>,
-    /// Calls that read and wrote them.
+    /// Calls that read and wrote.
     pub reads: Option<u64>,
     pub writes: Option<u64>,
-    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and of children that were reaped.
+    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and those of reaped children.
     pub kernel: Option<u64>,
     pub children: Option<u64>,
-    /// Processes that it started, as far as is known.
+    /// Processes that it started, as far as known.
     pub starts: u64,
     pub switches: Option<u64>,
-    /// Threads or children came and went, so that not all of their time is counted.
+    /// Threads or children came and went, so some of their time is missing.
     pub changed: bool,
-    /// Nanoseconds for which a limit of CPU time held its control group back.
+    /// Nanoseconds in which a CPU limit held its control group back.
     pub throttled: Option<u64>,
-    /// Of how many samples the time is that these counters are of: what grew before it ended is unknown.
+    /// The number of samples that the counters cover: increases just before its exit are unknown.
     pub counted: u32,
-    /// Likewise of bytes, which are unknown where it reaped a child too.
+    /// The same for bytes, which are also unknown where it reaped a child.
     pub counted_bytes: u32,
-    /// How many samples there were when they were read last.
+    /// The number of samples when the counters were last read.
     pub last: u32,
 }
 
-/// How an end of a pipe waited: in how many stretches, and the squares of how many samples each had.
+/// How an end of a pipe waited: the samples in which it did, the number of uninterrupted waits, and the sum of their
+/// squared lengths in samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stretches {
     pub waits: u32,
@@ -49,7 +50,7 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// Counts a sample; `before` is for how many in a row it has waited. For how many it has now.
+    /// Counts a sample; `before` is the number of samples in a row that it has waited. Returns the new number.
     pub fn record(&mut self, waits: bool, before: u32) -> u32 {
         if !waits {
             return 0;
@@ -67,24 +68,24 @@ impl Stretches {
         self.squares += next.squares;
     }
 
-    /// For how many seconds it waited at a stretch, weighted by length, where such stretches are clearly longer than the time
-    /// between two samples and than chance makes them, and more than one: a stage that first waits and then works
-    /// has phases. `step` is that time.
+    /// Mean length of its waits in seconds, weighted by length. `None` unless there are several and they are clearly
+    /// longer than the sampling step and than chance explains. A stage that first only waits and then only works has
+    /// phases, not bursts. `step` is the time between samples.
     fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
         const FEWEST: u32 = 10;
         const ALIKE: f64 = 1.5;
         let (waits, others) = (f64::from(self.waits), f64::from(samples.saturating_sub(self.waits)));
-        // As many begin by chance (Wald and Wolfowitz).
+        // The number of runs expected by chance (Wald and Wolfowitz).
         let expected = waits * others / f64::from(samples.max(1));
         let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
-        // The number of stretches of equal length that would come to the same.
+        // The number of waits of equal length with the same sum of squares.
         let alike = waits * waits / (self.squares as f64).max(1.0);
         let several = self.waits >= FEWEST && others > 0.0 && alike >= ALIKE;
         (several && clustered).then(|| self.squares as f64 / waits * step)
     }
 }
 
-/// What was counted of one pipe.
+/// Counts of one pipe.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PipeCounts {
     pub samples: u32,
@@ -92,14 +93,14 @@ pub struct PipeCounts {
     pub reader: Stretches,
 }
 
-/// What was seen from one moment to another: of each stage and pipe in the order in which they were found.
+/// Counts from one moment to another, of each stage and pipe in the order in which they were found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
-    /// Seconds since the beginning.
+    /// Seconds since sampling began.
     pub begin: f64,
     pub seconds: f64,
     pub samples: u32,
-    /// Of these, in how many anything of it was there.
+    /// Of these samples, those in which any process of the pipeline existed.
     pub alive: u32,
     pub stages: Vec<Counts>,
     pub pipes: Vec<PipeCounts>,
@@ -110,7 +111,7 @@ pub(super) fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 }
 
 impl Interval {
-    /// Takes in the interval after this one.
+    /// Appends the next interval.
     pub fn add(&mut self, next: &Interval) {
         if self.samples == 0 && self.seconds == 0.0 {
             self.begin = next.begin;
@@ -145,14 +146,14 @@ impl Interval {
         }
     }
 
-    /// How busy a stage was: 0 where it wasn't there.
+    /// The busy share of a stage; 0 where it didn't exist.
     pub fn busy(&self, stage: usize) -> f64 {
         let Some(counts) = self.stages.get(stage) else { return 0.0 };
         let waits = counts.states[ThreadState::Starved as usize] + counts.states[ThreadState::Blocked as usize];
         f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.alive.max(1))
     }
 
-    /// All of them as one.
+    /// Merges intervals into one.
     pub fn total<'i>(intervals: impl IntoIterator<Item = &'i Interval>) -> Interval {
         let mut total = Interval::default();
         intervals.into_iter().for_each(|interval| total.add(interval));
@@ -163,31 +164,31 @@ impl Interval {
 /// A pipeline in figures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PipelineFigures {
-    /// When it was, in seconds from when the watching began.
+    /// Begin of the interval, in seconds since sampling began.
     pub begin: f64,
-    /// For how long any of its processes existed, and how often it was sampled then.
+    /// The time for which any of its processes existed, and the number of samples in it.
     pub seconds: f64,
     pub samples: u32,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
-    /// Where each stage stands among all that the watcher has found.
+    /// The index of each stage among all stages of the watcher.
     pub places: Vec<usize>,
-    /// Processes that wait for each other, and have for a second.
+    /// Processes that wait for each other, and have done so for a second.
     pub cycle: Option<WaitCycle>,
-    /// What is known of the machine, on which advice depends.
+    /// Limits of the machine on which advice depends.
     pub limits: WatchLimits,
-    /// The pipeline as it was typed, where that is known.
+    /// The pipeline as typed, if known.
     pub typed: Option<String>,
 }
 
-/// What a machine leaves to a pipeline.
+/// Limits of this machine for pipelines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchLimits {
-    /// Bytes of the largest pipe that this user may make.
+    /// Bytes of the largest pipe that this user may create.
     pub largest_pipe: u64,
-    /// This user's pipes have reached pipe-user-pages-soft: new ones get two pages, and none may grow.
+    /// This user's pipes have reached pipe-user-pages-soft: new ones get two pages, and none can be enlarged.
     pub pipes_exhausted: bool,
-    /// CPUs of this machine that nobody used, in the mean; `None` where that wasn't measured.
+    /// Idle CPUs of this machine, on average; `None` if not measured.
     pub idle_cpus: Option<f64>,
 }
 
@@ -198,13 +199,13 @@ impl Default for WatchLimits {
 }
 
 impl PipelineFigures {
-    /// Of what a watcher counted. Stages that were there for a moment only, such as a shell that was about to become
-    /// something else, are skipped.
+    /// Figures of a watcher's counts. Stages that existed only briefly, such as a shell that was about to exec another
+    /// program, are skipped.
     pub fn of(watcher: &Watcher, interval: &Interval) -> PipelineFigures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
         let counts = |place: usize| {
-            // A shell before it has started a short pipeline: no pipe joins it, and it is gone for most of the time.
+            // The shell that starts a short pipeline: no pipe joins it, and it is missing from most of the time.
             let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
             seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
         };
@@ -234,7 +235,7 @@ impl PipelineFigures {
                 });
             }
         }
-        // Time that is added to the waits of a stage is added to those of its pipes.
+        // Correcting a stage's waits corrects those of its pipes in proportion.
         for pipe in &mut pipes {
             let seen = |number: usize, state: ThreadState| {
                 let counts = &interval.stages[kept[number - 1]];
@@ -263,16 +264,17 @@ impl PipelineFigures {
     }
 }
 
-/// The shares of the states. A thread that is woken while it is sampled waits for the CPU that sampling takes, and so
-/// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits. A stage runs at least
-/// for as long as its `threads` did in the mean: what is missing to that is taken from the waits.
+/// Corrects the sampled shares by the exact CPU counters. A thread that wakes up while it is sampled waits for the CPU
+/// that the sampler uses, and seems to run: any share above the exact time running and waiting for a CPU is returned to
+/// the waits. Conversely, a stage runs at least as long as its `threads` did on average: a deficit is taken from the
+/// waits.
 fn corrected(
     counts: &Counts,
     seconds: f64,
     threads: usize,
     (reads, writes): (bool, bool),
 ) -> [f64; ThreadState::COUNT] {
-    /// More switches a second than this mean that waits are short: those for pipes.
+    /// Above this many switches per second waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
@@ -309,9 +311,8 @@ fn corrected(
     shares
 }
 
-/// Which part of the time that a stage runs it waits for a CPU, to the nanosecond as the kernel counts. Threads that wait
-/// for
-/// CPUs which their own stage fills do not count.
+/// The part of a stage's running time spent waiting for a CPU, from the kernel's nanosecond counters. Threads that wait
+/// for CPUs which their own stage fills do not count.
 fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     match (counts.cpu, counts.cpu_wait) {
         (Some(run), Some(wait)) if run + wait > 0 => {
@@ -326,19 +327,19 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
     let seen: u32 = counts.states.iter().sum();
     let present = f64::from(seen) / f64::from(interval.alive.max(1));
-    // What the counters are of: less than the whole where it has ended.
+    // The time that the counters cover: less than the whole interval if the stage has exited.
     let time = |samples: u32| interval.seconds * f64::from(samples) / f64::from(interval.samples.max(1));
     let (seconds, moving) = (time(counts.counted), time(counts.counted_bytes));
     let rate = |count: Option<u64>, seconds: f64| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
     let per_second = |count: Option<u64>| rate(count, seconds);
-    // What both splices and reads is counted in part.
+    // Where a stage both splices and reads, only part is counted.
     let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
     let per_call = |bytes: Option<u64>, calls: Option<u64>| {
         let (bytes, calls) = (bytes.filter(|_| !stage.uncounted)?, calls.filter(|&calls| calls > 0)?);
         Some(bytes as f64 / calls as f64)
     };
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
-    // What a child used is counted when it is reaped, so more than there is may be of this time.
+    // A child's time is counted when it is reaped, so it can exceed the time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
     let shares = corrected(counts, seconds, stage.threads, ends);
@@ -407,12 +408,12 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     }
 }
 
-/// The rate of a pipe, from whichever side counts; where a side uses other files besides, it counts too much. Then the
-/// rates of the stages' ends that do not count by themselves.
+/// The rate of a pipe, from whichever side counts it; a side that also uses other files counts too much. Then sets the
+/// rates of those ends of stages that are not counted themselves.
 fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
-    /// The two ends of a pipe count the same within this.
+    /// The counts of the two ends of a pipe count as equal within this factor.
     const DISAGREE: f64 = 1.1;
-    // Whether it is the only one that its writer writes, and the only one that its reader reads.
+    // Whether the pipe is the only one that its writer writes, and the only one that its reader reads.
     let alone = |pipe: &PipeFigures| {
         let only = |end: fn(&PipeFigures) -> usize| pipes.iter().filter(|other| end(other) == end(pipe)).count() == 1;
         (only(|pipe| pipe.from), only(|pipe| pipe.to))
@@ -422,13 +423,14 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
         let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
         pipe.bytes_per_second = match (out, input) {
-            // What one end counts too little goes by calls that are not counted; what it counts too much goes elsewhere.
+            // If one end counts less, some of its calls are not counted; if it counts more, the rest belongs to other
+            // files.
             (Some(out), Some(input)) if out > input * DISAGREE && !stages[pipe.from - 1].writes_others => Some(out),
             (Some(out), Some(input)) if input > out * DISAGREE && !stages[pipe.to - 1].reads_others => Some(input),
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),
             (Some(out), Some(input)) if input < out / 50.0 => Some(out),
             (Some(out), Some(input)) => Some(out.min(input)),
-            // What the reader reads may be something else.
+            // The reader's count may be of something else.
             (None, Some(_)) if pipe.is_socket && stages[pipe.to - 1].reads_others => None,
             (out, input) => out.or(input),
         };
@@ -522,7 +524,7 @@ mod tests {
         };
         // One end splices part of its bytes.
         assert_eq!((rate(false, 1.2, 20.0), rate(false, 20.0, 1.2)), (20.0, 20.0));
-        // It writes a file besides, as tee does.
+        // It also writes a file, like tee.
         assert_eq!(rate(true, 20.0, 10.0), 10.0);
         assert_eq!(rate(false, 10.0, 10.5), 10.0);
     }
@@ -535,7 +537,7 @@ mod tests {
                 Counts { cpu: Some(run * second / 10), cpu_wait: Some(wait * second / 10), ..Counts::default() };
             (waiting(&counts, 1.0, cpus) * 100.0).round()
         };
-        // Eight threads on two CPUs, which they fill; and one that others keep from the half of its CPU.
+        // Eight threads on the two CPUs that they fill; and one thread that others keep off its CPU half of the time.
         assert_eq!(part(18, 60, 2), 10.0);
         assert_eq!(part(5, 5, 1), 50.0);
         assert_eq!(part(5, 5, 2), 50.0);
@@ -546,19 +548,19 @@ mod tests {
     fn no_stage_runs_for_longer_than_the_kernel_counts() {
         assert_eq!(shares(&counts(20, 80, 0), (true, true)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(60, 20, 20), (true, true)), [20.0, 40.0, 0.0, 40.0]);
-        // With many switches waits are short ones.
+        // With many switches, waits are short.
         let fast = Counts { switches: Some(30_000), ..counts(60, 20, 20) };
         assert_eq!(shares(&fast, (true, true)), [20.0, 60.0, 0.0, 20.0]);
-        // Never seen to wait: then its ends tell.
+        // Never observed to wait: then the kinds of its ends decide.
         assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
-        // Nor for less, of several threads in the mean.
+        // Nor less than the average of its threads.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
             (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
-        // Where children came and went, not all of their time is known.
+        // Where children came and went, some of their time is unknown.
         let changed = Counts { changed: true, ..counts(100, 0, 0) };
         assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
     }

@@ -1,4 +1,4 @@
-//! Output that a stage keeps in its buffer: it reads, and nothing comes out. Pure.
+//! Detects output held in a stage's buffer: the stage reads, but nothing comes out. Pure.
 
 use pipemark_model::ByteSize;
 
@@ -7,27 +7,28 @@ use crate::programs;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::name;
 
-/// So long in seconds nothing has come out.
+/// Seconds without output.
 const SILENT: f64 = 1.0;
-/// A stage that is busy for longer than this has something to do.
+/// A stage that is busy for more than this share has work to do.
 const AT_WORK: f64 = 0.3;
 /// Its reader waits for at least this share.
 const STARVED: f64 = 0.8;
-/// A buffer of the C library for a pipe, or of a language, in bytes: one write of a program that buffers has as many.
+/// The smallest common buffer for a pipe, in the C library or a language runtime, in bytes: a buffered program writes
+/// this much at once.
 const BUFFER: f64 = 4096.0;
-/// More is not held in a buffer of this kind.
+/// Buffers of this kind hold no more than this.
 const MOST: u64 = 256 << 10;
 
-/// Whether a stage writes only full buffers, as far as what it wrote before tells.
+/// Whether a stage writes only full buffers, judging by its earlier writes.
 fn buffers(stage: &StageFigures) -> bool {
     stage.wrote_before.is_none_or(|bytes| bytes >= BUFFER * 0.9)
 }
 
-/// Whether a stage has read something and gives nothing of it.
+/// Whether a stage has read something and written none of it.
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= STARVED;
     let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
-    // What a filter at the end writes goes to a file or to somebody else.
+    // The output of a last filter goes to a file or to a process outside.
     let is_last = readers.peek().is_none() && stage.writes_others && programs::filters(&stage.words);
     let reader_waits = is_last || readers.any(|pipe| waits(pipe.to));
     let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MOST).contains(&bytes));
@@ -58,7 +59,7 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
-/// The stage that holds its output back, where nothing else works.
+/// The verdict that a stage holds its output back, if no other stage works.
 pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let works = |stage: &&StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
     if figures.stages.iter().any(|stage| works(&stage)) {
@@ -94,7 +95,7 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    /// `tail -f | FILTER | awk`, of which the filter has read something.
+    /// `tail -f | FILTER | awk`, where the filter has read something.
     fn follow(filter: &str, held: u64, silent: f64) -> PipelineFigures {
         let tail = StageFigures { computing: 0.0, other: 1.0, cpu: Some(0.0), ..stage(1, 100, 0, 0) };
         let filter = StageFigures {
@@ -124,14 +125,14 @@ mod tests {
             let found = verdict(&figures);
             assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
         }
-        // One at the end, whose output goes to a file.
+        // A filter at the end, whose output goes to a file.
         let mut last = follow("grep hit", 900, 2.0);
         last.stages.truncate(2);
         last.pipes.truncate(1);
         assert_eq!(verdict(&last).kind, VerdictKind::Stage);
         last.stages[1].writes_others = true;
         assert_eq!(verdict(&last).kind, VerdictKind::Held);
-        // It wrote lines before, so it doesn't wait for a full buffer.
+        // It wrote lines before, so it doesn't fill a buffer first.
         let mut lines = follow("grep hit", 900, 2.0);
         lines.stages[1].wrote_before = Some(40.0);
         assert_eq!(verdict(&lines).kind, VerdictKind::Stage);

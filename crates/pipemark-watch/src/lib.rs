@@ -1,8 +1,8 @@
-//! Finds what limits a running pipeline, from outside. A [`Watcher`] samples its processes many times a second, a
-//! [`Timeline`] keeps what it counted, and a [`PipelineReport`] has the figures and the verdict: see `examples/verdict.rs`.
-//! The way of the data: `process` reads /proc, `topology` makes stages of processes, `state` says what a thread waits for,
-//! `sampler` counts, `figures` are what the counts come to, `verdict` is what follows. All but the reading is pure.
-//! [`sheet`] shows a report, `screen` draws it live, [`verbs`] are why, watch and tune on the command line.
+//! Finds the bottleneck of a running pipeline, from outside. A [`Watcher`] samples its processes many times a second, a
+//! [`Timeline`] stores the counts, and a [`PipelineReport`] holds the figures and the verdict: see
+//! `examples/verdict.rs`. Data flow: `process` reads /proc, `topology` groups processes into stages, `state` classifies
+//! what a thread waits for, `sampler` counts, `figures` turns counts into figures, `verdict` judges. Everything but the
+//! reading is pure. [`sheet`] lays out a report, `screen` draws it live, [`verbs`] implements why, watch and tune.
 #![forbid(unsafe_code)]
 
 mod advice;

@@ -1,4 +1,4 @@
-//! The pipelines that run now: which there are, and why a process can't be sampled.
+//! Lists the pipelines running now, and explains why a process can't be sampled.
 
 use std::fmt::Display;
 
@@ -12,13 +12,13 @@ use crate::topology;
 /// A live pipeline of this user.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct LivePipeline {
-    /// A process of it, to name it by.
+    /// One of its processes, which identifies it.
     pub pid: u32,
     /// Its stages, in the order of the data.
     pub stages: Vec<String>,
 }
 
-/// The live pipelines whose processes may be sampled: stages that standard input and output join.
+/// The live pipelines whose processes may be sampled: stages joined by standard input and output.
 pub fn live() -> Vec<LivePipeline> {
     let mut processes = process::all();
     for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
@@ -45,21 +45,21 @@ pub fn live() -> Vec<LivePipeline> {
     found
 }
 
-/// The processes called so.
+/// The processes with this name.
 pub fn named(name: &str) -> Vec<u32> {
     let processes = process::all();
     let called = |process: &&Process| process.comm == name.chars().take(15).collect::<String>();
     processes.iter().filter(called).map(|process| process.pid).collect()
 }
 
-/// Nothing has this number.
+/// The error for a pid that no process has.
 pub fn no_process(number: impl Display) -> Stop {
     Stop::usage(format_args!("there is no process {number}; 'pipemark why' lists live pipelines"))
 }
 
 /// Why a process can't be sampled, if it can't.
 pub fn refusal(pid: u32) -> Option<Stop> {
-    // The kernel knows it, and /proc doesn't show it.
+    // It exists, but /proc hides it.
     let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
     match Process::read(pid) {
         Some(Process { of_kernel: true, comm, .. }) => {

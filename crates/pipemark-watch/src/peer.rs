@@ -1,14 +1,14 @@
-//! What is at the other end of a socket, where a stage waits for that. Pure.
+//! Judges the other end of a socket that a stage waits for. Pure.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{name, percent};
 
-/// A stage that waits for its socket for less than this does something else.
+/// A stage that waits for its socket for less than this share is limited by something else.
 const WAITS: f64 = 0.4;
-/// The writer of its input waits for this share.
+/// The writer of the stage's input waits for at least this share.
 const PRESSED: f64 = 0.4;
-/// TCP says that a window limited it for this share.
+/// TCP reports a window as the limit for at least this share.
 const LIMITED: f64 = 0.3;
 
 fn who(peer: &PeerFigures) -> String {
@@ -18,7 +18,7 @@ fn who(peer: &PeerFigures) -> String {
     }
 }
 
-/// The other end of the socket that the busiest stage waits for.
+/// The verdict on the other end of the socket that the busiest stage waits for.
 pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let found = busiest.peer.as_ref()?;
     let share = busiest.network + busiest.other;
@@ -26,7 +26,7 @@ pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipelin
         return None;
     }
     let by = if found.tcp { "TCP" } else { "a Unix socket" };
-    // Where it has input that it doesn't take, it waits to pass something on, or for an answer before it does.
+    // If its input is waiting, it waits to send, or for an answer before it reads on.
     let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= PRESSED);
     let sends = found.sends || pressed;
     let what = if sends { "takes its data" } else { "sends data" };

@@ -1,30 +1,31 @@
-//! The time of a pipeline as intervals, and what it is made of: stretches with a verdict each.
+//! Stores a pipeline's counts by interval, and divides its time into phases with a verdict each.
 
 use crate::figures::{Interval, PipelineFigures};
 use crate::report::Phase;
 use crate::sampler::Watcher;
 use crate::verdict::verdict;
 
-/// Intervals that are kept, and counts of stages in all of them; when there are more, each two intervals become one.
+/// The most intervals kept, and the most counts of stages in them; beyond that, neighbouring intervals are merged in
+/// pairs.
 const MOST: usize = 720;
 const MOST_COUNTS: usize = 72_000;
-/// A phase is at least this number of seconds long, and this share of the whole.
+/// The shortest phase, in seconds and as a share of the whole.
 const SHORTEST: f64 = 1.0;
 const SHORTEST_SHARE: f64 = 0.1;
-/// By so much the stages that lead two stretches change.
+/// Two phases differ when the busy share of their leading stages differs by this.
 const CHANGE: f64 = 0.3;
 
-/// What was counted, interval by interval, in bounded memory.
+/// Counts by interval, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Timeline {
     pub intervals: Vec<Interval>,
-    /// How many of what is added make one.
+    /// The number of added intervals merged into one.
     merged: usize,
     open: usize,
 }
 
 impl Timeline {
-    /// Adds what was counted since the last.
+    /// Adds the counts since the last call.
     pub fn add(&mut self, interval: Interval) {
         self.merged = self.merged.max(1);
         match self.intervals.last_mut() {
@@ -48,12 +49,12 @@ impl Timeline {
         Timeline { intervals: self.intervals[from..].to_vec(), ..Timeline::default() }
     }
 
-    /// All of it as one.
+    /// All intervals merged into one.
     pub fn total(&self) -> Interval {
         Interval::total(&self.intervals)
     }
 
-    /// The stretches, at most eight, whose leading stages differ.
+    /// The phases, at most eight, with different leading stages.
     pub fn phases(&self, watcher: &Watcher) -> Vec<Phase> {
         let whole = self.total();
         let shortest = SHORTEST.max(whole.seconds * SHORTEST_SHARE);
@@ -64,7 +65,7 @@ impl Timeline {
                 _ => stretches.push(interval.clone()),
             }
         }
-        // A last one that is too short, and neighbours that hardly differ, belong together.
+        // Merges a last phase that is too short, and neighbours that hardly differ.
         let mut place = 1;
         while place < stretches.len() {
             let next = &stretches[place];
@@ -84,7 +85,7 @@ impl Timeline {
     }
 }
 
-/// The stage that is busy for longest.
+/// The stage with the largest busy share.
 fn leader(interval: &Interval) -> Option<usize> {
     (0..interval.stages.len()).max_by(|&a, &b| interval.busy(a).total_cmp(&interval.busy(b)))
 }
@@ -104,8 +105,8 @@ mod tests {
     use crate::sampler::{Moment, SamplingOptions, Subject, WatchedPipe, WatchedStage};
     use crate::state::ThreadState;
 
-    /// What is kept of an hour of `stages` stages, with `samples` samples in each half second: the report, the bytes
-    /// that the timeline takes, and how many intervals were kept at most.
+    /// Keeps an hour of `stages` stages, with `samples` samples in each half second: returns the report, the bytes that
+    /// the timeline takes, and the most intervals kept.
     fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
         const HALF_SECOND: Duration = Duration::from_millis(500);
         let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: HALF_SECOND };

@@ -1,5 +1,5 @@
-//! What /proc tells about processes: who they are, which pipes they hold, and their counters. Nothing is opened but files of
-//! /proc, so nothing that is watched notices.
+//! Reads processes from /proc: their identity, their pipes and their counters. Opens only files of /proc, so nothing
+//! that is watched is affected.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,15 +8,16 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
-/// A pipe or FIFO, whatever it is called: its device and inode.
+/// A pipe or FIFO, identified by device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PipeId(pub u64, pub u64);
 
 impl PipeId {
-    /// Stands for the device where it is a pair of sockets.
+    /// Used in place of the device for a socket pair.
     const SOCKETS: u64 = u64::MAX;
 
-    /// One way of a pair of connected sockets that joins two processes like a pipe: by the inode of the end that receives.
+    /// One direction of a connected socket pair that joins two processes like a pipe, identified by the inode of the
+    /// receiving end.
     pub fn of_socket(received_at: u64) -> PipeId {
         PipeId(PipeId::SOCKETS, received_at)
     }
@@ -26,7 +27,7 @@ impl PipeId {
     }
 }
 
-/// Which way a process may use a pipe.
+/// The directions in which a process may use a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// It reads.
@@ -51,41 +52,41 @@ pub struct Process {
     pub pid: u32,
     pub parent: u32,
     pub group: u32,
-    /// When it started, in clock ticks since boot: with the number, what tells it from others for ever.
+    /// Start time in clock ticks since boot: together with the pid it identifies the process for good.
     pub start: u64,
-    /// As the kernel has it: `S`, `R`, `T` and others.
+    /// The kernel's state letter: `S`, `R`, `T` and others.
     pub state: char,
     pub threads: u32,
-    /// It is a thread of the kernel.
+    /// It is a kernel thread.
     pub of_kernel: bool,
-    /// CPU time of its own and of children that it reaped, in clock ticks; of this, in the kernel, and of the children.
+    /// CPU time including reaped children, in clock ticks; the part of it in the kernel; the part of the children.
     pub ticks: u64,
     pub kernel_ticks: u64,
     pub children_ticks: u64,
-    /// Page faults of children that it reaped: they change when it reaps one.
+    /// Page faults of reaped children: they change when it reaps one.
     pub reaped: u64,
-    /// What the kernel calls it: 15 bytes at most.
+    /// The kernel's name for it: at most 15 bytes.
     pub comm: String,
-    /// The ends of pipes that it holds; `None` where that may not be seen.
+    /// The ends of pipes that it holds; `None` where they are unreadable.
     pub ends: Option<Vec<PipeEnd>>,
-    /// What else it has open.
+    /// Its other open files.
     pub others: OtherFiles,
 }
 
-/// Open files that are no pipes.
+/// Open files other than pipes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherFiles {
     /// Sockets: descriptor and inode.
     pub sockets: Vec<(u32, u64)>,
-    /// Whether there are files and devices that it may read, and such that it may write.
+    /// Whether it has files or devices open for reading, and for writing.
     pub reads: bool,
     pub writes: bool,
 }
 
-/// The flag of a thread of the kernel. Where numbers are a container's own, its second process is one of anybody's.
+/// The flag of a kernel thread. The parent's pid doesn't identify one: in a container, pid 2 is an ordinary process.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// A file of /proc that is read again and again.
+/// A file of /proc that is read repeatedly.
 #[derive(Debug)]
 pub struct Again {
     path: String,
@@ -94,7 +95,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// `keep` it open.
+    /// `keep`: keep it open.
     pub fn new(path: String, keep: bool) -> Again {
         Again { path, open: None, keep }
     }
@@ -103,7 +104,7 @@ impl Again {
         &self.path
     }
 
-    /// What it says now, as far as it fits.
+    /// Its current content, as far as it fits.
     pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
         let length = match &self.open {
             Some(file) => file.read_at(buffer, 0)?,
@@ -118,21 +119,21 @@ impl Again {
     }
 }
 
-/// The first 4 KiB of a file of /proc, which is all of it for those read here, in one read.
+/// The first 4 KiB of a file of /proc, in one read; the files read here are shorter.
 fn text(path: impl AsRef<Path>) -> io::Result<String> {
     let mut buffer = [0; 4096];
     let length = File::open(path)?.read(&mut buffer)?;
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// The numbers that a folder of /proc has entries for.
+/// The entries of a folder of /proc that are numbers.
 fn numbers(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 impl Process {
-    /// Reads one; `None` when it is gone.
+    /// Reads a process; `None` when it has exited.
     pub fn read(pid: u32) -> Option<Process> {
         Process::read_stat(pid).map(Process::with_ends)
     }
@@ -141,14 +142,14 @@ impl Process {
         let mut others = OtherFiles::default();
         self.ends = match ends(self.pid, &mut others) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
-            // Meanwhile it may have ended, and what it held with it.
+            // It may have exited meanwhile, and closed its files.
             ends => Some(ends.unwrap_or_default()),
         };
         self.others = others;
         self
     }
 
-    /// The line of /proc/PID/stat. The name stands in parentheses and may hold more of them.
+    /// Parses /proc/PID/stat. The name is in parentheses and may contain more of them.
     pub fn parse(pid: u32, stat: &str) -> Option<Process> {
         let (before, after) = stat.rsplit_once(')')?;
         let comm = before.split_once('(')?.1.to_owned();
@@ -178,17 +179,17 @@ impl Process {
         })
     }
 
-    /// The same without the ends of pipes.
+    /// Reads it without the ends of pipes.
     fn read_stat(pid: u32) -> Option<Process> {
         Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The numbers of its threads.
+    /// The ids of its threads.
     pub fn thread_ids(&self) -> Vec<u32> {
         if self.threads == 1 { vec![self.pid] } else { threads(self.pid) }
     }
 
-    /// Its words, as it was started; none where that can't be seen.
+    /// Its command line, as started; empty if unreadable.
     pub fn words(&self) -> Vec<String> {
         let line = text(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = line.trim_end_matches('\0');
@@ -202,18 +203,18 @@ impl Process {
     }
 }
 
-/// The threads of a process.
+/// The thread ids of a process.
 pub fn threads(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// How many there are, which takes less than to list them.
+/// The number of threads, which is cheaper than listing them.
 pub fn thread_count(pid: u32) -> Option<usize> {
     let links = statx(CWD, format!("/proc/{pid}/task"), AtFlags::empty(), StatxFlags::NLINK).ok()?.stx_nlink;
     (links as usize).checked_sub(2)
 }
 
-/// The ends of pipes that a process holds; the `others` besides.
+/// The ends of pipes that a process holds; its other files go into `others`.
 fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
     let folder = format!("/proc/{pid}/fd");
     let mut found = Vec::new();
@@ -236,30 +237,30 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
     Ok(found)
 }
 
-/// Whether a file is a terminal or /dev/null, which every process has and few read or write much.
+/// Whether a file is a terminal or /dev/null: every process has those, and few read or write much there.
 fn is_idle_device(path: &str) -> bool {
     let name = fs::read_link(path).unwrap_or_default();
     is_terminal(&name) || name == Path::new("/dev/null")
 }
 
-/// Which end of a pipe a descriptor is, if it is one.
+/// The end of a pipe that a descriptor is, if any.
 pub fn end_of(path: &str) -> Option<(PipeId, Way)> {
     Some((pipe_of(path)?, way_of(path)?))
 }
 
-/// Which pipe or FIFO it is, if it is one. Asked without a question to a server that may not answer.
+/// The pipe or FIFO that a path is, if any. The query sends no request to a file server that may hang.
 pub fn pipe_of(path: &str) -> Option<PipeId> {
     file_of(path).filter(|(kind, _)| *kind == FileType::Fifo).map(|(_, id)| id)
 }
 
-/// What kind of file it is, its device and its inode.
+/// The type, device and inode of a file.
 fn file_of(path: &str) -> Option<(FileType, PipeId)> {
     let about = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
     let device = u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor);
     Some((FileType::from_raw_mode(about.stx_mode.into()), PipeId(device, about.stx_ino)))
 }
 
-/// The permissions of the link in /proc are the ways in which the file was opened.
+/// The direction, from the permissions of the link in /proc.
 fn way_of(path: &str) -> Option<Way> {
     let about = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
     match about.stx_mode & 0o600 {
@@ -275,20 +276,20 @@ pub fn socket_of(pid: u32, fd: u32) -> Option<u64> {
     file_of(&format!("/proc/{pid}/fd/{fd}")).filter(|(kind, _)| *kind == FileType::Socket).map(|(_, id)| id.1)
 }
 
-/// The number and name of the first process that holds a socket.
+/// The pid and name of the first process that holds a socket.
 pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
     let holds = |process: &Process| process.others.sockets.iter().any(|(_, own)| *own == inode);
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 
-/// All processes that can be seen, without those of the kernel and without this one.
+/// All visible processes except kernel threads and this process.
 pub fn all() -> Vec<Process> {
     let own = std::process::id();
     let others = numbers("/proc").into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
     others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
 }
 
-/// The children of a process, as far as the kernel lists them; `None` where it does not.
+/// The children of a process; `None` where the kernel does not list them.
 pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for &thread in threads.iter().take(16) {
@@ -306,7 +307,7 @@ pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
-/// A process and all that descends from it, itself first; without what has ended meanwhile.
+/// A process and all of its descendants, itself first; those that have exited meanwhile are skipped.
 pub fn family(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
@@ -323,18 +324,18 @@ fn field(text: &str, key: &str) -> Option<u64> {
     pipemark_host::field(text, key)?.parse().ok()
 }
 
-/// Whether a process has a terminal for anything but its standard input and errors.
+/// Whether a process has a terminal open at any descriptor but standard input and error.
 pub fn uses_terminal(pid: u32) -> bool {
     let others = numbers(&format!("/proc/{pid}/fd")).into_iter().filter(|fd| ![0, 2].contains(fd));
     others.filter_map(|fd| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()).any(|path| is_terminal(&path))
 }
 
-/// Whether a file is a terminal, by its name.
+/// Whether a path names a terminal.
 pub fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 
-/// What a process, and the children that it reaped, have read and written: bytes, and calls.
+/// What a process and its reaped children have read and written: bytes and calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoCounts {
     pub read: u64,
@@ -344,7 +345,7 @@ pub struct IoCounts {
 }
 
 impl IoCounts {
-    /// The text of /proc/PID/io.
+    /// Parses /proc/PID/io.
     pub fn parse(text: &str) -> Option<IoCounts> {
         let number = |key| field(text, key);
         Some(IoCounts {
@@ -365,7 +366,7 @@ impl IoCounts {
     }
 }
 
-/// What this machine has done since it booted: processes and threads that it started, and clock ticks of idle CPUs.
+/// Counters of the machine since boot: processes and threads started, and clock ticks of idle CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MachineCounts {
     pub starts: u64,
@@ -373,7 +374,7 @@ pub struct MachineCounts {
 }
 
 impl MachineCounts {
-    /// Reads them; `None` where that may not be seen.
+    /// Reads them; `None` if unreadable.
     pub fn read() -> Option<MachineCounts> {
         MachineCounts::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -381,17 +382,17 @@ impl MachineCounts {
     fn parse(text: &str) -> Option<MachineCounts> {
         let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
         let ticks: Vec<u64> = line("cpu ")?.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
-        // Waiting for a disk is idle too.
+        // Waiting for a disk counts as idle.
         Some(MachineCounts { starts: line("processes ")?.trim().parse().ok()?, idle: ticks.get(3)? + ticks.get(4)? })
     }
 }
 
-/// The control groups of a process, as /proc calls them.
+/// The control groups of a process, as in /proc.
 pub fn control_groups(pid: u32) -> String {
     text(format!("/proc/{pid}/cgroup")).unwrap_or_default()
 }
 
-/// How far a process is in the largest file that it reads: the position and the size.
+/// Position in and size of the largest file that a process reads.
 pub fn progress(pid: u32) -> Option<(u64, u64)> {
     let folder = format!("/proc/{pid}/fd");
     let sources = numbers(&folder).into_iter().filter_map(|fd| {

@@ -1,25 +1,26 @@
-//! What is known of programs by their words: how they buffer, and whether they collect. Pure.
+//! What a command line says about a program: how it buffers, and whether it reads all input before writing. Pure.
 
-/// The program's name in its words, without its folder.
+/// The program's name, without its folder.
 pub fn program(words: &[String]) -> &str {
     words.first().map_or("", |word| base(word))
 }
 
-/// A path's last part, and a login shell's name without its dash.
+/// The last part of a path; a login shell's name without its dash.
 pub fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word).trim_start_matches('-')
 }
 
-/// Whether a program is called so, with a version behind it perhaps, as python3.11.
+/// Whether `name` is this program, possibly with a version, such as python3.11.
 pub fn is_called(name: &str, like: &str) -> bool {
     let rest = name.strip_prefix(like);
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Whether it has one of these options: short ones, also among others behind one dash, and long ones, also with a value.
+/// Whether the command line has one of these options: short ones, also combined behind one dash, and long ones, also
+/// with a value.
 pub fn has_option(words: &[String], options: &[&str]) -> bool {
     let is = |word: &str, option: &str| match option.strip_prefix('-').filter(|rest| rest.len() == 1) {
-        // A level: -1 is neither -11 nor -T1.
+        // A compression level: -1 is neither -11 nor -T1.
         Some(digit) if digit.starts_with(|c: char| c.is_ascii_digit()) => {
             let level = word.strip_prefix('-').unwrap_or_default();
             level.trim_start_matches(|c: char| c.is_ascii_digit()).len() + 1 == level.len() && level.starts_with(digit)
@@ -31,7 +32,7 @@ pub fn has_option(words: &[String], options: &[&str]) -> bool {
     words.iter().skip(1).any(|word| options.iter().any(|option| is(word, option)))
 }
 
-/// Programs that give what they have at the end of their input only.
+/// Programs that output nothing before the end of their input.
 pub fn collects(words: &[String]) -> bool {
     const ALWAYS: [&str; 18] = [
         "sort",
@@ -64,7 +65,7 @@ pub fn collects(words: &[String]) -> bool {
     slurps || ALWAYS.contains(&name)
 }
 
-/// Whether it was asked to write each line at once.
+/// Whether an option makes it write each line at once.
 pub fn writes_at_once(words: &[String]) -> bool {
     let name = program(words);
     match name {
@@ -81,7 +82,7 @@ pub fn writes_at_once(words: &[String]) -> bool {
     }
 }
 
-/// Programs that are known to fill a buffer before they write to a pipe.
+/// Programs known to fill a buffer before writing to a pipe.
 pub fn buffers_output(words: &[String]) -> bool {
     let name = program(words);
     let known =
@@ -89,13 +90,13 @@ pub fn buffers_output(words: &[String]) -> bool {
     is_called(name, "python") || is_called(name, "pypy") || known.contains(&name)
 }
 
-/// Programs that give on what they read, changed or in part, as soon as their buffer is full.
+/// Programs that pass on what they read, changed or in part, whenever their buffer is full.
 pub fn filters(words: &[String]) -> bool {
     let known = ["grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq"];
     known.contains(&program(words)) && !collects(words)
 }
 
-/// Programs that give on only what fits.
+/// Programs that pass on only matching input.
 pub fn selects(words: &[String]) -> bool {
     ["grep", "egrep", "fgrep", "zgrep"].contains(&program(words))
 }

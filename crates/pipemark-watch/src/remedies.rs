@@ -1,4 +1,4 @@
-//! The table of remedies (remedies.toml), and which rows go for a stage. Pure but for the table, which is part of the program.
+//! Selects rows of the table of remedies (remedies.toml) for a stage. Pure; the table is compiled in.
 
 use std::sync::LazyLock;
 
@@ -10,12 +10,12 @@ use crate::report::{PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, quote, segment};
 use crate::verdict::{kind_name, name};
 
-/// CPUs that nobody uses, from which on parallel work has room.
+/// With at least this many idle CPUs there is room for parallel work.
 const IDLE_CPUS: f64 = 0.3;
-/// Rows for any program come after those for this one; at most this number is shown.
+/// Rows for any program follow those for this one; at most this many are shown.
 const MOST: usize = 4;
 
-/// A row of the table: see the head of remedies.toml.
+/// A row of the table; see the head of remedies.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemedyRow {
@@ -61,7 +61,7 @@ impl RemedyRow {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             has_option(&stage.words, &options)
         };
-        // One thread is none more.
+        // One thread adds none.
         let one_thread = |word: &String| ["-T1", "--threads=1", "-@1", "-j1"].contains(&word.as_str());
         let words: Vec<String> = stage.words.iter().filter(|word| !one_thread(word)).cloned().collect();
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
@@ -91,20 +91,20 @@ impl RemedyRow {
     }
 }
 
-/// What goes for the stage of a verdict, rows for its program first.
+/// Remedies for the stage of a verdict.
 pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
     let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.goes_for(stage, verdict, figures)).collect();
     let typed = segment(figures, stage);
     let own = rows.iter().filter(|row| !row.program.is_empty());
     let own: Vec<Remedy> = own.map(|row| row.remedy(&typed)).collect();
     let any = rows.iter().filter(|row| row.program.is_empty()).map(|row| row.remedy(&typed));
-    // What goes for any program is for those that no row knows.
+    // Rows for any program apply only where no row matches this one.
     if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
 }
 
-/// What makes the stages that use the CPUs do less: nothing that takes more CPUs.
+/// Remedies that make the stages use less CPU time; none that takes more CPUs.
 pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
-    /// A stage that uses less of a CPU is not worth it.
+    /// A stage that uses less of a CPU than this is not worth it.
     const USES: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };

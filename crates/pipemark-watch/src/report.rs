@@ -288,11 +288,11 @@ pub enum ProcFile {
     Stat,
 }
 
-/// Sampled shares that are off by more are called rough.
+/// Sampled shares that are off by more than this are called rough.
 const ROUGH: f64 = 0.05;
 
 impl PipelineReport {
-    /// As it is kept in a document.
+    /// The form stored in a document.
     ///
     /// # Errors
     /// When a figure is not a number.
@@ -300,15 +300,15 @@ impl PipelineReport {
         serde_json::value::to_raw_value(self).map(Watched)
     }
 
-    /// Of a document.
+    /// Reads the form stored in a document.
     ///
     /// # Errors
-    /// When it is of another form.
+    /// When it has another form.
     pub fn from_record(watched: &Watched) -> serde_json::Result<PipelineReport> {
         serde_json::from_str(watched.0.get())
     }
 
-    /// Of all that was counted.
+    /// The report on all counts.
     pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
         let figures = PipelineFigures::of(watcher, &timeline.total());
         let phases = if figures.cycle.is_some() { Vec::new() } else { timeline.phases(watcher) };
@@ -343,7 +343,7 @@ impl PipelineReport {
         }
     }
 
-    /// Notes what each stage did when.
+    /// Adds each stage's activity over time.
     pub fn add_moments(&mut self, timeline: &Timeline) {
         let round = |number: f64| (number * 1e3).round() / 1e3;
         let moment = |interval: &figures::Interval, place: usize| {
@@ -359,7 +359,7 @@ impl PipelineReport {
         }
     }
 
-    /// How busy each stage was in the last intervals.
+    /// The busy share of each stage in the last intervals.
     pub fn history(&self, timeline: &Timeline, count: usize) -> Vec<Vec<f64>> {
         let recent = &timeline.intervals[timeline.intervals.len().saturating_sub(count)..];
         self.places.iter().map(|&place| recent.iter().map(|interval| interval.busy(place)).collect()).collect()

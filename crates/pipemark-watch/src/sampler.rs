@@ -1,4 +1,4 @@
-//! Samples a pipeline repeatedly, and counts its states.
+//! Samples a pipeline repeatedly, and counts the states of its stages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -17,30 +17,30 @@ use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 use crate::waits::SocketWait;
 
-/// Of one CPU, spent on sampling, where there is more to sample than fits into the default rate.
+/// The share of one CPU spent on sampling where the default rate would take more.
 const SHARE: f64 = 0.01;
 
 /// What to watch.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// This process, its children and what is joined to them among these.
+    /// This process, its children, and those of them that pipes join to it.
     Child(u32),
     /// The pipelines that these processes are in.
     Processes(Vec<u32>),
 }
 
-/// How to watch.
+/// Options of sampling.
 #[derive(Debug, Clone, Copy)]
 pub struct SamplingOptions {
-    /// Open a pipe once to ask for its capacity.
+    /// Open each pipe once to read its capacity.
     pub touch: bool,
-    /// The best that is used of what may be read.
+    /// The most detailed file of /proc to read.
     pub access: ProcFile,
     /// The default time between two samples.
     pub period: Duration,
 }
 
-/// A stage, as long as it is remembered.
+/// A stage and what is remembered of it.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
@@ -48,44 +48,44 @@ pub struct WatchedStage {
     pub pids: Vec<u32>,
     pub ins: Vec<PipeId>,
     pub outs: Vec<PipeId>,
-    /// Pipes that it reads and writes itself, such as the queues of a pool.
+    /// Pipes that it both reads and writes, such as the queues of a worker pool.
     pub(super) inner: BTreeSet<PipeId>,
     /// All other pipes that it holds.
     pub(super) outer: BTreeSet<PipeId>,
-    /// How many processes and threads at most at once.
+    /// The most processes and threads it had at once.
     pub processes: usize,
     pub threads: usize,
-    /// It was seen in calls that no counter of bytes counts.
+    /// It was observed in calls that no byte counter counts.
     pub uncounted: bool,
-    /// Its processes' files may not be read.
+    /// Its processes' files are unreadable.
     pub hidden: bool,
     pub alive: bool,
-    /// Since when.
+    /// When it appeared.
     pub(super) since: Option<Instant>,
-    /// What it waits for where that is none of the states.
+    /// What it waits for, if that is none of the states.
     pub(super) waits_for: Option<&'static str>,
-    /// Which CPUs it may use.
+    /// The CPUs it may use.
     pub cpus: Vec<usize>,
     /// Position in and size of the file that it reads.
     pub progress: Option<(u64, u64)>,
-    /// Of its first process: the parent, and the parent's.
+    /// The parent of its first process, and the parent's parent.
     pub(super) parents: [Option<u32>; 2],
     pub(super) changed: bool,
     pub(super) totals: Totals,
-    /// Its words, and whether it compares text by the rules of a language.
+    /// Its command line, and whether it compares text by locale rules.
     pub(super) words: Vec<String>,
     pub(super) collates: bool,
-    /// It has files or sockets besides its pipes that it may read, and such that it may write.
+    /// Whether it has files or sockets besides its pipes open for reading, and for writing.
     pub(super) reads_others: bool,
     pub(super) writes_others: bool,
-    /// Since when it has written nothing, what it has read since, and the bytes of one write before.
+    /// Since when it has written nothing, what it has read since, and the size of a write before.
     pub(super) silent_since: Option<Instant>,
     pub(super) held_bytes: Option<u64>,
     pub(super) wrote_before: Option<f64>,
     /// The other end of a socket that it waits for.
     pub(super) peer: Option<PeerFigures>,
     pub(super) socket: SocketWait,
-    /// Its place among the control groups.
+    /// The index of its control group.
     pub(super) group: Option<usize>,
 }
 
@@ -96,9 +96,9 @@ pub struct WatchedPipe {
     pub to: usize,
     pub id: PipeId,
     pub capacity: Option<u64>,
-    /// Since when it has not been asked for its capacity.
+    /// When it appeared, until its capacity has been read.
     pub(super) unasked: Option<Instant>,
-    /// For how many samples in a row its writer, and its reader, have waited.
+    /// The number of samples in a row in which its writer, and its reader, have waited.
     pub(super) waiting: [u32; 2],
 }
 
@@ -110,7 +110,7 @@ pub struct Watcher {
     pub(super) known: BTreeMap<u32, Known>,
     pub stages: Vec<WatchedStage>,
     pub pipes: Vec<WatchedPipe>,
-    /// The control groups of the stages, by what /proc calls them.
+    /// The control groups of the stages, by their names in /proc.
     pub(super) groups: Vec<(String, ControlGroups)>,
     pub(super) current: Interval,
     pub(super) found: ScannedProcess,
@@ -121,16 +121,16 @@ pub struct Watcher {
     pub(super) suspected: Option<WaitCycle>,
     pub(super) cycle: Option<WaitCycle>,
     pub(super) limits: WatchLimits,
-    /// The pipeline as it was typed.
+    /// The pipeline as typed.
     pub(super) typed: Option<String>,
-    /// Sockets that processes were seen to wait for.
+    /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
-    /// The machine's counters, when they were read first and last.
+    /// The machine's counters at the first and the last reading.
     pub(super) machine_begin: Option<MachineCounts>,
     pub(super) machine: Option<MachineCounts>,
 }
 
-/// What a stage was seen in at one moment.
+/// The states of a stage at one moment.
 #[derive(Default)]
 pub(super) struct Moment {
     pub state: Option<ThreadState>,
@@ -140,7 +140,7 @@ pub(super) struct Moment {
 }
 
 impl Watcher {
-    /// Begins to watch. Nothing is opened but files of /proc.
+    /// Starts sampling. Opens only files of /proc.
     pub fn new(subject: Subject, options: SamplingOptions) -> Watcher {
         let now = Instant::now();
         let own = Process::read(std::process::id());
@@ -173,37 +173,38 @@ impl Watcher {
         watcher
     }
 
-    /// For how long it has been watched.
+    /// The time since sampling began.
     pub fn elapsed(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// Whether any of it still lives.
+    /// Whether any of its processes still exists.
     pub fn is_alive(&self) -> bool {
         self.stages.iter().any(|stage| stage.alive)
     }
 
-    /// Whether any of it writes to a terminal, or has opened one.
+    /// Whether any process writes to a terminal, or has opened one.
     pub fn uses_terminal(&self) -> bool {
         let pids = self.stages.iter().filter(|stage| stage.alive).flat_map(|stage| &stage.pids);
         pids.copied().any(process::uses_terminal)
     }
 
-    /// Whether a stage was seen to wait for the terminal.
+    /// Whether a stage was observed waiting for the terminal.
     pub fn waits_for_terminal(&self, timeline: &Timeline) -> bool {
         let stages = timeline.intervals.iter().flat_map(|interval| &interval.stages);
         stages.into_iter().any(|stage| stage.states[ThreadState::Terminal as usize] > 0)
     }
 
-    /// The worst access to a thread, and whether processes are hidden altogether.
+    /// The least detailed file that was readable for a thread, and whether processes are hidden altogether.
     pub fn access(&self) -> ProcFile {
         let threads = self.known.values().flat_map(|known| &known.threads);
         threads.map(Thread::access).max().unwrap_or(self.options.access)
     }
 
-    /// How long to wait until the next sample: about the default period, never in step with what is watched.
+    /// The time until the next sample: about the default period, randomized so that it never locks step with the
+    /// pipeline.
     pub fn pause(&mut self) -> Duration {
-        // xorshift: any will do.
+        // xorshift: the quality of the randomness doesn't matter.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -213,19 +214,19 @@ impl Watcher {
         period.mul_f64(jitter)
     }
 
-    /// Looks once.
+    /// Takes a sample.
     pub fn sample(&mut self) {
         let begin = own_time();
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
-        // In another order each time: to look at the first may wake the next.
+        // In a different order each time: sampling the first may wake the next.
         let first = self.random as usize % self.stages.len().max(1);
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
                 self.found.strange |= look(&mut self.stages[place], &mut self.known, &mut moments[place]);
             }
         }
-        // One that has ended makes room for the next.
+        // When one has exited, its successor may be there soon.
         let now = Instant::now();
         let ended = |(stage, moment): (&WatchedStage, &Moment)| {
             stage.alive && moment.state.is_none() && moment.unsure.is_none()
@@ -235,16 +236,16 @@ impl Watcher {
         }
         self.resolve(&mut moments);
         self.record(&moments);
-        // Smoothed: one interruption is not the price of a sample.
+        // Smoothed, so that one interruption doesn't count as the cost of a sample.
         self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
-        // Only now: what wakes on this CPU while it is busy with that would seem to run.
+        // Last: a process that wakes on this CPU while scanning keeps it busy would seem to run.
         if now >= self.found.next {
             self.scan();
         }
         self.ask_capacities(now);
     }
 
-    /// Decides by its neighbours what a stage's own state leaves open.
+    /// Uses its neighbours to decide a stage's state where its own threads leave it open.
     fn resolve(&self, moments: &mut [Moment]) {
         let state = |moments: &[Moment], stage: usize| moments[stage].state;
         for stage in 0..moments.len() {
@@ -263,7 +264,7 @@ impl Watcher {
                 (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => ThreadState::Starved,
                 (true, true) => otherwise,
             };
-            // The known state of a thread counts if it comes first.
+            // A thread's known state counts if it precedes the unsure one in the order of states.
             let moment = &mut moments[stage];
             moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
             match decided {
@@ -274,7 +275,7 @@ impl Watcher {
         }
     }
 
-    /// Whether a stage beyond this one, on the side that `step` leads to, works.
+    /// Whether a stage beyond this one, in the direction of `step`, works.
     fn runs_beyond(&self, moments: &[Moment], stage: usize, step: fn(&WatchedPipe) -> (usize, usize)) -> bool {
         let (mut seen, mut waiting) = (vec![false; moments.len()], vec![stage]);
         while let Some(at) = waiting.pop() {
@@ -313,7 +314,7 @@ impl Watcher {
         }
     }
 
-    /// Ends an interval and gives what was counted in it.
+    /// Ends an interval and returns its counts.
     pub fn close_interval(&mut self) -> Interval {
         self.count(true);
         self.look_at_waits();
@@ -331,12 +332,12 @@ pub fn own_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// What the threads of a stage do now. Whether one of them waits for a descriptor that isn't known.
+/// Samples the threads of a stage. Returns whether one of them waits for an unknown descriptor.
 fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment) -> bool {
     let (mut strange, mut gone) = (false, false);
     for pid in &stage.pids {
         let Some(Known { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
-        // A stopped thread still shows the call that it was in.
+        // A stopped thread still shows its system call.
         if matches!(process.state, 'T' | 't') {
             moment.state = Some(moment.state.map_or(ThreadState::Stopped, |known| known.min(ThreadState::Stopped)));
             continue;
@@ -352,7 +353,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
                 ThreadWait::Is(ThreadState::Other) | ThreadWait::Unsure { otherwise: ThreadState::Other, .. }
             ) && stage.waits_for.is_none()
             {
-                // Asked once: each time would cost as much as the look itself.
+                // Read once: each reading would cost as much as the sample itself.
                 let what = threads[place].function().as_deref().and_then(state::named);
                 stage.waits_for = what.or(Some("something else"));
             }
@@ -374,14 +375,14 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
             };
             moment.state = Some(moment.state.map_or(state, |known| known.min(state)));
             if state == ThreadState::Running {
-                // Nothing can come before it. Likely the same thread will run at the next look.
+                // No state ranks before this one. The same thread will probably run at the next sample.
                 moment.unsure = None;
                 threads.swap(0, place);
                 return strange;
             }
         }
     }
-    // What it waits for may be a pipe to what it has started since the last full scan.
+    // It may wait for a pipe to a process started since the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
         let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
         let own = stage.pids.iter().filter_map(|pid| known.get(pid));
@@ -391,7 +392,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
     if moment.state == Some(ThreadState::Lock) {
         let known = stage.pids.iter().filter_map(|pid| known.get(pid));
         let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
-        // Their time is not counted until they are known.
+        // Their time is not counted until the next scan finds them.
         stage.changed |= new.is_some();
         moment.state = new.or(moment.state);
     }
@@ -402,17 +403,17 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
 }
 
 impl WatchedStage {
-    /// What a wait of one of its threads is to the others: a pipe of its own leads to none of them.
+    /// How a thread's wait appears to other stages: a pipe within the stage leads to none of them.
     fn of_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Other)
             }
-            // Opened since the last full scan: likely to what it has started.
+            // Opened since the last full scan, probably to a process just started.
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if !self.outer.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Children)
             }
-            // Some pipe: its neighbours tell.
+            // An unknown pipe: its neighbours decide.
             ThreadWait::In(None) if !self.inner.is_empty() => {
                 ThreadWait::Unsure { ins: true, outs: false, otherwise: ThreadState::Other }
             }
@@ -424,8 +425,8 @@ impl WatchedStage {
     }
 }
 
-/// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
-/// wait for in turn, `depth` steps down.
+/// The state of processes that this one waits for and that the last scan didn't find, such as the next command of a
+/// loop; or of their children, down to `depth` levels.
 fn young(
     stage: &WatchedStage,
     known: &BTreeMap<u32, Known>,
@@ -445,7 +446,7 @@ fn young(
     children.filter_map(state).min()
 }
 
-/// What a thread does that isn't known yet.
+/// The state of a thread that the last scan didn't find.
 fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, WaitTarget>) -> Option<ThreadState> {
     match stage.of_others(Thread::new(pid, id, ProcFile::Syscall, false).wait(pid, ends, &mut false)?) {
         ThreadWait::Is(state) => Some(state),
@@ -455,7 +456,7 @@ fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, Wait
     }
 }
 
-/// What threads of a process do that aren't known yet, where it has others than before: a program may start one for each piece of
+/// The state of such threads, where the threads of a process have changed: a program may start one for each piece of
 /// work, and wait for it.
 fn new_threads(stage: &WatchedStage, known: &Known, gone: bool) -> Option<ThreadState> {
     let pid = known.process.pid;

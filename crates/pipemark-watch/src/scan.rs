@@ -1,4 +1,4 @@
-//! Looks for the processes, threads and pipes of a pipeline, and tells what of it was there before.
+//! Scans for the processes, threads and pipes of a pipeline, and matches them with those of the last scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -22,30 +22,30 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// How often it is asked whether something has changed, and how often while a pipeline is being started.
+/// How often to check for changes, and how often while a pipeline starts.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
-/// For so long a stage's counters are read whenever it is asked for changes.
+/// While a stage is younger than this, its counters are read at each check for changes.
 const YOUNG: Duration = Duration::from_secs(1);
-/// How often all is scanned again where no change was seen, and where a thread waits for what isn't known.
+/// How often to scan everything again without a change, and how often when a thread waits for an unknown descriptor.
 const LOOK: Duration = Duration::from_secs(2);
 const LOOK_STRANGE: Duration = Duration::from_millis(400);
-/// How often all processes of the machine are, where something has just changed, and else.
+/// How often to scan all processes of the machine shortly after a change, and otherwise.
 const SEARCH: Duration = Duration::from_secs(1);
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
-/// For so long a pipe has to be there before it is opened: a pipeline may be about to end.
+/// How long a pipe has to exist before it is opened: a pipeline may be about to end.
 const UNTOUCHED: Duration = Duration::from_millis(200);
-/// Stages that are distinguished. What comes after, such as more rounds of a loop, counts with the last.
+/// The most stages; later ones, such as more rounds of a loop, count with the last.
 const MOST_STAGES: usize = 400;
 
-/// What the last look found, and when the next is due.
+/// The result of the last scan, and the time of the next.
 #[derive(Debug)]
 pub(super) struct ScannedProcess {
     shapes: Vec<StageShape>,
-    /// The same as the one before.
+    /// It equalled the one before.
     same: bool,
-    /// A thread waits for a descriptor that isn't known.
+    /// A thread waits for an unknown descriptor.
     pub strange: bool,
     pub next: Instant,
     looked: Instant,
@@ -59,7 +59,7 @@ impl ScannedProcess {
         ScannedProcess { shapes: Vec::new(), same: false, strange: false, next, looked, next_look, next_search }
     }
 
-    /// Something has ended: what follows it may be there soon.
+    /// Scans sooner: a process has exited, and its successor may be there soon.
     pub fn hurry(&mut self, now: Instant) {
         self.next = self.next.min(now + ASK_FIRST);
     }
@@ -74,7 +74,7 @@ pub(super) struct Known {
     stat: Again,
     io: Again,
     children: Again,
-    /// Its children when it was last asked for changes.
+    /// Its children at the last check for changes.
     listed: String,
 }
 
@@ -86,7 +86,7 @@ impl Known {
         Known { process, ends: BTreeMap::new(), threads: Vec::new(), stat, io, children, listed: String::new() }
     }
 
-    /// One that isn't watched otherwise.
+    /// A process that isn't sampled otherwise.
     pub fn of(process: Process) -> Known {
         Known::new(process, false)
     }
@@ -95,12 +95,12 @@ impl Known {
         Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
     }
 
-    /// What it, and the children that it reaped, have read and written by calls that count.
+    /// What it and its reaped children have read and written by counted calls.
     pub fn read_io(&mut self) -> Option<IoCounts> {
         IoCounts::parse(self.io.read(&mut [0; 1024]).ok()?)
     }
 
-    /// Whether it has ended, become another program, or has other threads or children than before.
+    /// Whether it has exited, executed another program, or has other threads or children than before.
     fn has_changed(&mut self) -> bool {
         let Some(now) = self.read_stat() else { return true };
         let about =
@@ -109,7 +109,7 @@ impl Known {
         let ends = self.process.ends.take();
         self.process = Process { ends, ..now };
         let mut buffer = [0; 4096];
-        // Not where the kernel doesn't list children.
+        // Unknown where the kernel doesn't list children.
         let Ok(children) = self.children.read(&mut buffer) else { return true };
         if children != self.listed {
             self.listed = children.to_owned();
@@ -119,9 +119,9 @@ impl Known {
     }
 }
 
-/// What this machine leaves to pipes.
+/// This machine's limits for pipes.
 pub(super) fn limits() -> WatchLimits {
-    /// What a pipe has that nobody has changed, on pages of 4 KiB.
+    /// The default capacity of a pipe, on pages of 4 KiB.
     const DEFAULT: usize = 64 << 10;
     let largest = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok().and_then(|text| text.trim().parse().ok());
     let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
@@ -133,10 +133,10 @@ pub(super) fn limits() -> WatchLimits {
     }
 }
 
-/// Shells, whose -c has a pipeline as it was typed.
+/// Shells whose -c argument is a pipeline as typed.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 
-/// A pipeline as it was typed: what the shell was given that runs it.
+/// The pipeline as typed: the argument of the shell that runs it.
 pub(super) fn typed_text(subject: &Subject) -> Option<String> {
     const STEPS: usize = 4;
     let (mut pid, steps) = match subject {
@@ -158,7 +158,7 @@ pub(super) fn typed_text(subject: &Subject) -> Option<String> {
     None
 }
 
-/// Whether a process runs in a language with rules of its own for text.
+/// Whether a process runs in a locale with collation rules of its own.
 fn collates(pid: u32) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let value = |name: &str| {
@@ -172,16 +172,17 @@ fn collates(pid: u32) -> bool {
 }
 
 impl Watcher {
-    /// Looks for processes, threads and pipes, if it seems that they have changed.
+    /// Scans for processes, threads and pipes, if they seem to have changed.
     pub(super) fn scan(&mut self) {
-        // By CPU time: on a busy machine waiting for a CPU would delay the next scan, and a short pipeline would be missed.
+        // By CPU time: on a busy machine, waiting for a CPU would delay the next scan, and a short pipeline would be
+        // missed.
         let (began, cpu) = (Instant::now(), own_time());
         let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
         let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
         if changed || strange || !self.found.same || began >= self.found.next_look {
             self.look_anew(began);
         }
-        // What ends before the interval does would not be counted.
+        // The counters of a process that exits before the interval ends would be lost.
         let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
         if self.stages.iter().any(young) {
             self.count(false);
@@ -202,12 +203,13 @@ impl Watcher {
         connections::join(&mut processes, &self.socket_uses);
         let shapes = match &self.subject {
             Subject::Child(root) => {
-                // What only starts others and waits for them is no stage; what reads or feeds them is.
+                // A process that only starts others and waits for them is no stage; one that reads their output or
+                // feeds them is.
                 let is_part = topology::uses_own_family(&processes, *root);
                 let parts = processes.iter().filter(|process| process.pid != *root || is_part);
                 let parts: Vec<Process> = parts.cloned().collect();
                 let pids: Vec<u32> = parts.iter().map(|process| process.pid).collect();
-                // What it only handed on is whose it is now.
+                // An end that a process only passed to its child counts as the child's.
                 let mut shapes = topology::stages(&parts, &pids, Reach::Given);
                 let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
                 if no_pipe {
@@ -223,7 +225,7 @@ impl Watcher {
                     now.is_some_and(|now| before.is_none_or(|start| now.start == start))
                 };
                 let mut seeds: Vec<u32> = seeds.iter().filter(lives).copied().collect();
-                // What it was named by has ended; the rest goes on.
+                // The named processes have exited; the rest goes on.
                 if seeds.is_empty() {
                     seeds = self.known.keys().copied().collect();
                 }
@@ -241,7 +243,7 @@ impl Watcher {
         }
     }
 
-    /// Notes which processes wait in a read or a write of a socket: it may join them to others of their family.
+    /// Notes which processes wait in a read or write of a socket, which may join them to others of their family.
     fn note_socket_uses(&mut self, processes: &[Process]) {
         let is_ours = |process: &&Process| {
             let ours =
@@ -262,7 +264,7 @@ impl Watcher {
         }
     }
 
-    /// The known processes that still live, and all that descends from them or from the root.
+    /// The known processes that still exist, and all descendants of theirs or of the root.
     fn family(&self) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
         let mut waiting: Vec<u32> = self.known.keys().copied().collect();
@@ -275,7 +277,7 @@ impl Watcher {
                 continue;
             }
             let Some(process) = Process::read(pid) else { continue };
-            // A number that is given again belongs to a stranger.
+            // The pid was reused by another process.
             if self.known.get(&pid).is_some_and(|known| known.process.start != process.start) {
                 continue;
             }
@@ -307,9 +309,9 @@ impl Watcher {
         all
     }
 
-    /// Merges the scan with the last one: which stage of before each one is, or that it is new.
+    /// Merges this scan with the last one: matches each stage with an earlier one, or adds it.
     fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &[u32]) {
-        // Up to four files of each thread, and as many of its process, may take half of the descriptors.
+        // Each thread opens up to four files, and each process as many: together at most half of the descriptors.
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
         let mut open = self.known.values().map(|known| known.threads.len() as u64).sum::<u64>();
         let mut before = std::mem::take(&mut self.known);
@@ -342,7 +344,7 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
-        // Those that are called after the same process as before: another may have taken over one that was of it.
+        // Stages with their old first process have precedence: another stage may have taken over one of the others.
         let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
             shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
@@ -373,7 +375,7 @@ impl Watcher {
         let parents = self.parents(shape.pids[0]);
         let name = self.name(shape);
         let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
-        // Else it is the next round of a loop, or of what xargs runs.
+        // Otherwise it is the next round of a loop, or of a command of xargs.
         let related =
             |stage: &WatchedStage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
         let lives = |stage: &WatchedStage| stage.pids.iter().any(|pid| self.known.contains_key(pid));
@@ -389,13 +391,13 @@ impl Watcher {
         self.stages.len() - 1
     }
 
-    /// The parent of a process, and the parent's where it is watched too.
+    /// The parent of a process, and the parent's parent if it is watched too.
     fn parents(&self, pid: u32) -> [Option<u32>; 2] {
         let parent = |pid: u32| self.known.get(&pid).map(|known| known.process.parent);
         [parent(pid), parent(pid).and_then(parent)]
     }
 
-    /// What a stage is called after: its first process, or what a shell or the like has started at once to do its work.
+    /// The process that names a stage: its first, or the one that a shell or similar wrapper started to do its work.
     fn namesake(&self, shape: &StageShape) -> &Process {
         const STARTERS: [&str; 13] = [
             "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
@@ -408,7 +410,7 @@ impl Watcher {
         if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
     }
 
-    /// What a stage is called: its first process, as it was typed.
+    /// The name of a stage: its first process, as typed.
     fn name(&self, shape: &StageShape) -> String {
         let namesake = self.namesake(shape);
         typed::name_of(&namesake.comm, &namesake.words(), self.typed.as_deref())
@@ -416,7 +418,7 @@ impl Watcher {
 
     fn update(&mut self, place: usize, shape: &StageShape) {
         let (name, old) = (self.name(shape), &self.stages[place]);
-        // A program that becomes another keeps its number.
+        // A process keeps its pid when it executes another program.
         if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
             let namesake = self.namesake(shape);
             let (pid, command, words) = (namesake.pid, namesake.command(), namesake.words());
@@ -467,7 +469,7 @@ impl Watcher {
         }
     }
 
-    /// The pipes between the stages of now. A pipe between the same two is the same, whatever its number.
+    /// The pipes between the current stages. A pipe between the same two stages counts as the same, whatever its inode.
     fn join(&mut self, shapes: &[StageShape], places: &[usize]) {
         let now = Some(Instant::now());
         for (writer, &from) in shapes.iter().zip(places) {
@@ -488,7 +490,7 @@ impl Watcher {
         }
     }
 
-    /// Asks pipes that have been there for a while for their capacities, each once.
+    /// Reads the capacities of pipes that have existed for a while, each once.
     pub(super) fn ask_capacities(&mut self, now: Instant) {
         let due = |pipe: &&mut WatchedPipe| pipe.unasked.is_some_and(|since| now >= since + UNTOUCHED);
         for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.options.touch && pipe.capacity.is_none()) {
@@ -499,8 +501,8 @@ impl Watcher {
         }
     }
 
-    /// Gives a pipe another capacity, at the end that its reader holds: the one that it has then, in bytes. `None` when
-    /// nobody reads it any more.
+    /// Sets the capacity of a pipe through its reader's end; returns the new capacity in bytes, or `None` when no
+    /// process reads it any more.
     pub fn resize(&self, id: PipeId, bytes: u64) -> Option<Result<u64, Errno>> {
         let bytes = usize::try_from(bytes).ok()?;
         let resize = |end: &OwnedFd| rustix::pipe::fcntl_setpipe_size(end, bytes).map(|size| size as u64);
@@ -508,11 +510,11 @@ impl Watcher {
     }
 }
 
-/// Does something at the end of a pipe that a process reads, which is open for some microseconds more by that.
+/// Opens a pipe's read end, through a process that holds it, for some microseconds, and calls `act`.
 fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.way == Way::In)?;
     let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
-    // A path holds no end. That it is the right pipe is known before one is opened.
+    // O_PATH doesn't count as an end: the pipe is identified before an end is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));

@@ -13,21 +13,21 @@ use pipemark_show::{Sheet, Terminal};
 use crate::report::PipelineReport;
 use crate::sheet;
 
-/// Another screen, without a cursor and without lines that are broken; and back.
+/// Switches to the alternate screen, hides the cursor and turns line wrap off; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Columns that fit all that is shown of a stage.
+/// Columns needed for everything shown of a stage.
 const WIDE: usize = 78;
 
-/// What the person asked for.
+/// What the user requested with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// To leave.
+    /// Quit.
     Quit,
-    /// To leave, by Ctrl-C.
+    /// Quit, by Ctrl-C.
     Interrupt,
-    /// To see another pipeline.
+    /// Show another pipeline.
     Next,
 }
 
@@ -38,35 +38,35 @@ struct ScreenOptions {
     frozen: bool,
 }
 
-/// The screen. Dropped, it leaves the terminal as it was.
+/// The screen. Dropping it restores the terminal.
 pub struct Screen {
     terminal: Terminal,
     keyboard: File,
     before: Termios,
     options: ScreenOptions,
-    /// The figures, and how busy each stage was from moment to moment.
+    /// The last figures, and the busy share of each stage over time.
     last: Option<(PipelineReport, Vec<Vec<f64>>)>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no terminal.
     pub fn open(terminal: Terminal) -> io::Result<Screen> {
         let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).expect("an open flag fits an int");
         let keyboard = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open("/dev/tty")?;
         let before = tcgetattr(&keyboard)?;
         let mut raw = before.clone();
         raw.make_raw();
-        // What was typed before the screen came is for the screen.
+        // Keys typed before the screen opened count.
         tcsetattr(&keyboard, OptionalActions::Now, &raw)?;
         let screen = Screen { terminal, keyboard, before, options: ScreenOptions::default(), last: None };
         stderr().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
 
-    /// Draws the report, or what was on the screen when it was frozen.
+    /// Draws the report, or the frozen one.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -79,12 +79,13 @@ impl Screen {
         }
         let Some((report, history)) = &self.last else { return Ok(()) };
         let lines = frame(report, history, self.options, terminal, height);
-        // Cleared before it is written: afterwards that would take the last character of a line as wide as the screen.
+        // Cleared before it is written: clearing afterwards would erase the last character of a line as wide as the
+        // screen.
         write!(stderr(), "\x1b[H\x1b[K{}", lines.join("\r\n\x1b[K"))?;
         stderr().flush()
     }
 
-    /// The keys that were pressed; what concerns only the screen is done.
+    /// Returns the key that was pressed; handles those that concern only the screen.
     pub fn key(&mut self) -> Option<Key> {
         let mut pressed = [0; 64];
         let count = self.keyboard.read(&mut pressed).unwrap_or(0);
@@ -103,7 +104,7 @@ impl ScreenOptions {
     fn take(&mut self, pressed: &[u8]) -> Option<Key> {
         const ESCAPE: u8 = 0x1b;
         if let [ESCAPE, _, ..] = pressed {
-            // An arrow, or another key that has no meaning here.
+            // An arrow, or another key without a meaning here.
             return None;
         }
         for key in pressed {
@@ -120,13 +121,14 @@ impl ScreenOptions {
     }
 }
 
-/// Columns and lines: 80 and 24 of a terminal that doesn't know them, as a serial line or a pseudo-terminal that nobody sized.
+/// Columns and lines: 80 by 24 for a terminal that doesn't know its size, such as a serial line or a new
+/// pseudo-terminal.
 fn known_size([columns, lines]: [u16; 2]) -> [usize; 2] {
     let or = |own: u16, common: usize| if own == 0 { common } else { own.into() };
     [or(columns, 80), or(lines, 24)]
 }
 
-/// As many lines as there is room for: about it, the stages, what holds them back, the keys.
+/// The lines of a frame, as many as fit: the header, the stages, the verdict, the keys.
 fn frame(
     report: &PipelineReport,
     history: &[Vec<f64>],
@@ -140,7 +142,7 @@ fn frame(
         report.own_cpu * 100.0,
         neutral(&report.pipeline)
     );
-    // The terminal would write what is longer over its last character.
+    // The terminal would write the rest over its last column.
     let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
     let rendered = |sheet: Sheet| terminal.render(&sheet).lines().map(str::to_owned).collect::<Vec<_>>();
     let screen = |narrow| sheet::screen(report, history, options.busiest_first, narrow).map(rendered);

@@ -1,4 +1,4 @@
-//! A running pipeline: its stages and pipes, and what holds it back, which comes last.
+//! Lays out the report on a pipeline: stages and pipes, then the verdict.
 
 use pipemark_model::{ByteSize, ColumnUnit, Nanos, Unit, counted};
 use pipemark_show::{
@@ -10,9 +10,9 @@ use crate::live::LivePipeline;
 use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use crate::verdict::percent;
 
-/// More stages than this are shown in short: those that are busiest.
+/// With more stages than this, only the busiest are shown in full.
 const MOST: usize = 30;
-/// Points of the past that are shown beside a stage.
+/// Points of history shown beside a stage.
 const POINTS: usize = 10;
 
 /// The report on a pipeline.
@@ -29,13 +29,13 @@ pub fn why(report: &PipelineReport) -> Sheet {
     sheet
 }
 
-/// The same while it runs, its stages apart from the rest: with how busy each was from moment to moment, and in the order of
-/// the data or the busiest first; `narrow` without pipes and rates.
+/// The live report, its stages apart from the rest: with the busy share of each over time, in the order of the data or
+/// the busiest first; `narrow` omits pipes and rates.
 pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, narrow: bool) -> [Sheet; 2] {
     let [mut stages, mut verdict] = <[Sheet; 2]>::default();
     let mut grid = grid(report, history, busiest_first);
     if narrow {
-        // The stage, and what it does.
+        // The columns that are kept: the stage and its states.
         const KEPT: [usize; 4] = [0, 3, 4, 5];
         grid.columns = KEPT.map(|at| grid.columns[at].clone()).to_vec();
         for group in &mut grid.groups {
@@ -97,7 +97,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);
         let busy = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
-        // All of it: with more moments than there is room for each point is the mean of some.
+        // The whole time: with more moments than columns, each point is a mean.
         let mean = |moments: &[f64]| moments.iter().sum::<f64>() / moments.len() as f64;
         let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(POINTS).max(1)).rev().map(mean).collect();
         let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);
@@ -111,7 +111,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] }
 }
 
-/// Bytes of a read and of a write, and calls a second.
+/// Bytes per read and per write, and calls per second.
 fn calls(figures: &StageFigures) -> Vec<Cell> {
     let bytes = |bytes: Option<f64>| {
         let digits = |bytes: f64| if bytes < 9.95 { format!("{bytes:.1}") } else { thousands(bytes) };
@@ -127,7 +127,7 @@ fn thousands(count: f64) -> String {
     if count < 9_999.5 { format!("{count:.0}") } else { format!("{:.0}k", count / 1e3) }
 }
 
-/// The unit of all rates of the table. A trickle beside a flood doesn't decide it.
+/// The unit of all rates in the table; small rates beside a large one don't affect it.
 fn unit_of_rates(stages: &[&StageFigures]) -> ColumnUnit {
     let rates = stages.iter().flat_map(|stage| [stage.bytes_in_per_second, stage.bytes_out_per_second]).flatten();
     let most = rates.clone().fold(0.0, f64::max);
@@ -155,7 +155,7 @@ fn stage(figures: &StageFigures, unit: ColumnUnit, mark: bool, runs: bool) -> Ve
     ]
 }
 
-/// `short`, so that all of a live line fits into 80 columns.
+/// A pipe's row; `short` fits a live line into 80 columns.
 fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
     let to = if figures.to == after + 1 { String::new() } else { format!(" to {}", figures.to) };
     let capacity = figures.capacity.map(|bytes| format!(" {}", ByteSize(bytes))).unwrap_or_default();
@@ -167,7 +167,7 @@ fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
     Row { cells: vec![Cell { text: name, ..Cell::default() }], instead: Some((style, text)) }
 }
 
-/// Adds the report on a pipeline, with each stage's activity over time.
+/// Adds each stage's activity over time.
 pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
     sheet.heading(2, &report.pipeline);
     sheet.blocks.extend(why(report).blocks);
@@ -193,7 +193,7 @@ pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
     }
 }
 
-/// Pipelines to choose from, for a verb.
+/// The live pipelines that a verb can choose from.
 pub fn live(found: &[LivePipeline], verb: &str) -> Sheet {
     let short = |words: &String| match words.char_indices().nth(24) {
         Some((end, _)) => format!("{}…", &words[..end]),

@@ -1,35 +1,36 @@
-//! Starting processes as the work of a stage. Pure.
+//! Detects stages that spend their time starting processes. Pure.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, busy, name, percent};
 
-/// From this rate on starting is the work. Fewer may take as long in all, and then each does something.
+/// From this rate on, starting processes is the work. A slower rate may take as long, but then each process does
+/// something.
 const FEWEST: f64 = 20.0;
-/// CPU time in seconds of one that does little but start and end: the start of an interpreter takes 5 to 20 ms.
+/// CPU time in seconds of a process that does little but start and exit: an interpreter takes 5 to 20 ms to start.
 const LONGEST: f64 = 0.012;
-/// The share of its CPU time that they take at least.
+/// The least share of its CPU time that these processes take.
 const LEAST: f64 = 0.3;
-/// A stage that starts processes which then sleep or wait works for less than this part of its time.
+/// A stage whose processes mostly sleep or wait works for less than this share of its time.
 const WORKS: f64 = 0.4;
 
-/// Whether a stage mostly starts processes: how many a second, and the CPUs that this takes.
+/// Whether a stage mostly starts processes: how many per second, and the CPUs they take.
 fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= FEWEST)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
-    // Of the CPU time that it got: others may have taken the rest.
+    // Of the CPU time it got: other programs may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
     let works = cpu + stage.cpu_wait.unwrap_or(0.0) >= WORKS * stage.busy;
     (works && cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
 }
 
-/// Whether starts take so much of a stage's time that its busy share bounds nothing.
+/// Whether starts take so much of a stage's time that its busy share gives no bound.
 pub fn matter(stage: &StageFigures) -> bool {
     stage.starts_per_second.is_some_and(|rate| rate >= FEWEST / 4.0)
 }
 
-/// The stage that starts processes, where that is what limits the pipeline.
+/// The verdict that starting processes limits the pipeline, if it does.
 pub fn starting(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
@@ -64,11 +65,11 @@ mod tests {
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(600.0, 0.7), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Starts, Some(2), None), "{}", found.text);
         assert!(found.text.starts_with("s2 starts 600 processes a second"), "{}", found.text);
-        // Forty a second that sleep.
+        // Forty per second that sleep.
         let sleeps = StageFigures { cpu: Some(0.02), kernel: Some(0.01), ..starter(40.0, 0.02) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), sleeps, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
-        // Ten a second that compute for 90 ms each.
+        // Ten per second that compute for 90 ms each.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     }

@@ -1,12 +1,12 @@
-//! What a thread is doing, from the system call that it waits in, or from the name of the kernel's function.
+//! Determines what a thread is doing, from its system call or from the kernel function it waits in.
 
 use crate::process::{PipeId, Way};
 use crate::thread;
 
-/// What a stage is doing at one moment. Of its threads the first in this order counts.
+/// The state of a stage at one moment: of its threads' states, the first in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadState {
-    /// It computes or waits for a CPU: the two look alike, and counters tell them apart.
+    /// It runs or waits for a CPU: samples can't separate the two, counters do.
     Running,
     /// It waits for a disk.
     Disk,
@@ -17,13 +17,13 @@ pub enum ThreadState {
     Network,
     Terminal,
     Sleep,
-    /// For anything else, such as a signal or a file to change.
+    /// It waits for anything else, such as a signal or a file change.
     Other,
-    /// For processes that it started.
+    /// It waits for child processes.
     Children,
     Lock,
     Stopped,
-    /// It can't be seen.
+    /// Its state is unreadable.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl ThreadState {
     pub const COUNT: usize = ThreadState::Unknown as usize + 1;
 }
 
-/// What one thread waits for.
+/// The wait of one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadWait {
     Is(ThreadState),
@@ -39,7 +39,7 @@ pub enum ThreadWait {
     In(Option<PipeId>),
     /// Room in this pipe, or in any that it writes.
     Out(Option<PipeId>),
-    /// One of these: the neighbours tell.
+    /// One of these: its neighbours decide.
     Unsure {
         ins: bool,
         outs: bool,
@@ -47,17 +47,17 @@ pub enum ThreadWait {
     },
 }
 
-/// What a descriptor is.
+/// The kind of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitTarget {
     In(PipeId),
     Out(PipeId),
     File,
     Socket,
-    /// A socket to a program of the same machine.
+    /// A socket to a program on this machine.
     Local,
     Terminal,
-    /// What only wakes it: an eventfd, or a pipe to itself.
+    /// Only wakes the process itself: an eventfd, or a pipe to itself.
     Own,
     Timer,
     Other,
@@ -70,19 +70,19 @@ pub struct SystemCall {
     pub arguments: [u64; 6],
 }
 
-/// What /proc/PID/task/T/syscall says.
+/// The content of /proc/PID/task/T/syscall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
     Running,
     Waiting(SystemCall),
-    /// It waits, but not in a system call: for a page.
+    /// It waits outside a system call: for a page.
     Outside,
-    /// It has ended and was not waited for yet.
+    /// It has exited and was not reaped yet.
     Gone,
 }
 
 impl Seen {
-    /// Reads the line.
+    /// Parses the line.
     pub fn parse(line: &str) -> Option<Seen> {
         let mut words = line.split_ascii_whitespace();
         let number = match words.next()? {
@@ -100,32 +100,32 @@ impl Seen {
     }
 }
 
-/// What can be asked about a thread that waits.
+/// Details of a waiting thread.
 pub trait ThreadView {
     fn target(&self, fd: u64) -> WaitTarget;
     /// Bytes of its memory.
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>>;
     /// The descriptors that an epoll descriptor watches, with their events.
     fn watched(&self, epoll: u64) -> Vec<(u64, u32)>;
-    /// The kernel function that it waits in.
+    /// The kernel function it waits in.
     fn function(&self) -> Option<String>;
 }
 
-/// What a call waits for, as descriptors.
+/// The descriptors that a call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descriptors {
     /// Input from, or room in, any of these.
     Files(Vec<(u64, Way)>),
     Children,
-    /// A file to be opened, such as a FIFO at its other end: where its name is, and the flags.
+    /// The opening of a file, such as a FIFO whose other end isn't open: the address of its name, and the flags.
     Open(u64, u64),
-    /// Another thread, likely.
+    /// Probably another thread.
     Lock,
     /// It runs, or waits for something else.
     Else,
 }
 
-/// A view of a thread for which only its memory and its epoll descriptors are asked.
+/// A view of a thread that reads only its memory and its epoll descriptors.
 struct MemoryView(u32);
 
 impl ThreadView for MemoryView {
@@ -146,7 +146,8 @@ impl ThreadView for MemoryView {
     }
 }
 
-/// What a thread waits for now; `None` when it has ended. What has a time limit waits for nothing, unless `limited` is asked for.
+/// What a thread waits for now; `None` when it has exited. A call with a time limit counts as no wait, unless `limited`
+/// is set.
 pub fn descriptors_of(pid: u32, id: u32, limited: bool) -> Option<Descriptors> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     match Seen::parse(&line)? {
@@ -208,22 +209,22 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
     }
 }
 
-/// To read or write, also bytes of other priorities, which pipes don't have: that is to wait for the other end with a time
-/// limit.
+/// Poll events for reading and for writing. Those of other priority bands, which pipes never raise, stand for waiting
+/// for the other end with a time limit.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const RDBAND: u32 = libc::POLLRDBAND as u32;
 const EDGE: u32 = 1 << 31;
 
-/// Whether a thread in this call would move bytes past the counters of reads and writes.
+/// Whether a call moves bytes that the counters of reads and writes miss.
 pub fn is_uncounted(call: &SystemCall) -> bool {
     matches!(call.number, libc::SYS_splice | libc::SYS_tee | libc::SYS_vmsplice | libc::SYS_io_uring_enter)
 }
 
-/// What a thread that waits in a system call waits for. The numbers are those of this architecture.
+/// The wait of a thread in a system call. The call numbers are this architecture's.
 pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     let fd = |nth: usize| thread.target(call.arguments[nth] & 0xffff_ffff);
-    // Whether a call has a time limit: an address, or milliseconds.
+    // Whether a call has a time limit: a pointer, or milliseconds.
     let limit = |nth: usize| call.arguments[nth] != 0;
     let milliseconds = |nth: usize| call.arguments[nth] as i32 > 0;
     let poll = |limited: bool| polled(&pollfds(call, thread), thread, false, limited);
@@ -255,7 +256,7 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
         libc::SYS_io_uring_enter | libc::SYS_io_getevents => {
             ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Disk }
         }
-        // A pair of sockets may join stages.
+        // A socket pair may join stages.
         libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg if matches!(fd(0), WaitTarget::In(_)) => {
             reading(fd(0))
         }
@@ -264,7 +265,7 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
             network(fd(0))
         }
         libc::SYS_sendmmsg | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => network(fd(0)),
-        // A FIFO waits for its other end to be opened.
+        // Opening a FIFO waits for its other end to be opened.
         libc::SYS_openat => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Disk)),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Disk)),
@@ -276,7 +277,7 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     }
 }
 
-/// What a call waits for, where that is the same whatever its arguments are.
+/// The wait of a call, where it doesn't depend on the arguments.
 fn of_number(number: i64) -> Option<ThreadState> {
     Some(match number {
         libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_flock | libc::SYS_fcntl => ThreadState::Lock,
@@ -296,7 +297,7 @@ fn of_number(number: i64) -> Option<ThreadState> {
     })
 }
 
-/// What the function of the kernel tells that it waits in. To ask takes a file of /proc.
+/// The wait according to the kernel function. Takes one more read of /proc.
 fn waits_in(thread: &dyn ThreadView) -> Option<ThreadWait> {
     of_function(&thread.function()?)
 }
@@ -351,12 +352,12 @@ fn pollfds(call: &SystemCall, thread: &dyn ThreadView) -> Vec<(u64, u32)> {
     let Some(bytes) = thread.memory(call.arguments[0], count * 8) else { return Vec::new() };
     let four = |at: &[u8]| u32::from_ne_bytes([at[0], at[1], at[2], at[3]]);
     let each = bytes.chunks_exact(8).map(|one| (four(one), four(&one[4..]) & 0xffff));
-    // pipemark's relay inverts its input's descriptor while it lets the pipe fill, so that poll passes over it.
+    // pipemark's relay inverts its input's descriptor while it lets the pipe fill, so that poll ignores it.
     let each = each.map(|(fd, events)| (if events == RDBAND && fd > i32::MAX as u32 { !fd } else { fd }, events));
     each.filter(|&(fd, _)| fd <= i32::MAX as u32).map(|(fd, events)| (fd.into(), events)).collect()
 }
 
-/// The descriptors of select(2), likewise.
+/// The descriptors of select(2), with their events.
 fn selected(call: &SystemCall, thread: &dyn ThreadView) -> Vec<(u64, u32)> {
     let count = call.arguments[0].min(1024);
     let set = |address: u64, event: u32| {
@@ -400,12 +401,12 @@ fn polled(watched: &[(u64, u32)], thread: &dyn ThreadView, edge: bool, limited: 
     }
 }
 
-/// Whether a name begins like one of some.
+/// Whether a name begins with one of the alternatives.
 fn begins(name: &str, like: &str) -> bool {
     like.split(' ').any(|begin| name.starts_with(begin))
 }
 
-/// What functions of the kernel wait for, by how their names begin; the first that fits.
+/// Kernel functions and what they wait for, by the beginnings of their names; the first match counts.
 const FUNCTIONS: [(&str, ThreadWait); 12] = [
     ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", ThreadWait::In(None)),
     ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", ThreadWait::Out(None)),
@@ -428,17 +429,17 @@ const FUNCTIONS: [(&str, ThreadWait); 12] = [
     ("do_sigtimedwait sigsuspend __do_sys_pause inotify unix_ wait_woken", ThreadWait::Is(ThreadState::Other)),
 ];
 
-/// What a thread waits for in this function of the kernel; `None` where that is not known.
+/// The wait in this kernel function; `None` if unknown.
 pub fn of_function(name: &str) -> Option<ThreadWait> {
     let fits = |(names, wait): &&(&str, ThreadWait)| match wait {
-        // Other functions of pipes begin like these.
+        // Other functions of pipes have names that begin like these.
         ThreadWait::In(_) | ThreadWait::Out(_) => names.split(' ').any(|whole| name == whole),
         _ => begins(name, names),
     };
     FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
 }
 
-/// What it is that a thread waits for in this function, where that is none of the states.
+/// A description of the wait in this function, if it is none of the states.
 pub fn named(function: &str) -> Option<&'static str> {
     let known = [
         ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),
@@ -534,7 +535,7 @@ mod tests {
         let fifo = Fake { function: "wait_for_partner", ..fake() };
         assert_eq!(wait(libc::SYS_openat, &[0], &fifo), ThreadWait::Is(ThreadState::Other));
         assert_eq!(wait(libc::SYS_flock, &[4], &fake()), ThreadWait::Is(ThreadState::Lock));
-        // A call that isn't known is reported by the function.
+        // An unknown call is classified by the kernel function.
         let asleep = Fake { function: "do_nanosleep", ..fake() };
         assert_eq!(wait(i64::MAX, &[], &asleep), ThreadWait::Is(ThreadState::Sleep));
         assert_eq!(wait(i64::MAX, &[], &fake()), ThreadWait::Is(ThreadState::Other));
@@ -575,10 +576,10 @@ mod tests {
             polls(&[pollfd(0, 1), pollfd(3, 1)]),
             ThreadWait::Unsure { ins: true, outs: false, otherwise: ThreadState::Network }
         );
-        // As pipemark's relay lets a pipe fill, and get empty.
+        // As pipemark's relay does to let a pipe fill, and drain.
         assert_eq!(polls(&[pollfd(!0, 0x80)]), ThreadWait::In(Some(INPUT)));
         assert_eq!(polls(&[pollfd(1, 0x200)]), ThreadWait::Out(Some(OUTPUT)));
-        // Neither asked for: only whether the other end is gone.
+        // Polls only for the other end being closed.
         assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), ThreadWait::In(Some(INPUT)));
     }
 
@@ -592,7 +593,7 @@ mod tests {
             wait(libc::SYS_epoll_pwait, &[9], &thread)
         };
         assert_eq!(epoll(&[(0, IN)]), ThreadWait::In(Some(INPUT)));
-        // An event loop that waits for a time, and one that waits to be woken.
+        // An event loop that waits for a timeout, and one that waits to be woken.
         let loops = |watched: &[(u64, u32)], limit: i32| {
             let thread = Fake { watched: watched.to_vec(), ..fake() };
             wait(libc::SYS_epoll_pwait, &[9, 0, 8, u64::from(limit.cast_unsigned())], &thread)
@@ -639,7 +640,7 @@ mod tests {
         assert_eq!(of_function("futex_do_wait"), Some(ThreadWait::Is(ThreadState::Lock)));
         assert_eq!(of_function("folio_wait_bit_common"), Some(ThreadWait::Is(ThreadState::Disk)));
         assert_eq!(of_function("rq_qos_wait"), Some(ThreadWait::Is(ThreadState::Disk)));
-        // Names of pipes are whole: this one only begins like one.
+        // Pipe functions are matched by whole name: this one only begins like one.
         assert_eq!(of_function("pipe_readable"), None);
         assert_eq!(of_function("0"), None);
     }

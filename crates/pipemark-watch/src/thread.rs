@@ -1,4 +1,4 @@
-//! One thread of a watched process: its files in /proc, kept open where there are few, and what they say at this moment.
+//! One thread of a watched process: its files in /proc, kept open if there are few, and their current content.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use crate::process::{self, Again, PipeEnd, PipeId, Way};
 use crate::report::ProcFile;
 use crate::state::{self, Seen, ThreadState, ThreadWait, WaitTarget};
 
-/// So often in a row no function is seen where it can't be.
+/// After this many samples in a row without a kernel function, it counts as unreadable.
 const MISSES: u32 = 10;
-/// So often a wait for a Unix socket is reported as one that may lead to a stage.
+/// How often, at most, a wait for a Unix socket is reported as one that may lead to a stage.
 const REPORTS: u32 = 200;
 
 /// A thread.
@@ -22,34 +22,34 @@ const REPORTS: u32 = 200;
 pub struct Thread {
     pub id: u32,
     access: ProcFile,
-    /// How often in a row the function could not be seen.
+    /// The number of samples in a row without a kernel function.
     misses: u32,
     syscall: Again,
     wchan: Again,
     stat: Again,
     schedstat: Again,
-    /// What [`Thread::read_times`] gave last.
+    /// The last result of [`Thread::read_times`].
     pub times: Option<[u64; 3]>,
-    /// It waits for a descriptor that isn't known, and may be a pipe that was opened since.
+    /// It waits for an unknown descriptor, which may be a pipe opened since the last scan.
     pub strange: bool,
-    /// How often it was seen to wait for a Unix socket.
+    /// How often it was observed waiting for a Unix socket.
     local: u32,
 }
 
 impl Thread {
-    /// `keep` the files open.
+    /// `keep`: keep the files open.
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
         Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false, local: 0 }
     }
 
-    /// The step down that was taken for it.
+    /// The file that is read for this thread, possibly less detailed than requested.
     pub fn access(&self) -> ProcFile {
         self.access
     }
 
-    /// What it does now; `None` when it has ended.
+    /// The current wait; `None` when it has exited.
     pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, moves: &mut bool) -> Option<ThreadWait> {
         let mut buffer = [0; 256];
         if self.access == ProcFile::Syscall {
@@ -79,7 +79,7 @@ impl Thread {
         let asleep = if state == 'D' { ThreadState::Disk } else { ThreadState::Other };
         if self.access == ProcFile::Wchan {
             match self.function().as_deref() {
-                // It has just begun to run; or always, where that may not be seen.
+                // It has just started to run; or this is always the content, where the function is hidden.
                 None | Some("0" | "") => {
                     self.misses += 1;
                     if self.misses == 1 {
@@ -96,7 +96,7 @@ impl Thread {
         }
         Some(match asleep {
             ThreadState::Disk => ThreadWait::Is(ThreadState::Disk),
-            // It may sleep for any reason: unless the neighbours tell, nothing is known.
+            // It may sleep for any reason: unless its neighbours decide, its state is unknown.
             _ => ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Unknown },
         })
     }
@@ -105,12 +105,12 @@ impl Thread {
         !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
     }
 
-    /// The kernel function that it waits in.
+    /// The kernel function it waits in.
     pub fn function(&mut self) -> Option<String> {
         self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
     }
 
-    /// Nanoseconds on a CPU and waiting for one, and how often it was given one.
+    /// Nanoseconds on a CPU and waiting for one, and the number of time slices.
     pub fn read_times(&mut self) -> Option<[u64; 3]> {
         let mut buffer = [0; 128];
         let mut words = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
@@ -123,7 +123,7 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::PERM | Errno::ACCESS | Errno::NOENT | Errno::NOSYS))
 }
 
-/// A thread that waits in a system call, to be asked about it.
+/// A thread that waits in a system call, whose details are read on demand.
 struct Asked<'t> {
     pid: u32,
     ends: &'t BTreeMap<u32, WaitTarget>,
@@ -133,7 +133,7 @@ struct Asked<'t> {
 impl state::ThreadView for Asked<'_> {
     fn target(&self, fd: u64) -> WaitTarget {
         let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
-        // A shell's loop has the same descriptor for another pipe in each round.
+        // In a shell's loop the same descriptor is a different pipe in each round.
         let same = |target: &WaitTarget| match target {
             WaitTarget::In(pipe) | WaitTarget::Out(pipe) if fd > 2 && !pipe.is_socket() => {
                 process::pipe_of(&format!("/proc/{}/fd/{fd}", self.pid)) == Some(*pipe)
@@ -185,19 +185,19 @@ pub fn watched(pid: u32, epoll: u64) -> Vec<(u64, u32)> {
     watched.collect()
 }
 
-/// What a descriptor is that is no known end of a pipe.
+/// The kind of a descriptor that is no known end of a pipe.
 fn target_of(pid: u32, fd: u64) -> WaitTarget {
     let path = format!("/proc/{pid}/fd/{fd}");
     let link = fs::read_link(&path).unwrap_or_default();
     let name = link.to_string_lossy();
     let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     if starts(&["socket:"]) {
-        // The name of its protocol, which the kernel tells without opening anything.
+        // The xattr with the name of its protocol, which needs no open.
         let mut protocol = [0; 32];
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
         if protocol[..length].starts_with(b"UNIX") { WaitTarget::Local } else { WaitTarget::Socket }
     } else if let Some((pipe, way)) = process::end_of(&path) {
-        // One that was opened since the last full scan.
+        // A pipe opened since the last full scan.
         match way {
             Way::In => WaitTarget::In(pipe),
             Way::Out => WaitTarget::Out(pipe),
@@ -216,7 +216,8 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
     }
 }
 
-/// What the ends of pipes that a process holds are to it. Whoever holds both ends may wait for itself, as event loops do.
+/// The kinds of the ends that a process holds. A process that holds both ends of a pipe may wait for itself, as event
+/// loops do.
 pub fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
     let holds =
         |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));

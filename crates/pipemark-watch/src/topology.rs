@@ -1,49 +1,49 @@
-//! Which processes are a pipeline, and which of them are one stage: computed from what was seen of them.
+//! Determines which processes form a pipeline, and which of them form one stage. Works on what was read of them.
 //!
-//! Standard input and output are followed to whoever holds the other end; other descriptors only between processes of one
-//! group or family, or a shell's or a terminal's would lead to the whole session. Standard error is followed only to the
-//! standard input of one of its group, and only where no other pipe is written: 'a 2>&1 >file | b'.
+//! Standard input and output are followed to the holders of the other end; other descriptors only between processes of
+//! one group or family, or a shell's or a terminal's would lead to the whole session. Standard error is followed only
+//! to the standard input of a process of the same group, and only if no other pipe is written: 'a 2>&1 >file | b'.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::process::{PipeEnd, PipeId, Process, Way};
 
-/// A stage: processes that do one job, such as a shell's loop and what it starts.
+/// A stage: processes that do one job, such as a shell's loop and the commands it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageShape {
-    /// The first is the one that it is called after.
+    /// The first one gives the stage its name.
     pub pids: Vec<u32>,
     pub ins: Vec<PipeId>,
     pub outs: Vec<PipeId>,
 }
 
-/// Where a search begins.
+/// How far a search goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The given processes and what is joined to them.
+    /// The given processes and those joined to them.
     Joined,
     /// The given processes and no others.
     Given,
 }
 
-/// How a process became part.
+/// How a process was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LinkSide {
     Seed,
     Upstream,
     Downstream,
-    /// Joined by a descriptor that is neither its input nor its output: a program that started a pipeline and feeds it.
+    /// Through a descriptor that is neither its input nor its output: a program that started a pipeline and feeds it.
     Outer(bool),
 }
 
 struct LinkField<'p> {
     processes: BTreeMap<u32, &'p Process>,
-    /// The ends that count, of each process.
+    /// The relevant ends of each process.
     ends: BTreeMap<u32, Vec<PipeEnd>>,
 }
 
 impl<'p> LinkField<'p> {
-    /// A process and its ancestors, the parent first; not for ever, as numbers that were given again may lead in circles.
+    /// A process and its ancestors, the parent first; limited, because reused pids may form a cycle.
     fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
         let parent = |process: &&Process| self.processes.get(&process.parent).copied();
         std::iter::successors(self.processes.get(&pid).copied(), parent).take(65)
@@ -57,7 +57,7 @@ impl<'p> LinkField<'p> {
         self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
     }
 
-    /// The holders of the other end, and whether the joint counts as their standard input or output.
+    /// The holders of the other end, and whether the link counts as their standard input or output.
     fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
         let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
         holders.filter_map(move |(&other, ends)| {
@@ -69,7 +69,7 @@ impl<'p> LinkField<'p> {
     }
 }
 
-/// The ends of a process that may lead somewhere.
+/// The ends of a process that may lead to other stages.
 fn leading(process: &Process) -> Vec<PipeEnd> {
     let ends = process.ends.as_deref().unwrap_or_default();
     let both = |pipe: PipeId| {
@@ -90,7 +90,7 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     };
     let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
     for (&pid, ends) in &all {
-        // What a process only inherited from the one that uses it, such as /dev/fd/63 of another substitution.
+        // Inherited ends that another process uses, such as the /dev/fd/63 of another substitution.
         let inherited = |end: &PipeEnd| {
             end.fd > 2 && all.iter().any(|(&other, theirs)| theirs.contains(end) && field.is_ancestor(other, pid))
         };
@@ -105,8 +105,8 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     field
 }
 
-/// Whether a process reads what its descendants write, or writes what they read: not where a descendant has the same end, which
-/// it then only handed on, as a shell does.
+/// Whether a process reads what its descendants write, or writes what they read; not if a descendant holds the same
+/// end, which the process then only passed on, as a shell does.
 pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
     let parents = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process.parent)));
     let descends = |process: &&Process| {
@@ -121,14 +121,14 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
     })
 }
 
-/// Gives the one process of a group that can't be looked into the ends that its group lacks: the pipes that nobody else
-/// of it reads or writes. With several such processes it isn't known which has which.
+/// Gives the one unreadable process of a group the ends that the group lacks: pipes that no other process of the group
+/// reads or writes. With several such processes, it isn't known which has which.
 pub fn fill_gaps(processes: &mut [Process]) {
     let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
     let hidden: Vec<(u32, u32)> = processes
         .iter()
         .filter(|process| is_hidden(process))
-        // What a hidden one started is its own business.
+        // Processes started by a hidden one are not part of the group.
         .filter(|process| {
             let started = |parent: &Process| parent.pid == process.parent && parent.group == process.group;
             !processes.iter().any(|parent| started(parent) && is_hidden(parent))
@@ -158,8 +158,8 @@ pub fn fill_gaps(processes: &mut [Process]) {
     }
 }
 
-/// The stages of the pipeline that `seeds` are in, each once, in the order of the data. A process that holds no pipe is
-/// part of the stage of whoever started it. Without any pipe the seeds are one stage.
+/// The stages of the pipeline that contains `seeds`, each once, in the order of the data. A process without a pipe
+/// belongs to the stage of its parent. Without any pipe the seeds are one stage.
 pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageShape> {
     let field = field(processes);
     let sides = joined(&field, seeds, reach);
@@ -178,7 +178,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
         return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &field)] };
     }
     let mut stage_of = merged(&field, &ends);
-    // The rest of the families: xargs and what it starts.
+    // The rest of the families: xargs and the processes it starts.
     for &pid in &members {
         if ends.contains_key(&pid) {
             continue;
@@ -200,7 +200,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
     let outer =
         |one: &StageShape| StageShape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
     let mut stages: Vec<StageShape> = shapes.iter().map(outer).collect();
-    // The first started first where the data leaves a choice.
+    // By start time, where the data leaves the order open.
     stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
     upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
 }
@@ -236,7 +236,7 @@ fn joined(field: &LinkField<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, L
     sides
 }
 
-/// For each process that holds a pipe the stage that it is part of, called by one of its processes.
+/// Maps each process that holds a pipe to its stage, identified by one of its processes.
 fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap<u32, u32> {
     let next = |pid: u32| {
         let outs = ends[&pid].iter().filter(|end| end.way == Way::Out);
@@ -262,8 +262,8 @@ fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap
         let shares = |pid: u32| {
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
         };
-        // Its input or output joins it to the elder. Other pipes between the two, such as the queues of a pool of workers,
-        // are the stage's own.
+        // Its input or output joins it to the older process. Other pipes between the two, such as the queues of a
+        // worker pool, are within the stage.
         let opposes = |pid: u32| {
             let joint =
                 |end: &PipeEnd, own: &PipeEnd| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
@@ -271,7 +271,7 @@ fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap
         };
         let family = ends.keys().copied().filter(|&pid| pid != elder && field.is_ancestor(elder, pid));
         let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();
-        // A shell that only waits for the pipeline that it was asked for is no stage of it.
+        // A shell that only waits for the pipeline it was asked to run is no stage.
         if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
             stage_of.remove(&elder);
             continue;
@@ -295,7 +295,8 @@ fn shape(pids: &[u32], field: &LinkField<'_>) -> StageShape {
     StageShape { pids, ins, outs }
 }
 
-/// Stages in the order of the data; in the order given where that leaves a choice, or where data goes in circles.
+/// Sorts stages in the order of the data; keeps the given order where that leaves a choice, or where data flows in a
+/// circle.
 pub(super) fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();
     while !left.is_empty() {

@@ -1,4 +1,4 @@
-//! An experiment on a running pipeline: larger pipes alternating with the old ones, and what that did to its rate.
+//! An experiment on a running pipeline: alternates larger pipes with the old ones, and compares the rates.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use crate::figures::{Interval, PipelineFigures};
 use crate::process::PipeId;
 use crate::sampler::Watcher;
 
-/// Turns before anything is changed. The first is not counted: a pipeline may be starting.
+/// Turns before anything is changed. The first is not counted: the pipeline may be starting.
 pub const LOOKS: usize = 4;
-/// Fewer rounds compare nothing.
+/// With fewer rounds nothing is compared.
 pub const FEWEST: usize = 3;
-/// Half-second slots to wait for a pipe to be empty enough to be made small again.
+/// How many half-second slots to wait until a pipe is empty enough to be shrunk again.
 const WAITS: usize = 4;
 
 /// A pipe that the experiment changes.
@@ -29,16 +29,16 @@ struct Tried {
     /// The numbers of the stages that write and read it.
     from: usize,
     to: usize,
-    /// What it had before, and has now, in bytes.
+    /// Its capacity before the experiment, and now, in bytes.
     before: u64,
     now: u64,
-    /// Nobody reads it any more.
+    /// No process reads it any more.
     ended: bool,
     #[serde(skip)]
     id: PipeId,
 }
 
-/// What is taken for the pipeline's rate: the bytes that a stage reads or writes.
+/// Defines the pipeline's rate: the bytes that one stage reads or writes.
 #[derive(Debug, Clone, Serialize)]
 struct Counted {
     stage: usize,
@@ -49,7 +49,8 @@ struct Counted {
 }
 
 impl Counted {
-    /// Of the stages that move bytes worth mentioning the last: what a larger pipe only collects has not arrived there.
+    /// The last of the stages that move a relevant number of bytes: bytes that a larger pipe merely holds have not
+    /// arrived there.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<Counted> {
         let figures = PipelineFigures::of(watcher, interval);
         let count = |place: usize, reads: bool| {
@@ -74,31 +75,31 @@ impl Counted {
     }
 }
 
-/// What came of it: what `--json` writes.
+/// The result: what `--json` writes.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TuneOutcome {
     schema: &'static str,
-    /// Null when nothing could be compared.
+    /// Null if nothing could be compared.
     pub verdict: Option<Verdict>,
     pub text: String,
     /// The larger capacity.
     capacity: u64,
-    /// The rate with it over that with the old ones, and the 95 % interval.
+    /// The rate with larger pipes divided by that with the old ones, and the 95 % interval.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    /// Alternating; otherwise only before and after.
+    /// Whether turns alternated; otherwise the rates are from before and after.
     in_turns: bool,
     rounds: usize,
     counted: Option<Counted>,
     pipes: Vec<Tried>,
-    /// The comparison, and the mean rates with the old and the larger pipes, in bytes a second.
+    /// The comparison, and the mean rates with the old and the larger pipes, in bytes per second.
     #[serde(skip)]
     compared: Option<(Comparison, [f64; 2])>,
 }
 
 impl TuneOutcome {
-    /// Both sides in the columns of `ab` and `compare`, where they were compared.
+    /// Both sides in the columns of `ab` and `compare`, if they were compared.
     pub fn table(&self) -> Option<Grid> {
         let (comparison, [old, new]) = self.compared?;
         let name = format!("{} pipes", ByteSize(self.capacity));
@@ -123,7 +124,7 @@ impl TuneOutcome {
     }
 }
 
-/// An experiment that is under way.
+/// An experiment in progress.
 #[derive(Debug, Default)]
 pub struct Tuning {
     capacity: u64,
@@ -133,9 +134,9 @@ pub struct Tuning {
     looks: Vec<Interval>,
     pipes: Vec<Tried>,
     counted: Option<Counted>,
-    /// The capacities are the larger ones.
+    /// Whether the capacities are the larger ones now.
     large: bool,
-    /// For each turn whether the pipes were large, and the rate, where it was counted.
+    /// For each turn: whether the pipes were large, and the rate, if counted.
     turns: Vec<(bool, Option<f64>)>,
     waits: usize,
     refused: Option<Errno>,
@@ -143,17 +144,17 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// With pipes of `capacity`, in `rounds` rounds of two slots; of all pipes or `only` the one with this number.
+    /// Tries `capacity` for `rounds` rounds of two slots, on all pipes or on `only` the one with this number.
     pub fn new(capacity: u64, rounds: usize, only: Option<usize>) -> Tuning {
         Tuning { capacity, rounds, only, ..Tuning::default() }
     }
 
-    /// What came of it, once it is over.
+    /// The result, once the experiment is over.
     pub fn outcome(&self) -> Option<&TuneOutcome> {
         self.outcome.as_ref()
     }
 
-    /// Takes in the turn that has ended, and makes the pipes what they are to be in the next.
+    /// Adds the turn that has ended, and sets the capacities for the next.
     pub fn step(&mut self, watcher: &Watcher, turn: &Interval) {
         if self.outcome.is_some() {
             return;
@@ -189,7 +190,7 @@ impl Tuning {
         }
     }
 
-    /// The pipes, and what to count.
+    /// Finds the pipes, and the bytes to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
         let total = Interval::total(&self.looks[1..]);
         let places = PipelineFigures::of(watcher, &total).places;
@@ -199,7 +200,7 @@ impl Tuning {
         if found.is_empty() {
             return Err("this is not a pipeline: no pipe joins it to another process that may be sampled".to_owned());
         }
-        // As the figures number them.
+        // In the order of the figures' numbers.
         let mut order: Vec<(usize, usize)> =
             found.iter().filter_map(|pipe| Some((number(pipe.from)?, number(pipe.to)?))).collect();
         order.sort_unstable();
@@ -236,7 +237,7 @@ impl Tuning {
         self.waits >= WAITS
     }
 
-    /// Whether the pipes are to be large in the next turn: old ones first, then either first.
+    /// Whether the pipes should be large in the next turn: small first, from the second round on in random order.
     fn planned(&self) -> bool {
         let (round, second) = (self.turns.len() / 2, self.turns.len() % 2 == 1);
         match second {
@@ -246,18 +247,18 @@ impl Tuning {
         }
     }
 
-    /// Whether each pipe is what it is to be in this turn.
+    /// Whether each pipe has the capacity planned for this turn.
     fn is_as_planned(&self) -> bool {
         self.pipes.iter().all(|pipe| pipe.ended || (pipe.now > pipe.before) == self.large)
     }
 
-    /// Makes all pipes large or what they were. `false` when one is still too full to be small.
+    /// Makes all pipes large, or restores them. `false` if one is still too full to shrink.
     fn resize(&mut self, watcher: &Watcher, large: bool, patience: Duration) -> bool {
         const PAUSE: Duration = Duration::from_millis(2);
         self.large = large;
         let deadline = Instant::now() + patience;
         let mut refused = Vec::new();
-        // Round all of them, so that one that stays full keeps none of the others from its turn.
+        // Tries all in each pass, so that one full pipe doesn't delay the others.
         loop {
             let mut full = false;
             for pipe in self.pipes.iter_mut().filter(|pipe| (pipe.now > pipe.before) != large && !pipe.ended) {
@@ -279,7 +280,7 @@ impl Tuning {
         }
     }
 
-    /// Ends it, early too: keeps the larger pipes if they help, and otherwise puts the old capacities back.
+    /// Ends the experiment, even early: keeps the larger pipes if they help, and restores the old capacities otherwise.
     pub fn finish(&mut self, watcher: &Watcher) {
         if self.outcome.is_some() {
             return;

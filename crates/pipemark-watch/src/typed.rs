@@ -1,25 +1,25 @@
-//! A pipeline as it was typed: its commands, and which of them a stage is. Pure.
+//! Parses a pipeline as typed, and finds the command of a stage in it. Pure.
 
 use crate::figures::PipelineFigures;
 use crate::programs::{base, is_called};
 use crate::report::StageFigures;
 
-/// A command as it was typed.
+/// A command as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// What stands before the program, such as `LC_ALL=C ` or `timeout 9 `.
+    /// The text before the program, such as `LC_ALL=C ` or `timeout 9 `.
     pub before: String,
     pub program: String,
     pub rest: String,
 }
 
-/// Pieces of a shell's text between the signs that end a command, with their quotes.
+/// Splits shell text at the operators that end a command, respecting quotes.
 fn pieces(text: &str) -> Vec<String> {
     let (mut found, mut piece) = (Vec::new(), String::new());
     let (mut quoted, mut escaped) = (None, false);
     for c in text.chars() {
         let ends = quoted.is_none() && !escaped && matches!(c, '|' | ';' | '&' | '\n' | '(' | ')' | '{' | '}');
-        // 2>&1, >&2 and &> are no ends.
+        // The & of 2>&1, >&2 and &> ends no command.
         let is_redirection = c == '&' && piece.ends_with(['>', '<']);
         if ends && !is_redirection && !(c == '{' && piece.ends_with('$')) {
             found.push(std::mem::take(&mut piece));
@@ -60,7 +60,7 @@ fn words(piece: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The commands of a pipeline that run a program called so.
+/// The commands of a pipeline that run the program `name`.
 fn commands(text: &str, name: &str) -> Vec<Segment> {
     let command = |piece: &String| {
         let (start, end) = words(piece).into_iter().find(|&(start, end)| {
@@ -73,12 +73,12 @@ fn commands(text: &str, name: &str) -> Vec<Segment> {
     pieces(text).iter().filter_map(command).collect()
 }
 
-/// Whether a program is among the words of a pipeline.
+/// Whether a pipeline names this program.
 pub fn names(text: &str, name: &str) -> bool {
     !commands(text, name).is_empty()
 }
 
-/// A stage as it was typed, or else as it runs.
+/// The command of a stage as typed, or else as it runs.
 pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
     let program = stage.words.first().map_or(stage.name.as_str(), |word| base(word));
     if let Some(text) = &figures.typed {
@@ -95,7 +95,7 @@ pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
     Segment { before: String::new(), program: program.to_owned(), rest: rest.join(" ") }
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -105,7 +105,7 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// Programs that run another one of a different name: as typed, as run, and an option that it is given then.
+/// Programs that execute another one of a different name: as typed, as run, and an option that the latter gets.
 const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zcat", "gzip", "-cd"),
     ("gunzip", "gzip", "-d"),
@@ -118,8 +118,8 @@ const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zless", "less", ""),
 ];
 
-/// What a program is called that the kernel knows as `comm`: with all of its name, and as it was typed where a script became
-/// it. Threads may give their process other names.
+/// The full name of the program that the kernel calls `comm`, and as typed if a script executed it. Threads may rename
+/// their process.
 pub fn name_of(comm: &str, words: &[String], typed: Option<&str>) -> String {
     let first = words.first().map_or("", |word| base(word));
     let starts = |word: &&String| comm.len() == 15 && base(word).starts_with(comm) && base(word).len() < 40;

@@ -1,39 +1,39 @@
-//! What holds a pipeline back, from its figures. Pure: no clock and no machine.
+//! Finds a pipeline's bottleneck from its figures. Pure: no clock and no machine.
 
 use crate::advice::conclude;
 use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::{burst, calls, held, peer, starts};
 
-/// Fewer looks say nothing.
+/// With fewer samples there is no verdict.
 const FEWEST_SAMPLES: u32 = 20;
-/// Of the time that a control group was held back.
+/// The least share of time in which a control group was throttled.
 const THROTTLED: f64 = 0.10;
-/// Stages that want over this multiple of the CPUs that they may use share them.
+/// Stages that want more than this multiple of the CPUs that they may use are short of CPUs.
 const CPUS_WANTED: f64 = 1.25;
-/// A stage that runs for less than this isn't one that wants a CPU.
+/// A stage that runs for less than this share doesn't want a CPU.
 const RUNS: f64 = 0.15;
-/// A stage that is busy for longer than this is not held back by bursts.
+/// A stage that is busy for more than this share is not held back by bursts.
 pub(crate) const BUSY: f64 = 0.85;
-/// A stage that is busy for longer than this may gain more than a larger pipe does.
+/// Making a stage faster that is busy for more than this share may gain more than a larger pipe.
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
 pub(super) const BOTH_WAIT: f64 = 0.12;
-/// Fewer looks that saw an end wait say nothing of it: that share of the fewest samples would be two.
+/// Fewer samples of a waiting end are no evidence: that share of the fewest samples would be two.
 const FEWEST_WAITS: f64 = 10.0;
-/// A stage that is switched more often a second than this spends part of its time on that.
+/// A stage with more context switches per second than this spends part of its time on them.
 const OFTEN_SWITCHED: f64 = 1000.0;
-/// Two stages that are busy for as long, within this, are balanced.
+/// Two stages are balanced if their busy shares differ by less than this.
 pub(crate) const BALANCED: f64 = 0.10;
-/// So few samples don't tell stages that are nearly as busy.
+/// With fewer samples, stages that are nearly equally busy are not distinguished.
 const FEW_SAMPLES: u32 = 60;
-/// A state that takes a larger share than this is named beside the longest one.
+/// A state with a larger share than this is named besides the longest one.
 pub(super) const ALSO: f64 = 0.2;
-/// All stages together are busy for less than this where nothing moves.
+/// If all stages together are busy for less than this share, nothing moves.
 const IDLE: f64 = 0.1;
-/// A stage that is stopped for longer than this does nothing else worth mentioning.
+/// A stage that is stopped for more than this share does nothing else relevant.
 pub(super) const STOPPED: f64 = 0.5;
-/// A stage that can't be seen for longer than this can't be judged.
+/// A stage that is unreadable for more than this share can't be judged.
 const UNKNOWN: f64 = 0.5;
 
 impl PipelineVerdict {
@@ -48,7 +48,7 @@ impl PipelineVerdict {
     }
 }
 
-/// What a busy stage is busy with, the most first.
+/// The reasons for which a stage is busy, largest first.
 pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let mut all = vec![
         ("computing", stage.computing),
@@ -67,26 +67,26 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     all
 }
 
-/// What a stage is called where others may have the same name.
+/// The name of a stage, with its number if others have the same name.
 pub fn name(figures: &PipelineFigures, number: usize) -> String {
     let name = &figures.stages[number - 1].name;
     let same = figures.stages.iter().filter(|stage| stage.name == *name).count();
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
 }
 
-/// How busy a stage is, for as long as it was there.
+/// The busy share of a stage, of the time in which it existed.
 pub(crate) fn busy(stage: &StageFigures) -> f64 {
     stage.busy * stage.present
 }
 
-/// Whether part of a stage's busy time is the price of calls, switches or starts: faster neighbours, larger pieces or larger
-/// pipes save part of that, so its share bounds nothing.
+/// Whether part of a stage's busy time is overhead of calls, switches or starts: faster neighbours, larger pieces or
+/// larger pipes reduce it, so the share gives no bound.
 fn has_hidden_cost(stage: &StageFigures) -> bool {
     let switched = stage.switches_per_second.is_some_and(|switches| switches > OFTEN_SWITCHED);
     switched || calls::matter(stage) || starts::matter(stage)
 }
 
-/// The kind as JSON has it.
+/// The kind as in JSON.
 pub(crate) fn kind_name(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Stage => "stage",
@@ -110,7 +110,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// It was seen too seldom.
+/// The verdict that there were too few samples.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
     let sampled = if samples == 0 { "never sampled".to_owned() } else { format!("sampled {samples} times") };
     let text = format!("Too short for a verdict: {sampled}, and {FEWEST_SAMPLES} samples are needed (0.2 s).");
@@ -125,13 +125,13 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.samples < FEWEST_SAMPLES {
         return too_short(figures.samples);
     }
-    // What all stages share comes first.
+    // Causes that affect all stages come first.
     let shared = deadlock(figures).or_else(|| stopped(figures)).or_else(|| throttled(figures));
     if let Some(verdict) = shared.or_else(|| taken(figures)) {
         return conclude(verdict, figures);
     }
     let order = busiest_first(figures);
-    // Small pieces and starts make all stages busy, which need not be so.
+    // Small pieces and process starts make all stages needlessly busy.
     let waste = || calls::calls(figures, &order).or_else(|| starts::starting(figures, &order));
     if let Some(verdict) = cpus(figures).map(|verdict| waste().unwrap_or(verdict)) {
         return conclude(verdict, figures);
@@ -140,7 +140,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if parts.len() < 2 {
         return of_one(figures);
     }
-    // Of which the longest counts for scripts.
+    // The longest part counts for scripts.
     let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
     let only = |part: &[usize]| {
         let mut figures = figures.clone();
@@ -154,9 +154,9 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     longest.map_or_else(|| of_one(figures), |verdict| PipelineVerdict { text, ..verdict })
 }
 
-/// The numbers of the stages that pipes join, for each pipeline: one, unless several were asked for or a script runs several.
+/// The numbers of the stages of each pipeline: one pipeline, unless several were requested or a script runs several.
 fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
-    // Behind what is hidden they may be one.
+    // Hidden processes may join them.
     if figures.stages.iter().any(|stage| stage.hidden) {
         return Vec::new();
     }
@@ -172,7 +172,7 @@ fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
     parts
 }
 
-/// The verdict on a pipeline: stages of others count as if they were not there.
+/// The verdict on one pipeline, ignoring stages of others.
 fn of_one(figures: &PipelineFigures) -> PipelineVerdict {
     let order = busiest_first(figures);
     let busiest = order[0];
@@ -205,12 +205,12 @@ fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage, cause: cycle.cause().to_owned(), ..verdict })
 }
 
-/// Whether too few samples were taken to tell the two busiest stages apart, or a small pipe from a slow stage.
+/// Whether too few samples were taken to distinguish the two busiest stages, or a small pipe from a slow stage.
 fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     let gap = busy(first) - busy(second);
     let few = figures.samples < FEW_SAMPLES && gap > BALANCED && gap <= 2.5 * BALANCED && busy(first) < BUSY;
-    // Part of their time is the price of what one does for the other.
+    // Part of their time is overhead that one causes in the other.
     let costly = has_hidden_cost(first) || has_hidden_cost(second);
     let close = costly && gap > BALANCED && gap <= 2.0 * BALANCED && busy(second) >= MOSTLY_BUSY;
     if !few && !close {
@@ -229,7 +229,7 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
 
-/// Whether several stages are stopped: by Ctrl-Z it is all of them.
+/// Whether stages are stopped: Ctrl-Z stops all of them.
 fn stopped(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
     let [first, _, ..] = all[..] else { return None };
@@ -256,12 +256,12 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     })
 }
 
-/// Whether other programs have the CPUs, and the stages mostly wait for one.
+/// Whether other programs use the CPUs, and the stages mostly wait for one.
 fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// CPUs that the stages wait for at least, as a multiple of those that they use.
+    /// The CPUs that the stages wait for, at least, as a multiple of those that they use.
     const WAITED: f64 = 0.5;
     const MORE: f64 = 2.0;
-    /// Others use at least this share of all.
+    /// The least share of all CPUs used by others.
     const OTHERS: f64 = 0.5;
     let sum = |of: fn(&StageFigures) -> Option<f64>| {
         figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
@@ -278,7 +278,7 @@ fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
 }
 
-/// Whether stages together want more CPUs than those that they may use.
+/// Whether the stages together want more CPUs than they may use.
 fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
@@ -291,7 +291,7 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
         let sum: f64 = rivals.iter().map(|stage| wanted(stage)).sum();
         let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
-        // Where one takes nearly all of what they use, to make others faster gains next to nothing.
+        // If one stage uses nearly all of it, speeding up others gains next to nothing.
         let used = |stage: &&StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
         let most = rivals.iter().map(used).fold(0.0, f64::max);
         let several = several && most <= BUSY * rivals.iter().map(used).sum::<f64>();
@@ -308,20 +308,20 @@ fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineV
     let text = || {
         format!("{} can't be sampled from here, and no other stage is busy for longer.", name(figures, busiest.number))
     };
-    // Where neighbours don't tell either, what a hidden stage waits for is anything else.
+    // If the neighbours don't decide it, a hidden stage's wait counts as other.
     let unseen = busiest.unknown + if busiest.hidden { busiest.other } else { 0.0 };
     (unseen > UNKNOWN)
         .then(|| PipelineVerdict { stage: Some(busiest.number), ..PipelineVerdict::unknown("hidden", text()) })
 }
 
-/// Whether all stages wait for pipes, for each other: where data moves some stage is busy at each moment.
+/// Whether all stages wait for each other's pipes: while data moves, some stage is busy at any moment.
 fn idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
-/// Whether the first stages wait for input, or the last ones for room, in pipes that lead out of what is seen.
+/// Whether the first stages wait for input, or the last ones for room, in pipes to processes outside.
 fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
@@ -351,13 +351,14 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
 fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
-    // A larger pipe gains the inverse of the share that the busiest works; a faster stage its share over the next one's.
+    // A larger pipe gains at most the inverse of the busiest stage's share; a faster stage its share over the next
+    // one's.
     let stage_gains_more = busy(0) >= MOSTLY_BUSY && busy(0) * busy(0) > busy(1);
     if busy(0) >= BUSY {
         return None;
     }
     let (worst, both) = bursting(figures)?;
-    // Where bursts are larger than any pipe nothing works at the same time, whatever gains more.
+    // With bursts larger than any pipe no two stages work at the same time, whatever gains more.
     let size = burst::beyond_pipes(figures, worst);
     if stage_gains_more && size.is_none() {
         return None;
@@ -393,17 +394,17 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, ..verdict })
 }
 
-/// The pipe of which both ends wait for longest, and for how long, if that is enough to matter.
+/// The pipe whose two ends wait longest, and for how long, if that is enough to matter.
 pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)> {
-    // As a stage, a pipe counts for as long as it was there.
+    // Like a stage, a pipe counts for the time in which it existed.
     let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
     let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
     let worst = figures.pipes.iter().max_by(|a, b| both(a).total_cmp(&both(b)))?;
     Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
 }
 
-/// What a larger pipe gains at most: the inverse of the time that the busiest stage works. Not known where its ends are
-/// switched often, because part of what they do is the switching itself, which a larger pipe saves.
+/// The most that a larger pipe gains: the inverse of the share that the busiest stage works. Unknown where its ends are
+/// switched often, because part of their work is the switching itself, which a larger pipe saves.
 pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
@@ -432,7 +433,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     let (reason, share) = reasons[0];
     let what = |reason: &str| match (reason, busiest.waits_for) {
         ("waiting for something else", Some(what)) => format!("waiting for {what}"),
-        // A futex doesn't tell which.
+        // A futex doesn't show which of these it is.
         ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),
         _ => reason.to_owned(),
     };
@@ -450,8 +451,8 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
     }
     let next = order.get(1);
-    // The next one waits for a CPU for as long as this one takes it. What the kernel does for it, such as waking others and
-    // copying in pieces, costs less where the other goes faster.
+    // The next stage waits for a CPU while this one uses it. Its kernel time, such as waking others and copying in
+    // pieces, shrinks when the other gets faster.
     let kernel = |next: &StageFigures| next.kernel.unwrap_or(0.0).min(next.computing);
     let needs = |next: &StageFigures| (next.busy - next.waiting_for_cpu - kernel(next)) * next.present;
     let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < 20.0);

@@ -1,5 +1,5 @@
-//! What each thread of a pipeline waits for at one moment, with descriptors: where nothing moves, and where a stage waits for a
-//! socket.
+//! Reads what each thread of a pipeline waits for at one moment, with descriptors: if nothing moves, or a stage waits
+//! for a socket.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,23 +15,23 @@ use crate::scan::Known;
 use crate::state::{self, Descriptors, ThreadState};
 use crate::thread;
 
-/// A stage waits for its socket in this share of the samples of an interval.
+/// A stage waits for its socket in at least this share of the samples of an interval.
 const WAITS: f64 = 0.3;
-/// How often it is asked which socket that is.
+/// How often to try to find which socket that is.
 const ATTEMPTS: u32 = 5;
-/// At most this share of the samples of a pipeline that doesn't move saw it work.
+/// In a pipeline that doesn't move, at most this share of the samples found it working.
 const MOVES: f64 = 0.02;
 
-/// What was seen of sockets that a stage waits for.
+/// Observations of sockets that a stage waits for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SocketWait {
     inode: u64,
-    /// The first look at it.
+    /// Its state when first read.
     first: SocketState,
 }
 
 impl Watcher {
-    /// Reads all waits at one moment, where that shows more than samples do. Called at the end of an interval.
+    /// Reads all waits at one moment, if that shows more than samples do. Called at the end of an interval.
     pub(super) fn look_at_waits(&mut self) {
         if self.current.samples > 0 && self.is_alive() {
             self.look_for_cycle();
@@ -40,7 +40,7 @@ impl Watcher {
     }
 
     fn look_for_cycle(&mut self) {
-        // What is ending waits for nobody any more; what was seen before still holds.
+        // A process that is exiting no longer waits; the earlier result still holds.
         if self.known.keys().any(|&pid| state::descriptors_of(pid, pid, false).is_none()) {
             return;
         }
@@ -51,7 +51,7 @@ impl Watcher {
         let works: u32 = self.current.stages.iter().map(works).sum();
         let moves = all == 0 || f64::from(works) > f64::from(all) * MOVES;
         let found = if moves { None } else { cycle(&self.waiting_processes()) };
-        // Twice the same, half a second apart.
+        // The same circle twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
     }
@@ -82,7 +82,7 @@ impl Watcher {
             if missing.is_empty() {
                 break;
             }
-            // At this moment it may be doing something else.
+            // It may be doing something else at this moment.
             if attempt > 0 {
                 std::thread::sleep(Duration::from_micros(700));
             }
@@ -107,7 +107,7 @@ impl Watcher {
     }
 }
 
-/// What a process waits for, in all of its threads.
+/// The waits of a process, in all of its threads.
 fn waiting(known: &mut Known) -> WaitingProcess {
     let process = &known.process;
     let ends = process.ends.clone().unwrap_or_default();
@@ -144,10 +144,10 @@ fn waiting(known: &mut Known) -> WaitingProcess {
     found
 }
 
-/// The FIFO whose name is at an address of a process, and the way in which it is opened.
+/// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
 fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
     const LONGEST: usize = 256;
-    // As much as there is up to the end of the page.
+    // No further than the end of the page.
     let length = LONGEST.min(4096 - (address % 4096) as usize);
     let bytes = thread::memory(pid, address, length)?;
     let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
@@ -171,13 +171,13 @@ fn socket_of(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<(
             let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(process.pid, fd));
             let found: Vec<(u64, bool)> =
                 files.into_iter().filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))).collect();
-            // What it sends waits for room only where there is none; answers are waited for always.
+            // A send waits only for room; a wait for answers is normal.
             found.iter().find(|(_, sends)| *sends).or(found.first()).copied()
         })
     })
 }
 
-/// What is at the other end. Shares of TCP are of the time since the first look, or else of the connection's.
+/// The other end of a socket. TCP's shares are of the time since the first reading, or else since it connected.
 fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<PeerFigures>) -> PeerFigures {
     let known = before.as_ref().and_then(|peer| peer.pid.map(|pid| (pid, peer.name.clone())));
     let process = known.or_else(|| state.peer.and_then(process::holder_of_socket));
@@ -192,7 +192,7 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         name: pipemark_model::neutral(&name.unwrap_or_else(|| "a process that can't be seen".to_owned())),
         pid: process.map(|(pid, _)| pid),
         tcp: state.tcp.is_some(),
-        // It was seen to send once: then what it receives are answers.
+        // Once observed sending, what it receives are answers.
         sends: sends || before.is_some_and(|before| before.sends),
         receive_queue: state.receive_queue,
         send_queue: state.send_queue,

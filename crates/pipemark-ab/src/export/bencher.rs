@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::result::AbResult;
 
-/// For each command its figures; the time is called latency there, in nanoseconds.
+/// The figures of each command; Bencher calls the time latency, in nanoseconds.
 ///
 /// # Errors
 /// None are known: all figures are numbers.

@@ -1,4 +1,4 @@
-//! The JSON that hyperfine writes, for the scripts that read it. Times are in seconds, without what the shell takes by itself.
+//! JSON as written by hyperfine, for scripts that read it. Times are in seconds, without the shell's start.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ fn of(command: &CommandResult, start: f64) -> HyperfineResult {
     let own_mean = mean(&times);
     let squares: f64 = times.iter().map(|time| (time - own_mean).powi(2)).sum();
     HyperfineResult {
-        // As there, a name stands for the command.
+        // As in hyperfine, a name replaces the command.
         command: if command.named { &command.label } else { &command.command }.clone(),
         mean: own_mean,
         stddev: (times.len() > 1).then(|| (squares / (times.len() - 1) as f64).sqrt()),

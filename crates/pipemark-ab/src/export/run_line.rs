@@ -6,7 +6,7 @@ use crate::commands::CommandEntry;
 use crate::interleaving::RunRecord;
 use crate::run_figures::FigureKind;
 
-/// The line of a run; round 0 warmed up. Times have the shell's start in them.
+/// The line of a run; round 0 is warm-up. Times include the shell's start.
 pub fn run_line(entry: &CommandEntry, kinds: &[FigureKind], run: &RunRecord) -> Value {
     let mut line = Map::new();
     line.insert("label".to_owned(), json!(entry.label));

@@ -1,4 +1,4 @@
-//! Between what bounds the figures lie: the machine's own limit of copying memory, and what the harness itself takes.
+//! The bounds of the figures: the machine's memory-copy limit, and the overhead of the harness.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::findings::wakeups::gap;
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fastest of the trials in which every byte is copied into the pipe and out of it, against the limit.
+/// The fastest trial that copies every byte into the pipe and out of it, compared with the limit.
 pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -> Option<Candidate> {
     let copying = |one: &MeasuredTrial| {
         one.ends().work().copies == 2
@@ -34,7 +34,7 @@ pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -
     known.then(|| Candidate::new("memory-copy", 0.0, text, evidence))
 }
 
-/// The null link against a pipe by write and read, for streams and for round trips.
+/// The null link compared with a pipe by write and read, for streams and for round trips.
 pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of_link = |link: LinkKind| {
         group.iter().copied().filter(move |one| {
@@ -85,7 +85,7 @@ mod tests {
 
         use crate::findings::{findings, texts};
 
-        /// One that was measured with less proof was called the fastest, at 3.41 GiB/s beside 8.26.
+        /// A trial that was verified less was once called the fastest, at 3.41 GiB/s beside 8.26.
         #[test]
         fn the_fastest_copy_is_compared_with_the_limit() {
             let copy = record("c", &[("link", "memory-copy")], 8.0, &STEADY);

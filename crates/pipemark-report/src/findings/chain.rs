@@ -1,5 +1,5 @@
-//! Chains: what one more process costs, in time for each GiB and in time to start; how straight that is; and published
-//! chains beside ours.
+//! Chains: the cost of one more process, in time per GiB and in start time; how linear it is; and comparison with
+//! published chains.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use pipemark_stats::fit::{FEWEST_POINTS, FittedLine, Linearity, Weighting};
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// "Give or take about 10 %" is what the document on pipe speed calls linear.
+/// The document on pipe speed calls "give or take about 10 %" linear.
 const STRAIGHT: f64 = 0.1;
 
-/// What a line that explains less than so much of the variance says is not told.
+/// Lines that explain less of the variance than this are not reported.
 const LEAST_R_SQUARED: f64 = 0.9;
 
-/// An interval whose ends are further apart than this factor gives no figure.
+/// No figure is reported whose interval spans more than this factor.
 const WIDEST: f64 = 2.0;
 
 /// One length of a chain.
 struct ChainPoint<'a> {
     measured: MeasuredTrial<'a>,
-    /// How many stages there are: none in a plain stream that is measured beside chains.
+    /// The number of stages: 0 for a plain stream measured beside chains.
     length: f64,
-    /// Seconds with the start of all processes: what time(1) calls real.
+    /// Seconds including the start of all processes: time(1)'s real time.
     real: f64,
     /// Seconds from the release of the source to the last byte.
     flow: f64,
@@ -44,12 +44,12 @@ impl<'a> ChainPoint<'a> {
         Some(ChainPoint { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
     }
 
-    /// Bytes per second that all stages together passed on, over the time that bytes flowed.
+    /// Bytes per second that all stages together passed on, during the transfer.
     fn per_hop(&self) -> f64 {
         self.length * self.bytes / self.flow
     }
 
-    /// The rate per hop with its interval, if that is narrow enough.
+    /// The rate per hop with its interval, if narrow enough.
     fn per_hop_in_words(&self) -> String {
         let estimate = self.measured.record.estimate.as_ref().map(|own| own.throughput());
         let length = self.length;
@@ -71,7 +71,7 @@ fn stage(measured: MeasuredTrial) -> String {
     measured.record.shown(Key::Stage)
 }
 
-/// What one more stage costs, by chains that differ in nothing but their length.
+/// The cost of one more stage, from chains that differ only in length.
 pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let mut points: Vec<ChainPoint> = group.iter().filter_map(|one| ChainPoint::of(*one)).collect();
     points.sort_by(|one, other| one.length.total_cmp(&other.length));
@@ -81,7 +81,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let lengths = column(&points, |point| point.length);
     let flow = column(&points, |point| point.flow / (point.bytes / GIB));
     let alike = points.iter().all(|point| point.measured.job.volume().is_like(points[0].measured.job.volume()));
-    // Where each chain moves as much as its start asks for, the start of the processes is added to the time of one GiB.
+    // Where each chain has its own volume, the start time is added to the time of one GiB.
     let real_of = |point: &ChainPoint| match alike {
         true => point.real,
         false => point.real - point.flow + point.flow / (point.bytes / GIB),
@@ -89,8 +89,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let what = if alike { "real time" } else { "real time for 1 GiB" };
     let real = column(&points, real_of);
     let starting = column(&points, |point| point.real - point.flow);
-    // Real time, as the document has it. Short chains share CPUs that longer ones have to queue for: the straight part
-    // may begin later.
+    // Real time, as in the document. Long chains compete for CPUs, short ones don't, so the linear part may begin
+    // later.
     let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
     let begin = (0..=points.len() - FEWEST_POINTS).find(|&begin| departure(begin) == Some(None));
     let fitted = begin.unwrap_or(0);
@@ -117,7 +117,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     };
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
     let fits = |line: &FittedLine| line.r_squared >= LEAST_R_SQUARED;
-    // A cost whose interval reaches zero, or spans more than a factor of two, is no figure.
+    // A cost whose interval includes zero, or spans more than a factor of two, is not reported.
     let cost = |line: &FittedLine, unit: &str| match (line.slope.low, line.slope.high) {
         _ if !fits(line) => None,
         (Some(low), Some(high)) if low > 0.0 && high <= WIDEST * low => {
@@ -154,7 +154,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("chain-cost", last.length, text, evidence))
 }
 
-/// Published chains beside ours: both fits, and what a stage passes on per second.
+/// Published chains beside ours: both fits, and the bytes per second that a stage passes on.
 pub(super) fn published(chains: &[MeasuredTrial]) -> Vec<Candidate> {
     let mut sources: BTreeMap<_, Vec<(ChainPoint, f64)>> = BTreeMap::new();
     for one in chains {
@@ -168,7 +168,7 @@ pub(super) fn published(chains: &[MeasuredTrial]) -> Vec<Candidate> {
 
 /// The measured points of chains of one stage, each with its published throughput.
 fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
-    // What took its time to start says nothing of the rate, and less the less was moved.
+    // Runs dominated by start time say nothing of the rate.
     points.retain(|(point, _)| point.real - point.flow <= MOST_START * point.real);
     points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
     if points.len() < FEWEST_POINTS {

@@ -1,12 +1,12 @@
-//! What a document concluded, answered by what was measured: by direction and by size.
+//! Compares a document's claims with the measurements, by direction and by size.
 //!
-//! A claim is a range. It holds where the interval of what was measured lies within, and doesn't where it lies outside; *no
-//! difference* is a range around none, so it takes both bounds to hold, and a wide interval says nothing. Each claim is answered,
-//! whatever comes out, so what is kept small is the share of answers that are wrong: of the trials that decide something, at most
-//! one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
+//! A claim is a range. It holds if the measured interval lies within it, and fails if the interval lies outside. *No
+//! difference* is a range around zero, so both ends of the interval have to be inside, and a wide interval decides
+//! nothing. Every claim gets an answer, so the share of wrong answers is limited: of the trials that decide a claim, at
+//! most one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
 //!
-//! A claim is about a volume: where a figure holds the start of the processes, runs of which that was more than 5 % don't
-//! answer it, whatever they were scaled to.
+//! A claim is about a volume: if a figure includes the start of the processes, runs in which that took more than 5 %
+//! don't answer it, whatever their scale.
 
 use pipemark_model::{
     Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MOST_START, Record, Sample, Volume, Which, bytes_in_words,
@@ -17,19 +17,20 @@ use pipemark_stats::family::Family;
 use pipemark_stats::records::{by_round, ratios};
 use pipemark_stats::spread;
 
-/// The figures that hold it: of chains, from the start of the first process to the end of the last.
+/// The figures that include process start: for chains, from the start of the first process to the end of the last.
 const HOLD_START: [&str; 7] =
     ["real_ns", "real_ns_per_gib", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
-/// More runs than this nobody makes.
+/// A suggestion of more runs than this is impractical.
 const MOST_RUNS: f64 = 1000.0;
 
-/// The claims, each with its answer; those that a demonstration has answered keep theirs.
+/// Answers the claims; those that a demonstration has answered keep their answers.
 pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     let speeds: Vec<_> =
         records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
     let family = Family::of(&speeds);
     let asked: usize = claims.iter().map(|claim| asked(claim, records).len()).sum();
-    // The fewer decide, the wider the interval of each has to be; so begin with all, until no fewer do.
+    // The fewer trials decide, the wider each interval has to be; so start with all, and repeat until the number is
+    // stable.
     let mut deciding = asked;
     loop {
         let family = family.with(asked as f64 / deciding.max(1) as f64);
@@ -44,7 +45,7 @@ pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     }
 }
 
-/// The trials that a claim is about, each with the one that it is held against.
+/// The trials that a claim is about, each with its base.
 fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
     if claim.open.is_some() || claim.shown_by.is_some() {
         return Vec::new();
@@ -111,7 +112,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
 struct Shortfall {
     bytes: f64,
     needs: f64,
-    /// The share that was start-up.
+    /// The share of time taken by process start.
     start: Option<f64>,
 }
 
@@ -125,8 +126,8 @@ impl Shortfall {
     }
 }
 
-/// What a trial lacks to answer a claim. pipemark's own ends and entrants start their clock when all is started, so that only the
-/// figures of chains hold a start-up.
+/// What a trial lacks to answer a claim. pipemark's own ends and entrants start their clock once all are started, so
+/// only the figures of chains include the start.
 fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         let figures: Option<Vec<f64>> = record.samples.iter().map(figure).collect();
@@ -143,12 +144,12 @@ fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     }
     let start = middle(&|sample| Some(sample.real().saturating_sub(sample.ns) as f64))?;
     let share = start / (start + inside);
-    // The start is the same for more bytes, and the rest grows with them.
+    // The start time is independent of the volume, and the rest proportional to it.
     let needs = bytes * (start / MOST_START - start) / inside;
     (share > MOST_START).then_some(Shortfall { bytes, needs, start: Some(share) })
 }
 
-/// How much the runs moved that answer a claim: `; 1.05 GB a run`.
+/// The volumes of the runs that answer a claim: `; 1.05 GB a run`.
 fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     let of = |one: &Evidence| {
         records
@@ -165,7 +166,7 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     }
 }
 
-/// How many runs would decide what is inconclusive.
+/// How many runs would decide an inconclusive claim.
 fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
     let runs = |one: &Evidence| {
         let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
@@ -173,7 +174,7 @@ fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Opt
         let Some((low, high)) = one.with_all_others else { return Some((FEWEST_RUNS as f64, made)) };
         let bounds = [claim.low, claim.high].into_iter().flatten();
         let distance = bounds.map(|bound| (one.figure - bound).abs()).fold(f64::INFINITY, f64::min);
-        // An interval narrows with the root of the runs.
+        // An interval narrows with the square root of the runs.
         Some((made * ((high - low) / 2.0 / distance).powi(2), made))
     };
     let open = evidence.iter().filter(|one| one.verdict == ClaimVerdict::CantTell).filter_map(runs);
@@ -190,13 +191,13 @@ fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Opt
     })
 }
 
-/// With two digits.
+/// Rounds up to two digits.
 fn round_up(runs: f64) -> u64 {
     let unit = if runs > 100.0 { 10.0 } else { 1.0 };
     ((runs / unit).ceil() * unit) as u64
 }
 
-/// What one trial says.
+/// The evidence of one trial.
 fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) -> Option<Evidence> {
     let (estimate, together) = match claim.figure.as_str() {
         "spread" => {
@@ -221,7 +222,7 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
                 None => own.samples.iter().filter_map(of).map(|figure| figure * times).collect(),
             };
             let ratio = estimate::from_runs(&figures)?;
-            // What was the same in every run is counted, not estimated.
+            // A ratio that was equal in every run is exact, not estimated.
             let counted = ratio.min == ratio.max && ratio.runs as usize >= FEWEST_RUNS;
             let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };
             (ratio, together)
@@ -241,7 +242,7 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
     })
 }
 
-/// What an interval says of the claimed range.
+/// The verdict of an interval on the claimed range.
 fn verdict(claim: &Claim, (low, high): (f64, f64)) -> ClaimVerdict {
     let (from, to) = (claim.low.unwrap_or(f64::NEG_INFINITY), claim.high.unwrap_or(f64::INFINITY));
     let neutral = match claim.figure.as_str() {
@@ -258,8 +259,7 @@ fn verdict(claim: &Claim, (low, high): (f64, f64)) -> ClaimVerdict {
     }
 }
 
-/// All have to hold; one that is refuted is enough to refute, and where all that is decided goes the other way the
-/// whole is reversed.
+/// All have to hold; one refutation refutes the claim, and if all decided trials point the other way, it is reversed.
 fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     let count = |verdict: ClaimVerdict| evidence.iter().filter(|one| one.verdict == verdict).count();
     match (count(ClaimVerdict::Holds), count(ClaimVerdict::DoesntHold), count(ClaimVerdict::Reversed)) {
@@ -270,7 +270,8 @@ fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     }
 }
 
-/// Of the most (or the least) of all trials: it is at least the greatest of the lower ends, and at most that of the upper ones.
+/// The verdict on the largest (or smallest) of all trials: it is at least the largest of the lower ends, and at most
+/// that of the upper ends.
 fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
     let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
         return ClaimVerdict::CantTell;
@@ -285,7 +286,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
     let record =
         |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
     let several = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
-    // Each is compared with the others of its experiment: other experiments have other parameters.
+    // Each is compared within its experiment: other experiments have other parameters.
     let name = |one: &Evidence| {
         let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
         let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
@@ -356,7 +357,7 @@ fn show(claim: &Claim, figure: f64) -> String {
     }
 }
 
-/// The range in which a claim holds, in words.
+/// The range in which a claim holds, as text.
 pub fn range(claim: &Claim) -> String {
     match (claim.low, claim.high) {
         (None, Some(0.0)) if claim.figure == "throughput" => "nothing arrives".to_owned(),
@@ -567,7 +568,7 @@ mod tests {
             }
         }
         let width = |open: usize| {
-            // One is certain; what the others ask is narrower than their noise.
+            // One is exact; the ranges of the others are narrower than their noise.
             let mut claims = vec![asked("ratio", Some(0.1), None)];
             claims.extend(vec![asked("gain", Some(-0.1), Some(0.1)); open]);
             let answers = answered(claims, &records);
@@ -592,7 +593,7 @@ mod tests {
                 answer(&asked("ratio", Some(1.0), None), &records(pairs.collect())).verdict != ClaimVerdict::CantTell
             });
             let wrong = wrong.count();
-            // One in twenty is expected at most; 18 of 200 is what chance adds to that once in a hundred times.
+            // One in twenty is expected at most; chance exceeds 18 of 200 once in a hundred times.
             assert!(wrong <= 18, "{noise:?}: {wrong} of 200");
         }
     }

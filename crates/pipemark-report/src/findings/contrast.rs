@@ -1,4 +1,4 @@
-//! Two records against each other: a ratio with its interval, or nothing.
+//! Compares two records: a ratio with its interval, or nothing.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::findings::words::spans;
 /// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// How many times as much `new` has as `base`, in the rounds in which both were measured, with the 95 % interval of that, as in
-/// tables. What is certain is decided by the interval that holds together with all others. As text: `1.52× (1.48–1.55)`.
+/// The ratio of `new` to `base` over the rounds in which both were measured, with its 95 % interval as in tables.
+/// Significance is decided by the interval adjusted for all comparisons. As text: `1.52× (1.48–1.55)`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
     pub base: MeasuredTrial<'a>,
@@ -23,7 +23,7 @@ pub(super) struct Contrast<'a> {
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
-    /// What holds together with all other comparisons of the document.
+    /// The interval adjusted for all comparisons of the document.
     pub sure: (f64, f64),
 }
 
@@ -41,7 +41,7 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// `figure` of `new` over that of `base`; `None` of two that no table shows beside each other.
+    /// `figure` of `new` divided by that of `base`; `None` if no table shows the two together.
     pub fn of(figure: Figure, base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         if !base.is_beside(new) {
             return None;
@@ -52,34 +52,34 @@ impl<'a> Contrast<'a> {
         Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
     }
 
-    /// Whether it is more by over 3 %, over the whole interval.
+    /// Whether it is larger by over 3 %, over the whole interval.
     pub fn more(&self) -> bool {
         self.sure.0 > 1.0 + TOLERANCE
     }
 
-    /// Whether it is less by over 3 %, over the whole interval.
+    /// Whether it is smaller by over 3 %, over the whole interval.
     pub fn less(&self) -> bool {
         self.sure.1 < 1.0 - TOLERANCE
     }
 
-    /// Whether it is the same: the whole interval lies within 3 %.
+    /// Whether it is equal: the whole interval lies within 3 %.
     pub fn same(&self) -> bool {
         self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
     }
 
-    /// The other way round: how many times as much the other has.
+    /// The ratio of `base` to `new`.
     pub fn inverse(&self) -> Contrast<'a> {
         let Contrast { base, new, ratio, low, high, sure } = *self;
         let sure = (1.0 / sure.1, 1.0 / sure.0);
         Contrast { base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
     }
 
-    /// How far from 1, in either direction: twice and half are equally far.
+    /// The distance from 1, in either direction: double and half are equally far.
     pub fn effect(&self) -> f64 {
         self.ratio.ln().abs()
     }
 
-    /// `1.52× (1.48–1.55) as fast`; `None` in doubt.
+    /// `1.52× (1.48–1.55) as fast`; `None` if not significant.
     pub fn as_fast(&self) -> Option<String> {
         match (self.more(), self.less(), self.same()) {
             (true, ..) => Some(format!("{self} as fast")),
@@ -105,7 +105,7 @@ impl<'a> Contrast<'a> {
         json!({ "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to })
     }
 
-    /// The same, and what else belongs to it.
+    /// The evidence, with one more value.
     pub fn evidence_with(&self, name: &str, value: Value) -> Value {
         let mut evidence = self.evidence();
         evidence[name] = value;
@@ -119,7 +119,7 @@ impl fmt::Display for Contrast<'_> {
     }
 }
 
-/// The farthest from 1.
+/// The contrast farthest from 1.
 pub(super) fn widest<'a, 'c>(contrasts: impl IntoIterator<Item = &'c Contrast<'a>>) -> Option<&'c Contrast<'a>>
 where
     'a: 'c,
@@ -197,7 +197,7 @@ mod tests {
         assert!(contrast(&base, &later).is_none());
     }
 
-    /// What a table shows as the ratio to the baseline, and what a finding tells of the same two.
+    /// The ratio in a table equals that in a finding about the same two trials.
     #[test]
     fn a_table_and_a_finding_have_one_ratio() {
         let (wild, other) = ([1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6], [1.1, 0.7, 1.5, 0.9, 1.3, 1.0, 1.2]);

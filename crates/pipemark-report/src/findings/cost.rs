@@ -1,4 +1,4 @@
-//! What a call or a message costs and what a byte costs, by a straight line of time against size.
+//! The costs per call or message and per byte, from a straight line of time against size.
 
 use serde_json::{Map, Value, json};
 
@@ -10,17 +10,17 @@ use crate::findings::measured::{groups, in_common, once_each};
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// The fewest sizes that give two costs: with three, one stray makes a line.
+/// The fewest sizes that give two costs: with three, one outlier determines the line.
 const FEWEST_FITTED: usize = 4;
-/// The share of the time that calls have to take at the smallest size, and bytes at the largest: a sweep that never
-/// comes to where a cost matters is inconclusive.
+/// The share of time that calls have to take at the smallest size, and bytes at the largest: a sweep that never reaches
+/// a size where a cost matters is inconclusive.
 const LEAST_SHARE: f64 = 0.1;
-/// The share of variance a line has to explain.
+/// The share of variance that a line has to explain.
 const LEAST_R_SQUARED: f64 = 0.95;
-/// How far a size may lie off the line, as a fraction of what the line says.
+/// How far a size may deviate from the line, as a fraction of the line's value.
 const MOST_EXCESS: f64 = 0.3;
 
-/// Nanoseconds per piece, fixed and per byte.
+/// Nanoseconds per piece: fixed, and per byte.
 struct Cost {
     line: FittedLine,
     from: ByteSize,
@@ -28,8 +28,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of what differs in nothing but its size, the smallest first. A stream's piece takes the time in which one arrives; a
-    /// message takes half a round trip.
+    /// The cost from trials that differ only in size, smallest first. A piece of a stream takes the time in which one
+    /// arrives; a message takes half a round trip.
     fn of(sweep: &[MeasuredTrial]) -> Option<Cost> {
         let point = |one: &MeasuredTrial| {
             let size = one.ends().block.0 as f64;
@@ -37,7 +37,7 @@ impl Cost {
             (size, trip.map_or_else(|| size * 1e9 / one.throughput(), |trip| trip.median / 2.0))
         };
         let (sizes, times): (Vec<f64>, Vec<f64>) = sweep.iter().map(point).unzip();
-        // The longest start of the sweep that is straight: the largest blocks may outgrow a cache or the link.
+        // The longest straight part from the smallest size on: the largest blocks may exceed a cache or the link.
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
             let line = FittedLine::fit(sizes, times, Weighting::Relative)?;
@@ -52,8 +52,8 @@ impl Cost {
         (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
     }
 
-    /// The size at which the bytes cost as much as the call, with two digits, which is what a fit can tell; `None` outside of
-    /// the sizes that were fitted.
+    /// The size at which the bytes cost as much as the call, to two digits, which is the precision of a fit; `None`
+    /// outside of the sizes that were fitted.
     fn even_at(&self) -> Option<ByteSize> {
         let size = self.line.intercept.value / self.line.slope.value;
         let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
@@ -61,12 +61,12 @@ impl Cost {
         (self.from..=self.to).contains(&size).then_some(size)
     }
 
-    /// The unit that the cost of bytes is given for, in bytes and by its name.
+    /// The unit of the cost per byte, in bytes, and its name.
     fn unit(&self) -> (f64, &'static str) {
         if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
     }
 
-    /// R² cut, not rounded: 0.9996 is not 1.
+    /// R² truncated, not rounded: 0.9996 is not 1.
     fn r_squared(&self) -> String {
         format!("R² {:.3}", (self.line.r_squared * 1000.0).floor() / 1000.0)
     }
@@ -79,8 +79,8 @@ impl Cost {
     }
 }
 
-/// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
-/// Links that have rivals are reported together, by [`message_costs`].
+/// The costs per call and per byte, for each sweep whose time per block is linear in the block size. Links that have
+/// rivals are reported together, by [`message_costs`].
 pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec<Candidate> {
     let has_rivals = |sweep: &[MeasuredTrial]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
@@ -113,7 +113,7 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("call-cost", cost.line.r_squared, text, cost.evidence()))
 }
 
-/// What a message costs by each of several links.
+/// The cost of a message over each of several links.
 pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
     let cost = |name: &String| Some((name.clone(), Cost::of(&rivals.sweep(name))?));
     let mut costs: Vec<(String, Cost)> = rivals.names.iter().filter_map(cost).collect();

@@ -1,5 +1,5 @@
-//! Filters of lines: what batching alone brings, what a second core brings, what a scheduler and queues cost, how much of
-//! the cost is the line's, and how much of the published order of the programs is found again.
+//! Line filters: the gain from batching alone, the gain from a second core, the cost of a scheduler and queues, the
+//! cost per line, and how far the order of the published programs is confirmed.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::findings::contrast::Contrast;
 use crate::findings::measured::{in_common, once_each};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Bytes of the lines that yes writes.
+/// Bytes of the lines written by yes.
 const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
 
-/// What is to be said of filters, of groups of those that were fed alike.
+/// Findings on filters, in groups with the same feed.
 pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let (timed, groups): (Vec<&Vec<MeasuredTrial>>, Vec<&Vec<MeasuredTrial>>) =
         parts.iter().flatten().partition(|group| lines(&group[0]).rate.is_some());
@@ -26,7 +26,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
         once_each(&groups, |group| in_common(&group[0], &[Key::Filter]), |group| rule(group))
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
-    // All of them: a group holds one of the trials that differ only in how much went through.
+    // All trials: a group holds only one of those that differ only in volume.
     let of_files = |one: &MeasuredTrial| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<MeasuredTrial> = records.iter().filter_map(MeasuredTrial::of).filter(of_files).collect();
     let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
@@ -55,12 +55,12 @@ fn own_cpu(one: MeasuredTrial) -> Option<f64> {
     one.estimates.get(Figure::FilterCpu).map(|seconds| seconds.median)
 }
 
-/// Context switches of the pipeline for each MiB that went in.
+/// Context switches of the pipeline per MiB of input.
 fn switches(one: MeasuredTrial) -> Option<f64> {
     one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (one.bytes() / (1 << 20) as f64))
 }
 
-/// What feeds a group, in words.
+/// The feed of a group, as text.
 fn fed_by(group: &[MeasuredTrial]) -> &'static str {
     match lines(&group[0]).feed {
         Feed::YesShort => "fed by yes with lines of 8 bytes",
@@ -72,7 +72,7 @@ fn fed_by(group: &[MeasuredTrial]) -> &'static str {
     }
 }
 
-/// A filter against the one that its form says to compare it with.
+/// Compares a filter's throughput with that of its base, which its description names.
 fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
@@ -95,8 +95,7 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
     Some(Candidate::new(&finding.rule, contrast.effect(), text, evidence))
 }
 
-/// How long a filter takes for little, and for each GiB more, beside the one that its form says to compare it with, where both
-/// were given as much.
+/// Compares a filter's fixed time, and its time per GiB, with those of its base, if both processed the same volumes.
 fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial]) -> Option<Candidate> {
     let both = |filter: &Filter| {
         let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
@@ -104,7 +103,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
         let (small, large) = (*of.first()?, *of.last()?);
         (large.bytes() >= 2.0 * small.bytes() && small.job.place() == large.job.place()).then_some([small, large])
     };
-    // Of a run of the smaller amount, and for each GiB more: low, median, high.
+    // Of a run of the smaller volume, and per GiB more: low, median, high.
     let seconds = |[small, large]: [MeasuredTrial; 2]| {
         let run = |one: MeasuredTrial| {
             let speed = one.estimates.throughput();
@@ -143,7 +142,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
     Some(Candidate::new(&finding.rule, few[1] / base_few[1], text, evidence))
 }
 
-/// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
+/// The document's conjecture in figures: CPU time of std-baseline per line and per byte.
 fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
@@ -176,7 +175,8 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
 }
 
-/// How long a line takes through the quickest filter of those at a rate and through the slowest, and which hold lines back.
+/// The delay of a line in the fastest and slowest of the filters fed at a fixed rate, and which filters hold lines
+/// back.
 fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
     let transform = |filter: &Filter| does(filter) == Does::Transform;
@@ -200,7 +200,7 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     (told.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
 }
 
-/// The fastest filter and the slowest, as shares of what only counts.
+/// The fastest filter and the slowest, as shares of the throughput of only counting.
 fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let top = group.iter().find(|one| does(&lines(one).filter) == Does::Count)?;
     let filters = || group.iter().copied().filter(|one| does(&lines(one).filter) == Does::Transform);
@@ -220,7 +220,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("lines-top-line", share.ratio, text, evidence))
 }
 
-/// Published times of unknown totals: each in times the shortest, beside ours.
+/// Published times of unknown volumes, as multiples of the shortest, beside ours.
 fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
     let mut theirs: Vec<(MeasuredTrial, &Published)> = group
         .iter()
@@ -316,7 +316,7 @@ mod tests {
             top.starts_with("Of the top line fed by yes with lines of 285 bytes, 4.00 GiB/s, the fastest"),
             "{top}"
         );
-        // Filters say nothing of pipemark's own senders and receivers.
+        // Findings on filters don't concern pipemark's own senders and receivers.
         assert!(found.iter().all(|finding| finding.rule.starts_with("lines-")), "{found:?}");
     }
 
@@ -347,7 +347,7 @@ mod tests {
             "{sql}"
         );
         assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");
-        // Not beside one that was given less.
+        // Not compared with one that processed less.
         let found = all(vec![
             of("lines-1", "1m", 0.01, 1.0),
             of("lines-1", "257m", 0.11, 257.0),
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_conjecture_is_answered_from_two_lengths() {
-        // 40 ns for a line and 1 ns for a byte.
+        // 40 ns per line and 1 ns per byte.
         let cpu = |length: f64| (40.0 / length + 1.0) * super::GIB / 1e9;
         let found = all(vec![
             filter("yes-short", "std-baseline", 1.0, cpu(8.0), 0),

@@ -1,5 +1,5 @@
-//! Entrants against each other: what is the language and what the way a program is written, what starting costs, and
-//! where the language stops mattering. Which language others are compared with is the suite's choice, its baseline.
+//! Compares entrants: the effect of the language and that of how a program is written, the cost of starting, and the
+//! block size from which the language stops mattering. The baseline language is the suite's choice.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::time;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// What a pipe holds, and documents use.
+/// The default capacity of a pipe, and the block size that documents use.
 const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
-/// As good as the fastest.
+/// How much slower than the fastest counts as equally fast.
 const NEARLY: f64 = 0.1;
 
 fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
@@ -29,8 +29,8 @@ fn seconds_per_gib(one: MeasuredTrial) -> f64 {
     GIB / one.throughput()
 }
 
-/// What the entrants say, in groups of those that did the same, of parts whose first streamed most: start-up and warm-up count
-/// least in it. `records` are all, to find baselines in.
+/// Findings on entrants, in groups that did the same work. The first part streamed most, so start-up and warm-up count
+/// least in it. `records` are all records, which include the baselines.
 pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let both = [Program::Idiomatic, Program::Tuned];
     let first = |rule: &dyn Fn(&[Vec<MeasuredTrial>]) -> Vec<Candidate>| {
@@ -48,13 +48,13 @@ pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Re
     ]
 }
 
-/// The group with the most programs, of [`MAIN_BLOCK`] where several have as many.
+/// The group with the most programs; of several, the one of [`MAIN_BLOCK`].
 fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
     let near = |group: &&Vec<MeasuredTrial>| (group.len(), entrant(&group[0]).block == MAIN_BLOCK);
     groups.iter().max_by_key(near).cloned().unwrap_or_default()
 }
 
-/// What tuning gains in each language.
+/// The gain from tuning in each language.
 fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let gain = |plain: &MeasuredTrial<'a>| {
         let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
@@ -73,7 +73,8 @@ fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     (!parts.is_empty()).then(|| Candidate::new("tuning", 1.0, text, json!({ "tuned_over_idiomatic": evidence })))
 }
 
-/// For a language that is slower than the baseline's tuned program: how much of that is the way it is written.
+/// For a language that is slower than the baseline's tuned program: how much of that is due to how the program is
+/// written.
 fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
     let baseline = plain.record.baseline.as_ref()?;
@@ -98,7 +99,7 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     Some(Candidate::new("language-gap", contrast.effect(), text, evidence))
 }
 
-/// What is spent outside of the clock, at best and at worst.
+/// The time spent outside of the clock, least and most.
 fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of = |one: &MeasuredTrial<'a>| {
         Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)))
@@ -124,7 +125,7 @@ fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     Some(Candidate::new("start-up", 1.0, text, json!({ "start_up_ns": evidence })))
 }
 
-/// How many languages are within 10 % of the fastest, block by block.
+/// The number of languages within 10 % of the fastest, by block size.
 fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
     let of_program = |group: &Vec<MeasuredTrial<'a>>| -> Vec<MeasuredTrial<'a>> {
         group.iter().copied().filter(|one| entrant(one).program == program).collect()
@@ -160,10 +161,10 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
-/// Of the fastest block's throughput: what counts as being as fast.
+/// The share of the fastest block's throughput that counts as equally fast.
 const AS_FAST: f64 = 0.95;
 
-/// For each language the smallest block with which it is as fast as with any, within 5 % of the medians.
+/// For each language the smallest block size that is as fast as any, within 5 % of the medians.
 fn best_block(groups: &[Vec<MeasuredTrial>], program: Program) -> Option<Candidate> {
     let mut languages: BTreeMap<&str, Vec<MeasuredTrial>> = BTreeMap::new();
     for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {

@@ -1,5 +1,5 @@
-//! Links against each other: which wins at which size, where two cross, and from where on shared memory beats a pipe. One
-//! rule for streams and for round trips: a link is faster when it moves more, or when the answer is back sooner.
+//! Compares links: the fastest by size, crossovers, and the size from which shared memory beats a pipe. One rule covers
+//! streams and round trips: a link is faster if it moves more, or answers sooner.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::findings::measured::{in_common, once_each, sizes};
 use crate::findings::words::{listed, pieces, situation, spans, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
-/// What rivals differ in.
+/// The parameters in which rivals differ.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
 /// More tied links than this aren't reported as winners.
 const MOST_LEADERS: usize = 3;
@@ -22,7 +22,7 @@ pub(super) struct Rivals<'a> {
     group: Vec<MeasuredTrial<'a>>,
     /// Each mechanism, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
     pub names: Vec<String>,
-    /// Every size that one of them was measured at, ascending.
+    /// All sizes at which any of them was measured, ascending.
     pub sizes: Vec<ByteSize>,
 }
 
@@ -33,12 +33,12 @@ impl<'a> Rivals<'a> {
         rivals
     }
 
-    /// Any of their jobs, for what they have in common.
+    /// The job of one of them, for the parameters they share.
     pub fn job(&self) -> &'a Job {
         self.group[0].job
     }
 
-    /// Its mechanism; with both methods where two ways are called alike.
+    /// Its mechanism; with both methods where two mechanisms share a name.
     fn name(&self, one: &MeasuredTrial) -> String {
         let ends = one.ends();
         let (name, ways) = (ends.mechanism(), (ends.send, ends.recv));
@@ -53,8 +53,8 @@ impl<'a> Rivals<'a> {
         }
     }
 
-    /// A mechanism, and what it does to each byte where that isn't the same for all of `among`: only like work can be ranked
-    /// silently.
+    /// The name of a mechanism, with its work per byte if that differs among `among`: only equal work can be ranked
+    /// without comment.
     pub fn named(&self, name: &str, among: &[String]) -> String {
         let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
         match of(name).filter(|own| among.iter().any(|other| of(other) != Some(*own))) {
@@ -67,19 +67,19 @@ impl<'a> Rivals<'a> {
         self.group.iter().rfind(|one| one.ends().block == size && self.name(one) == name).copied()
     }
 
-    /// One of them, the smallest size first.
+    /// The trials of one mechanism, smallest size first.
     pub fn sweep(&self, name: &str) -> Vec<MeasuredTrial<'a>> {
         self.sizes.iter().filter_map(|size| self.at(name, *size)).collect()
     }
 
-    /// Two of them by size.
+    /// Compares two of them by size.
     fn contrasts(&self, base: &str, new: &str) -> Vec<Contrast<'a>> {
         let contrast = |size: &ByteSize| Contrast::speed(self.at(base, *size)?, self.at(new, *size)?);
         self.sizes.iter().filter_map(contrast).collect()
     }
 }
 
-/// What `rule` says of each situation.
+/// Applies `rule` to each situation.
 pub(super) fn each_situation<'a>(
     rivals: &[Rivals<'a>],
     rule: impl Fn(&Rivals<'a>) -> Option<Candidate>,
@@ -87,8 +87,8 @@ pub(super) fn each_situation<'a>(
     once_each(rivals, |rivals| in_common(&rivals.group[0], &VARIES), |rivals| rule(rivals))
 }
 
-/// The groups of those that differ in the link, in how bytes go in and out of it, and in size. Bytes that are dropped unseen,
-/// and one page sent again and again, are no rivals of bytes that arrive.
+/// Groups of trials that differ only in the link, the methods and the size. Trials that discard bytes unread, or send
+/// one page repeatedly, are no rivals of those that deliver bytes.
 pub(super) fn rivals<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Rivals<'a>> {
     let arrives = |one: &&MeasuredTrial| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
     let several = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
@@ -99,7 +99,7 @@ pub(super) fn rivals<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Rivals<'a>> {
     parts.iter().flat_map(of_part).collect()
 }
 
-/// Which link is fastest at which size.
+/// The fastest link at each size.
 pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
     let leads: Vec<(Vec<String>, Contrast)> = rivals.sizes.iter().filter_map(|size| lead(rivals, *size)).collect();
     let mut parts: Vec<(&[String], Vec<Contrast>)> = Vec::new();
@@ -133,7 +133,7 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
     Some(Candidate::new("best-link", widest(&contrasts)?.effect(), text, json!({ "by_block": evidence })))
 }
 
-/// The fastest at one size and those that are tied with it, and the fastest against the best of the others.
+/// The fastest at one size with those tied with it, and the comparison of the fastest with the best of the others.
 fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
     let there: Vec<MeasuredTrial> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
     let best = fastest(there.iter().copied())?;
@@ -148,8 +148,8 @@ fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contras
     (leaders.len() <= MOST_LEADERS).then_some((leaders, next))
 }
 
-/// Two links that cross: one is significantly faster at the sizes of `ahead`, the other at those of `behind`, and no size
-/// between says the reverse.
+/// Two links that cross: one is significantly faster at the sizes of `ahead`, the other at those of `behind`, and no
+/// size in between contradicts it.
 struct Crossover<'a> {
     names: [&'a str; 2],
     ahead: Vec<Contrast<'a>>,
@@ -162,12 +162,12 @@ impl Crossover<'_> {
         effect(&self.ahead).min(effect(&self.behind))
     }
 
-    /// The last size before it and the first after it.
+    /// The last size before the crossover and the first after it.
     fn place(&self) -> [ByteSize; 2] {
         [self.ahead[self.ahead.len() - 1], self.behind[0]].map(|contrast| contrast.new.ends().block)
     }
 
-    /// Whether it is at the same sizes and of one same link.
+    /// Whether it is at the same sizes as `known` and shares a link with it.
     fn repeats(&self, known: &Crossover) -> bool {
         self.place() == known.place() && self.names.iter().any(|name| known.names.contains(name))
     }
@@ -196,7 +196,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
         }
     }
     crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
-    // Of links that behave alike one is enough.
+    // One of several links that behave alike is enough.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {
         if chosen.len() < MOST_PAIRS && !chosen.iter().any(|known| crossover.repeats(known)) {
@@ -213,7 +213,7 @@ fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Ve
     let mut certain = rivals.contrasts(other, one);
     certain.retain(|contrast| contrast.more() || contrast.less());
     let stretches: Vec<&[Contrast]> = certain.chunk_by(|before, after| before.more() == after.more()).collect();
-    // The one that is ahead first is named first.
+    // The link that is faster at small sizes is named first.
     let crossover = |pair: &[&[Contrast<'r>]]| match pair[0][0].more() {
         true => Crossover { names: [one, other], ahead: pair[0].to_vec(), behind: pair[1].to_vec() },
         false => {
@@ -224,7 +224,7 @@ fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Ve
     stretches.windows(2).map(crossover).collect()
 }
 
-/// From which size on shared memory beats a pipe.
+/// The size from which shared memory beats a pipe.
 pub(super) fn shared_memory(rivals: &Rivals) -> Option<Candidate> {
     let plain = LinkKind::Pipe.to_string();
     let (mut clauses, mut all) = (Vec::new(), Vec::new());

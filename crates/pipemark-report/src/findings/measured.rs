@@ -1,4 +1,4 @@
-//! What rules compare: records that were measured, of one experiment and one volume, in groups that differ in some parameters
+//! The input of rules: measured records of one experiment and one volume, in groups that differ in some parameters
 //! only.
 
 use std::collections::BTreeSet;
@@ -8,13 +8,13 @@ use serde_json::{Value as Json, json};
 use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, grouped};
 use pipemark_stats::family::Family;
 
-/// A record that was measured, and its estimates.
+/// A measured record with its estimates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MeasuredTrial<'a> {
     pub record: &'a Record,
     pub job: &'a Job,
     pub estimates: &'a Estimates,
-    /// All that it is compared with.
+    /// All comparisons it is part of.
     pub family: Family,
 }
 
@@ -28,20 +28,20 @@ impl<'a> MeasuredTrial<'a> {
         (sound && consistent).then_some(MeasuredTrial { record, job, estimates, family })
     }
 
-    /// Whether a table shows the two beside each other: of one experiment, with as much in a run, and as much proven.
+    /// Whether a table shows the two together: same experiment, volume and verification.
     pub fn is_beside(self, other: MeasuredTrial) -> bool {
         self.record.experiment == other.record.experiment
             && self.job.volume().is_like(other.job.volume())
             && self.job.verify() == other.job.verify()
     }
 
-    /// Bytes that a run moved, on average.
+    /// Bytes per run, on average.
     pub fn bytes(self) -> f64 {
         let samples = &self.record.samples;
         samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    /// The ends; every rule but those of entrants and filters gets only what has some.
+    /// The ends; all rules except those for entrants and filters only get records that have them.
     pub fn ends(self) -> &'a Ends {
         self.job.ends().expect("what this rule is about has ends")
     }
@@ -51,17 +51,17 @@ impl<'a> MeasuredTrial<'a> {
         self.estimates.throughput().median
     }
 
-    /// Median speed, more being faster: bytes per second, or the round trips per second of the median round trip.
+    /// Median speed, larger is faster: bytes per second, or round trips per second of the median round trip.
     pub fn speed(self) -> f64 {
         self.estimates.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
-    /// The figure it is reported by: `3.05 GiB/s`, or the median round trip `4.56 µs`.
+    /// The figure that reports it: `3.05 GiB/s`, or the median round trip `4.56 µs`.
     pub fn headline(self) -> String {
         self.estimates.headline_figure().unit().show(self.estimates.headline().median)
     }
 
-    /// The CPU time that is reported with it.
+    /// The CPU time reported with it.
     pub fn cost(self) -> Figure {
         if self.job.is_latency() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
     }
@@ -80,7 +80,7 @@ pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec
     records.into_iter().filter_map(MeasuredTrial::of).collect()
 }
 
-/// Those that can be compared: each part is of one experiment and moves as much in each run, the part with the most first.
+/// Groups comparable records: each part has one experiment and one volume per run, the largest volume first.
 pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let mut parts: Vec<Vec<MeasuredTrial>> = Vec::new();
     for (_, mut own) in grouped(all.iter().map(|one| (&one.record.experiment, *one))) {
@@ -101,19 +101,19 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     parts
 }
 
-/// What a group has in common: all parameters but those of `varies` and how much a run moves.
+/// What a group shares: all parameters but `varies` and the volume.
 pub(super) fn in_common(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
     let settings = one.job.settings();
     Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).map(|key| settings.get(key)).collect()
 }
 
-/// Those of one part that differ only in the parameters of `varies`, in the order of the first of each group.
+/// Groups of one part that differ only in the parameters of `varies`, ordered by their first records.
 pub(super) fn groups<'a>(part: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<MeasuredTrial<'a>>> {
     grouped(part.iter().map(|one| (in_common(one, varies), *one))).into_iter().map(|(_, group)| group).collect()
 }
 
-/// What `rule` says of each group. Of groups with one thing in common, which several experiments or volumes have, the first
-/// counts of which it says something.
+/// Applies `rule` to each group. If several experiments or volumes have the same group, the first with a finding
+/// counts.
 pub(super) fn once_each<G, K: PartialEq, T: IntoIterator>(
     groups: impl IntoIterator<Item = G>,
     key: impl Fn(&G) -> K,

@@ -1,8 +1,8 @@
 //! Sentences computed from records, each with the figures it rests on.
 //!
-//! A rule reads groups of trials that differ in some parameters only, never at the names of suites, so any user's suite
-//! gets the findings that its trials support. A rule says nothing where intervals leave the answer open, and these hold for
-//! all comparisons of a document together, see [`Family`].
+//! A rule reads groups of trials that differ in some parameters only, never the names of suites, so any user's suite
+//! gets the findings that its trials support. A rule reports nothing where intervals leave the answer open; the
+//! intervals are adjusted for all comparisons of a document, see [`Family`].
 
 mod bounds;
 mod chain;
@@ -32,7 +32,7 @@ use crate::findings::measured::{MeasuredTrial, fastest, groups, in_common, measu
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
 
-/// The help topic that explains what rules find whose names begin so; of others it is the method.
+/// The help topic for rules whose names begin with a prefix; for others it is the method.
 const TOPICS: [(&str, &[&str]); 3] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),
@@ -44,16 +44,17 @@ fn topic(rule: &str) -> String {
     found.map_or("method", |(topic, _)| topic).to_owned()
 }
 
-/// What the records say, the most useful first: of each rule the largest effect, then of each the second. `memory_copy` is the machine's own limit, see [`pipemark_stats::records::memory_copy`].
+/// Findings from the records, most useful first: the largest effect of each rule, then the second of each.
+/// `memory_copy` is the machine's own limit, see [`pipemark_stats::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
-    // A chain of length 0 is there to compare the others of its experiment with, and no advice by itself.
+    // A chain of length 0 is only a base for the others of its experiment, and no advice by itself.
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
     let (chains, plain) = (measured(chained.iter().copied()), measured(plain.iter().copied()));
     let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| by_round(&one.record.samples)).collect();
-    // Nearly all that rules compare is of one experiment, and a run of several suites is no reason to doubt each of them more.
+    // Nearly all comparisons are within one experiment, so running several suites together must not widen them.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in chains.iter().chain(&plain) {
         *counts.entry(one.record.experiment.as_str()).or_default() += 1;
@@ -64,7 +65,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         [chains, plain].map(|all| all.into_iter().map(|one| MeasuredTrial { family, ..one }).collect::<Vec<_>>());
     let of = |kind: fn(&Job) -> bool| plain.iter().copied().filter(|one| kind(one.job)).collect::<Vec<_>>();
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
-    // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
+    // Entrants and line filters say nothing about pipemark's own senders and receivers.
     let entrants = of(|job| job.entrant().is_some_and(|own| own.verify.reads()));
     let entrants = groups_of_parts(&entrants, &[Key::Language, Key::Program]);
     let lines = groups_of_parts(&of(|job| job.lines().is_some()), &[Key::Filter]);
@@ -110,7 +111,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     (0..MOST_PER_RULE).flat_map(nth).collect()
 }
 
-/// A finding and how much it matters among those of its rule.
+/// A finding with its importance among those of its rule.
 struct Candidate {
     effect: f64,
     finding: Finding,
@@ -123,8 +124,8 @@ impl Candidate {
     }
 }
 
-/// Chains of one experiment that differ in their length: each may move a volume of its own, since what is told of them is time per
-/// byte and time to start. Where lengths occur with several volumes, these are apart.
+/// Chains of one experiment that differ in length: each may have its own volume, because findings are about time per
+/// byte and start time. Where lengths occur with several volumes, the volumes are separate groups.
 fn chain_groups<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Length];
     let of_experiment = grouped(chains.iter().map(|one| (&one.record.experiment, *one)));
@@ -142,7 +143,7 @@ fn groups_of_parts<'a>(all: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<Vec
     parts(all).iter().map(|part| groups(part, varies)).collect()
 }
 
-/// What a rule says of the groups of each part.
+/// Applies a rule to the groups of each part.
 fn each<'a, T: IntoIterator<Item = Candidate>>(
     parts: &[Vec<MeasuredTrial<'a>>],
     varies: &[Key],

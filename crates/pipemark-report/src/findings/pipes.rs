@@ -1,4 +1,4 @@
-//! What a pipe's settings are worth: the size of blocks, the capacity, and moving page references instead of copying.
+//! The effect of a pipe's settings: block size, capacity, and moving page references instead of copying.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,13 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::{capacity, granted, methods, setting, spans};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fewest sizes of which one can be called the best.
+/// The fewest sizes among which one can be called the best.
 const FEWEST_SIZES: usize = 3;
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
 
-/// The best block size of those that differ in nothing else, and the sizes that are as good or statistically tied with it.
+/// The best block size of trials that differ in nothing else, with the sizes that are as good or statistically tied
+/// with it.
 pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
     sweep.sort_by_key(|one| one.ends().block);
@@ -35,7 +36,7 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         let (from, to) = (all[0], all[all.len() - 1]);
         format!("Block size hardly matters from {from} to {to} for {setting}: all are within 5 % of {rate}.")
     } else if near.len() > sweep.len().div_ceil(2) {
-        // One of many that are statistically tied is not the best.
+        // If many are statistically tied, none is the best.
         return None;
     } else {
         let those = spans(&sizes(&near), &all);
@@ -52,13 +53,13 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     Some(Candidate::new("best-block", (best.throughput() / least).ln(), text, evidence))
 }
 
-/// Each capacity against the default one, or the smallest where there is no default.
+/// Compares each capacity with the default one, or with the smallest if there is no default.
 pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let default = group.iter().find(|one| one.ends().capacity == Capacity::DEFAULT);
     let Some(base) = default.or_else(|| group.iter().min_by_key(|one| granted(**one))).copied() else {
         return Vec::new();
     };
-    // What the kernel did not grant was not measured.
+    // A capacity that the kernel did not grant was not measured.
     let contrasts: Vec<Contrast> = group
         .iter()
         .filter(|other| other.ends().capacity != base.ends().capacity && granted(**other) != granted(base))
@@ -86,7 +87,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         };
         let (new, old) = (capacity(contrast.new), capacity(base));
         let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
-        // What to do comes before what to avoid, and first what a program can do that writes and reads.
+        // Recommendations come before warnings, and those for write and read first.
         let ends = base.ends();
         let first = [contrast.more(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
         let rank = first.into_iter().fold(0.0, |rank, is| 2.0 * rank + f64::from(u8::from(is)));
@@ -95,7 +96,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     gain.into_iter().chain(loss).map(candidate).collect()
 }
 
-/// What the reader saw of the bytes, by whether they reached its memory and whether it read them; moving a page
+/// How far the reader touched the bytes: whether they reached its memory, and whether it read them. Moving a page
 /// reference is not reading a page.
 const SEEN: [(bool, bool, &str); 3] = [
     (false, false, "the bytes never reached the reader's memory"),
@@ -103,10 +104,10 @@ const SEEN: [(bool, bool, &str); 3] = [
     (true, true, "the reader checked every byte"),
 ];
 
-/// The fastest way that copies less against write → read, once for each number of copies and each level of what the reader saw
-/// of the bytes.
+/// The fastest method with fewer copies compared with write → read, once for each number of copies and each way the
+/// reader touched the bytes.
 pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
-    // Fresh data has a rule of its own.
+    // New data has its own rule.
     let group = || group.iter().copied().filter(|one| !one.ends().fresh());
     let plain = |one: &MeasuredTrial| (one.ends().send, one.ends().recv) == (SendMethod::Write, RecvMethod::Read);
     let base = group().filter(plain).min_by_key(|one| one.ends().pages);
@@ -114,7 +115,7 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let level = group().map(|one| (one, one.ends())).filter(|(_, ends)| ends.work().copies == copies);
         let level =
             level.filter(|(_, ends)| (ends.recv.touches(), ends.touched()) == (arrived, seen)).map(|(one, _)| one);
-        // tee sends one page again and again, which moves nothing anyone wants moved.
+        // tee sends one page repeatedly, which moves no useful data.
         let (tee, moving): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
             level.partition(|one| one.ends().send == SendMethod::Tee);
         let contrast = Contrast::throughput(base?, fastest(moving).or_else(|| fastest(tee))?)?;
@@ -133,14 +134,14 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
     [0, 1].into_iter().flat_map(|copies| SEEN.into_iter().filter_map(move |seen| at_level(copies, seen))).collect()
 }
 
-/// Newly written data, compared by the reader: by references against by copies, each at its own best capacity.
+/// Newly written and verified data: page references compared with copies, each at its best capacity.
 pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     let fresh = |copying: bool| {
         fastest(group.iter().copied().filter(|one| one.ends().fresh() && one.ends().send.copies() == copying))
     };
     let contrast = Contrast::throughput(fresh(true)?, fresh(false)?)?;
     let at = |one: MeasuredTrial| format!("{} at capacity {}", one.headline(), capacity(one));
-    // A figure near what the ends can do alone understates what the link can do.
+    // A figure near an end's own limit understates the link.
     let warnings = |one: MeasuredTrial| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
     let ceiling = match warnings(contrast.new) || warnings(contrast.base) {
         true => "; making and checking the bytes takes so long that the pipe itself may do more",

@@ -1,4 +1,5 @@
-//! Measured figures against published ones, which come from other hardware: how much, and whether the shape agrees.
+//! Compares measured figures with published ones, which come from other hardware: the ratio, and whether the shape
+//! agrees.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ const FEWEST: usize = 3;
 /// As good as the best: at most this much slower, for published figures that come without an interval.
 const NEARLY: f64 = 0.05;
 
-/// For each source of published figures within an experiment: where their best is and where ours.
+/// For each source of published figures in an experiment: where its best is, and where ours is.
 pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
     let mut sources: BTreeMap<(&str, &str), Vec<(MeasuredTrial, f64)>> = BTreeMap::new();
     for one in streams {
@@ -27,14 +28,14 @@ pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
     sources.into_iter().filter_map(|((_, source), figures)| of_source(source, &figures)).collect()
 }
 
-/// The figure as its document has it, and the volume where that is another.
+/// The published figure, and its volume if that differs.
 fn theirs_of(one: MeasuredTrial) -> String {
     one.record.published.as_ref().map_or_else(String::new, |own| own.shown_beside(one.job.volume()))
 }
 
-/// Of measured and published throughputs.
+/// The ratio of measured to published throughput.
 fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate> {
-    // Where a trial has too few runs for an interval, so does its ratio.
+    // A trial with too few runs for an interval has no interval of the ratio either.
     if figures.iter().any(|(ours, _)| ours.estimates.throughput().low.is_none()) {
         return None;
     }
@@ -60,7 +61,7 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     let (theirs_at, theirs) = figures.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let ours = fastest(figures.iter().map(|(ours, _)| *ours))?;
     let (_, theirs_at_ours) = figures.iter().find(|(one, _)| one.record.id == ours.record.id)?;
-    // Their best is ours too, or ours theirs, as far as either can tell.
+    // Their best is ours too, or ours theirs, within the intervals.
     let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
     let shape = match Contrast::throughput(ours, *theirs_at) {
         _ if ours.record.id == theirs_at.record.id => Some(("the shapes agree on where the best is", true)),

@@ -1,4 +1,4 @@
-//! The settings to use on this machine, of those that were measured.
+//! Recommends settings for this machine from those measured.
 
 use serde_json::json;
 
@@ -11,12 +11,13 @@ use crate::findings::{Candidate, MeasuredTrial, fastest};
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
 
-/// Best for data that must be read, for data that is only passed on, and for programs that write and read as ever.
+/// The best settings for data that is read, for data that is only passed on, and for programs with plain write and
+/// read.
 ///
-/// Of settings that are tied with the fastest and within 5 % of it, the one that takes the least CPU time.
-/// Spinning is not advised: it takes a whole CPU from everyone else.
+/// Of settings tied with the fastest and within 5 % of it, the one with the least CPU time. Spinning is not
+/// recommended: it takes a whole CPU.
 ///
-/// Of several volumes the largest counts that has an answer.
+/// Of several volumes, the largest with an answer counts.
 pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
     for part in parts {
@@ -30,7 +31,7 @@ pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
 }
 
 fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
-    // Only those that did the same work on the bytes can be ranked; the highest level of proof first.
+    // Only trials with the same work on the bytes can be ranked; the strictest verification first.
     let by_proof = |wanted: fn(&Ends) -> bool| {
         [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<MeasuredTrial<'a>> {
             let usable = |ends: &Ends| {
@@ -45,12 +46,12 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
             streams.iter().copied().filter(|one| usable(one.ends())).collect()
         })
     };
-    // A source of data that is to be read has to be able to write it; tee sends one page again and again.
+    // A source of data that is read has to be able to write it; tee sends one page repeatedly.
     let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
     let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
     let most = |levels: [Vec<MeasuredTrial<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
     let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
-    // The plain way of other links is another call, or none.
+    // Other links have another plain method, or none.
     let plain = most(by_proof(|ends| {
         (ends.link.is_pipe() || ends.link.is_socket())
             && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
@@ -58,7 +59,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let for_reading = choose(&read);
     let words = |one: &MeasuredTrial| setting(one.job, &[Key::Verify]);
     let same = |plain: &MeasuredTrial| for_reading.is_some_and(|other| words(&other) == words(plain));
-    // Earlier ones count more, so that they stay in this order.
+    // Earlier ones get more weight, which keeps this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
         (2.0, choose(&untouched), "Best for passing data on untouched", &untouched),
@@ -123,7 +124,7 @@ mod tests {
                 "Best with plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
         );
-        // The plain setting is found among most, not among those with the most proof.
+        // The plain setting is looked up among most trials, not only those with the strictest verification.
         let mut proven = all.to_vec();
         proven.push(record("f", &[("verify", "full"), ("capacity", "1m")], 1.0, &STEADY));
         proven.push(record("e", &[("block", "1m")], 2.0, &STEADY));

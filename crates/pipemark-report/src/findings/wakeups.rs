@@ -1,4 +1,4 @@
-//! What it costs to be woken: on one core and on two, blocking and spinning, after a pause, and in round trips.
+//! The cost of wakeups: on one core and on two, blocking and spinning, after a pause, and in round trips.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::findings::measured::sizes;
 use crate::findings::words::{setting, time, trial, waiting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Ends on each two CPUs against ends on one, over all block sizes for which both were measured.
+/// Compares ends on each two CPUs with ends on one, over all block sizes measured in both.
 pub(super) fn against_one_core(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let places = BTreeSet::from_iter(group.iter().map(|one| one.ends().place));
     let on_one = |place: &Place| match place {
@@ -54,7 +54,7 @@ fn cores(place: Place) -> String {
     }
 }
 
-/// Each other wait policy against blocking, always with its cost: a spinning end takes a whole CPU.
+/// Compares each other wait policy with blocking, always with its cost: a spinning end takes a whole CPU.
 pub(super) fn against_blocking(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let (blocking, others): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         group.iter().partition(|one| one.ends().wait == WaitPolicy::Block);
@@ -83,7 +83,7 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     Some(Candidate::new("wait", speed.effect(), text, evidence))
 }
 
-/// The pause before each message; `None` where messages have their times.
+/// The pause before each message; `None` at a fixed rate.
 pub(super) fn gap(one: &MeasuredTrial) -> Option<Nanos> {
     match one.job {
         Job::RoundTrip(RoundTrip { pace: MessagePace::Gap(gap), .. }) => Some(*gap),
@@ -91,7 +91,7 @@ pub(super) fn gap(one: &MeasuredTrial) -> Option<Nanos> {
     }
 }
 
-/// Each gap against messages back to back.
+/// Compares each gap with messages back to back.
 pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let base = *group.iter().find(|one| gap(one) == Some(Nanos(0)))?;
     let paused = group.iter().filter(|one| gap(one).is_some_and(|gap| gap > Nanos(0)));
@@ -116,10 +116,10 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("gap", widest(&contrasts)?.effect(), text, json!({ "by_gap": by_gap })))
 }
 
-/// A slowest hundredth below this multiple of the median is no tail to report.
+/// A 99th percentile below this multiple of the median is not reported.
 const TAIL: f64 = 1.5;
 
-/// The shortest round trip of each wait policy, back to back, always with its CPU time and what is done to the bytes.
+/// The shortest round trip of each wait policy, back to back, always with its CPU time and the work done on the bytes.
 pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
     let of_policy = |wait: WaitPolicy| {
         let back_to_back = |one: &MeasuredTrial| one.ends().wait == wait && gap(one) == Some(Nanos(0));
@@ -144,16 +144,16 @@ pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
     [WaitPolicy::Block, WaitPolicy::Poll, WaitPolicy::Spin].into_iter().filter_map(of_policy).collect()
 }
 
-/// How many times the median the 99th percentile is, by run.
+/// The 99th percentile as a multiple of the median, by run.
 struct Tail<'a> {
     trip: MeasuredTrial<'a>,
     ratio: Estimate,
-    /// What holds together with all other comparisons.
+    /// The interval adjusted for all comparisons.
     sure: (f64, f64),
 }
 
 impl<'a> Tail<'a> {
-    /// `None` where a run had too few round trips to tell, or there are too few runs.
+    /// `None` if a run had too few round trips, or there are too few runs.
     fn of(trip: MeasuredTrial<'a>) -> Option<Tail<'a>> {
         let of_run = |sample: &Sample| Some(Figure::P99.of_sample(sample)? / Figure::P50.of_sample(sample)?);
         let ratios: Option<Vec<f64>> = trip.record.samples.iter().map(of_run).collect();
@@ -174,7 +174,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// The longest tail and the shortest of each situation, where they differ significantly.
+/// The longest and the shortest tail of each situation, if they differ significantly.
 pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
     let tails: Vec<Tail> = group.iter().filter_map(|trip| Tail::of(*trip)).collect();
     let longest =

@@ -1,10 +1,10 @@
-//! The words that only findings need: settings, sizes and lists.
+//! Text used only by findings: settings, sizes and lists.
 
 use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
 
 use crate::findings::MeasuredTrial;
 
-/// What stands in brackets behind a setting, in this order.
+/// The settings shown in brackets, in this order.
 const DETAILS: [Key; 15] = {
     use Key::*;
     [
@@ -13,8 +13,8 @@ const DETAILS: [Key; 15] = {
     ]
 };
 
-/// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: what was set, without the keys in `omit`. What
-/// is as by default is omitted, except methods, place and block.
+/// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: the settings, without the keys in `omit`.
+/// Defaults are omitted, except for methods, place and block.
 pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     let Some(ends) = job.ends() else { return job.id() };
     let settings = job.settings();
@@ -54,12 +54,12 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// `across two cores (spinning)`: what several mechanisms have in common, without the size of a piece.
+/// `across two cores (spinning)`: what several mechanisms share, without the size of a piece.
 pub(super) fn situation(job: &Job) -> String {
     setting(job, &[Key::Link, Key::Send, Key::Block])
 }
 
-/// As [`setting`] of a stream; `shm in-place across two cores (messages of 8 B)` of round trips.
+/// Like [`setting`] for a stream; `shm in-place across two cores (messages of 8 B)` for round trips.
 pub(super) fn trial(job: &Job, omit: &[Key]) -> String {
     match job.ends() {
         Some(ends) if job.is_round_trip() => {
@@ -70,12 +70,12 @@ pub(super) fn trial(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// What streams and conversations are made of.
+/// The pieces of streams and of round trips.
 pub(super) fn pieces(job: &Job) -> &'static str {
     if job.is_round_trip() { "messages" } else { "blocks" }
 }
 
-/// Nanoseconds in the unit people use for them.
+/// Formats nanoseconds in the most readable unit.
 pub(super) fn time(ns: f64) -> String {
     Unit::Nanoseconds.show(ns)
 }
@@ -88,7 +88,7 @@ pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
     }
 }
 
-/// The capacity that the kernel granted, or where that is not known the one asked for.
+/// The capacity granted by the kernel, or the requested one if unknown.
 pub(super) fn granted(measured: MeasuredTrial) -> Option<u64> {
     let asked = match measured.ends().capacity {
         Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
@@ -97,7 +97,7 @@ pub(super) fn granted(measured: MeasuredTrial) -> Option<u64> {
     measured.record.samples.iter().find_map(|sample| sample.capacity_granted).or(asked)
 }
 
-/// `1 MiB`, or `default` where its size is not known.
+/// `1 MiB`, or `default` if its size is unknown.
 pub(super) fn capacity(measured: MeasuredTrial) -> String {
     granted(measured).map_or_else(|| measured.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
 }
@@ -108,7 +108,7 @@ pub(super) fn methods(ends: &Ends) -> String {
     format!("{} → {}{pages}", ends.send, ends.recv)
 }
 
-/// `copied once, written and read`: what is done to each byte.
+/// `copied once, written and read`: the work done on each byte.
 pub(super) fn work_in_words(work: Work) -> String {
     let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
     let rest = match (work.written, work.read) {
@@ -128,7 +128,7 @@ pub(super) fn listed(words: &[String]) -> String {
     }
 }
 
-/// `64 B and 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
+/// `64 B and 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`; neighbours are joined to ranges.
 pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
     let neighbours = all.chunk_by(|one, other| some.contains(one) == some.contains(other));
     let spans = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {

@@ -1,4 +1,4 @@
-//! A comparison: what changed, trial by trial.
+//! The sheet of a comparison: changes by trial.
 
 use pipemark_console::verdict::{interval, style};
 use pipemark_model::{Mode, Unit, counted, grouped, neutral, signed_percent};
@@ -9,12 +9,12 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::sheet::words::time;
 
-/// Rows beyond these are hidden unless asked for: a screen has no more. Those that changed are never hidden.
+/// The most rows shown without `--all`: one screen. Rows with a change are never hidden.
 const MOST_ROWS: usize = 24;
-/// More that were not compared are only counted.
+/// Beyond this, trials that were not compared are only counted.
 const MOST_MISSING: usize = 3;
 
-/// What changed, then what did not: all of it, or what fits on a screen.
+/// Rows with a change first, then the others: all, or those that fit on a screen.
 pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &summary(diff));
@@ -72,7 +72,7 @@ fn outcomes(group: &diff::ChangeGroup) -> impl Iterator<Item = Verdict> {
     rows.chain(group.mean.iter().map(|mean| mean.verdict))
 }
 
-/// What changed comes first; of the others as many as there is room for.
+/// Rows with a change first; of the others as many as fit.
 fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     let (what, unit) = match group.mode {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
@@ -83,7 +83,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     let shown = group.changes.iter().filter(|change| only_references || !change.reference);
     let unit = unit.common(shown.flat_map(|change| [change.base, change.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
-        // What is shown agrees with the change.
+        // The figures shown agree with the change.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
             change.map_or_else(Cell::default, |c| Cell::of(unit.show(c.typical.map_or(of(c), typical)), of(c)))
         };
@@ -122,7 +122,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     RowGroup { caption: format!("{}: {what}", neutral(&group.title)), rows }
 }
 
-/// Why some are inconclusive or have no verdict.
+/// Why some rows are inconclusive or have no verdict.
 fn reasons(diff: &Diff) -> Vec<Note> {
     let reasons = grouped(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
     let said = |(why, of): (&String, Vec<&Change>)| match of.len() {
@@ -147,7 +147,7 @@ fn missing(missing: &Missing) -> Row {
     Row { cells, instead: Some((Style::Aside, neutral(&format!("{side}: {}", missing.reason)))) }
 }
 
-/// Change, interval and verdict for people, and the rest for programs.
+/// Change, interval and verdict for people; the other columns for programs.
 fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     let verdict = verdict_in_words(comparison);
     let verdict = if in_brackets { format!("({verdict})") } else { verdict.to_owned() };

@@ -1,4 +1,4 @@
-//! Marks behind figures: each has one meaning in every table. And the warnings of trials, in sentences below their table.
+//! Marks behind figures, each with one meaning in all tables; and warnings of trials, as sentences below their table.
 
 use std::mem;
 
@@ -10,7 +10,7 @@ use crate::sheet::words::missing;
 /// A warning of more trials than this does not name them.
 const MOST_NAMED: usize = 3;
 
-/// What a mark behind a figure says.
+/// The meaning of a mark behind a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FigureMark {
     Read,
@@ -21,7 +21,7 @@ enum FigureMark {
     Warned,
 }
 
-/// The sign of a row whose warnings stand below its table.
+/// The mark of a row whose warnings are below its table.
 pub(super) const WARNED: &str = "!";
 
 /// Each in its order, its sign, and what it means.
@@ -64,19 +64,19 @@ pub(super) fn marks(record: &Record) -> String {
     signs(record, |_| true).map(|sign| format!(" {sign}")).collect()
 }
 
-/// The marks of a row that tell it from those that are otherwise of its kind: `~`.
+/// The marks that set a row apart from its kind: `~`.
 pub(super) fn doubts(record: &Record) -> String {
     signs(record, |mark| matches!(mark, FigureMark::Wide | FigureMark::Few)).collect()
 }
 
-/// What became of the bytes: `●`.
+/// How far the bytes were verified: `●`.
 pub(super) fn of_bytes(record: &Record) -> &'static str {
     signs(record, |mark| matches!(mark, FigureMark::Read | FigureMark::Copied | FigureMark::Unseen))
         .next()
         .unwrap_or_default()
 }
 
-/// What the marks of a document's tables mean.
+/// The legend of a document's tables.
 pub(super) fn legend(document: &Document) -> Vec<Note> {
     // The memory copy has no row.
     let shown: Vec<&Record> = document.trials.iter().filter(|record| !record.job.is_memory_copy()).collect();

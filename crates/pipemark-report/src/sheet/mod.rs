@@ -1,4 +1,4 @@
-//! Documents and comparisons as sheets, one producer for each subject. Producers know trials, and no widths or colours.
+//! Lays out documents and comparisons as sheets, one module per subject. These know trials, but no widths or colours.
 
 mod brief;
 mod charts;

@@ -1,4 +1,4 @@
-//! The headline figures of a document, as its brief form and its page have them.
+//! The headline figures of a document, as on its brief form and its page.
 
 use pipemark_model::{
     Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy, differing,
@@ -10,7 +10,7 @@ use pipemark_stats::records::ratio_of;
 use crate::sheet::experiment::{interval, times};
 use crate::sheet::words::{is_plain, ranked};
 
-/// A job by what is not as in `plain`; without one, by what matters most.
+/// A job described by its differences from `plain`; without `plain`, by its main parameters.
 fn settings_apart(job: &Job, plain: Option<&Job>) -> String {
     let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
     let keys = differing(&[plain, job], &[]);
@@ -18,8 +18,8 @@ fn settings_apart(job: &Job, plain: Option<&Job>) -> String {
     name(job, &keys)
 }
 
-/// The headline figures: what programs get today, the best by the same calls, the best that is proven, and what a copy
-/// within one process reaches.
+/// The headline figures: the default pipe, the best with write and read, the best verified one, and a copy within one
+/// process.
 pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     let is_stream = |record: &&Record| ranked(record) && record.job.mode() == Mode::Throughput;
     let streams: Vec<&Record> = document.trials.iter().filter(is_stream).collect();
@@ -54,7 +54,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
-                // Of other experiments, other volumes and other proofs no table shows the ratio.
+                // No table shows the ratio across experiments, volumes and levels of verification.
                 let beside = |own: &&&Record| {
                     own.experiment == record.experiment
                         && own.verify == record.verify
@@ -92,7 +92,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         row("shortest round trip", Unit::Nanoseconds.show(own.median), names(&[&record.job], &[Key::Mode]).concat());
     }
     let figure = |speed: f64| Cell::shown(Unit::BytesPerSecond.show(speed)).style(Style::Heading);
-    // On a busy machine ends that spin are slower than ends that sleep: then it bounds nothing.
+    // On a busy machine, spinning ends are slower than sleeping ones, and no upper bound.
     let bounds = |bound: &&&Record| {
         let mut beside = streams.iter().filter(|own| {
             own.job.place() == bound.job.place() && own.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)

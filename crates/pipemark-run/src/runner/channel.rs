@@ -1,7 +1,8 @@
-//! What the parent tells an end, what the end answers, and the socket both travel on.
+//! Messages between the parent and an end, and the socket that carries them.
 //!
-//! An end is this program started again with one socket as its standard input. The first message is its assignment, with
-//! the descriptors it needs attached; the last is the end's reply. Nothing is inherited, so nothing can leak between runs.
+//! An end is this program started again with one socket as its standard input. The first message is its assignment,
+//! with the descriptors it needs attached; the last is the end's reply. No other descriptor is inherited, so nothing
+//! leaks between runs.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,16 +21,16 @@ use pipemark_model::{Cpu, EndStats, Job, Latency};
 
 use crate::link::{self, Handle};
 
-/// The word that makes this program an end of a run.
+/// The hidden verb that starts an end of a run.
 pub const END_VERB: &str = "__end";
 
-/// The largest message: a reply with 1,024 CPUs fits many times over, and so does the kernel's default socket buffer.
+/// The largest message. A reply for 1,024 CPUs is far smaller, and the kernel's default socket buffer far larger.
 const MESSAGE: usize = 64 << 10;
 
 /// The most descriptors attached to a message.
 const DESCRIPTORS: usize = 4;
 
-/// What an end does.
+/// The role of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndRole {
@@ -37,14 +38,14 @@ pub enum EndRole {
     Source,
     /// Reads from the link.
     Sink,
-    /// Copies within itself: the memory-copy limit.
+    /// Copies memory to memory within one process: the memory-copy limit.
     Copy,
-    /// Makes a link that has a name, and removes it.
+    /// Creates a link that has a name, and removes it.
     Keeper,
 }
 
 impl EndRole {
-    /// The word for people.
+    /// The name shown to users.
     pub fn name(self) -> &'static str {
         match self {
             EndRole::Source => "source",
@@ -55,43 +56,43 @@ impl EndRole {
     }
 }
 
-/// Everything an end has to know. The shared page and the links' descriptors come attached, in this order.
+/// The assignment of an end. Attached are the shared page and the links' descriptors, in this order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    /// What to do.
+    /// The role.
     pub role: EndRole,
-    /// The process that waits for the reply.
+    /// The process that waits for the reply, and with which this one ends.
     pub parent: u32,
-    /// What is measured.
+    /// The job to measure.
     pub job: Job,
-    /// Which pair it belongs to, from 0.
+    /// The number of its pair, from 0.
     pub pair: u32,
-    /// Which line of the shared page is its own.
+    /// The number of its line in the shared page.
     pub line: usize,
-    /// The one CPU to run on, or all that are allowed.
+    /// The one CPU to run on; `None` allows all.
     pub pin: Option<Cpu>,
-    /// Content and delays are drawn from this.
+    /// The seed of content and delays.
     pub seed: u64,
-    /// The link's end, and for round trips that of the link back.
+    /// The end's handle of the link, then that of the return link for round trips.
     pub handles: Vec<Wire>,
-    /// Where a keeper may make a folder.
+    /// The folder that a keeper creates, if it needs one.
     pub folder: Option<PathBuf>,
 }
 
 /// What the kernel granted to a link.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Granted {
-    /// The most bytes of one message, where there is a limit.
+    /// The largest message in bytes, if limited.
     pub message_limit: Option<u64>,
-    /// Send and receive buffer in bytes, of sockets.
+    /// Send and receive buffer of a socket, in bytes.
     pub buffers: Option<(u64, u64)>,
 }
 
-/// A link's handle in a message; descriptors travel attached, in the same order.
+/// A link's handle in a message; the descriptors are attached, in the same order.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wire {
-    /// The next descriptor.
+    /// The next attached descriptor.
     Fd,
     /// A System V queue.
     Queue(i32),
@@ -100,7 +101,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// What stands for `handle` in a message.
+    /// The message form of `handle`.
     pub fn of(handle: &Handle) -> Wire {
         match handle {
             Handle::Fd(_) => Wire::Fd,
@@ -109,10 +110,10 @@ impl Wire {
         }
     }
 
-    /// The handle, with the next of the descriptors that came along.
+    /// The handle, taking the next attached descriptor if it is one.
     ///
     /// # Errors
-    /// When there are too few.
+    /// When no descriptor is left.
     pub fn handle(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> io::Result<Handle> {
         Ok(match self {
             Wire::Fd => Handle::Fd(descriptors.next().ok_or(io::ErrorKind::InvalidData)?),
@@ -122,22 +123,22 @@ impl Wire {
     }
 }
 
-/// An end's last word.
+/// The final reply of an end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// It did its part.
+    /// The end did its part.
     Done(Box<Done>),
-    /// A keeper has made its link: what goes into it, what comes out, and what the kernel granted.
+    /// A keeper has created its link: the write handle, the read handle, and what the kernel granted.
     Made(Wire, Wire, Granted),
-    /// It cannot be done on this machine: the reason, as a sentence.
+    /// Not possible on this machine: the reason, as a sentence.
     NotHere(String),
-    /// It could not: the reason, as a sentence.
+    /// It failed: the reason, as a sentence.
     Failed(String),
 }
 
 impl Reply {
-    /// What is to be said of an error: `who` and a space, or nothing, goes in front of a failure.
+    /// The reply to an error. A failure is prefixed with `who` and a space, unless `who` is empty.
     pub fn of(error: &io::Error, who: &str) -> Reply {
         if link::not_here(error) {
             Reply::NotHere(error.to_string())
@@ -147,35 +148,35 @@ impl Reply {
     }
 }
 
-/// What an end measured.
+/// Measurements of an end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Done {
     /// The figures.
     pub stats: EndStats,
-    /// Capacity of the link before the run and after it, where it has one.
+    /// Capacity of the link before and after the run, if it has one.
     pub capacity: Option<(u64, u64)>,
-    /// The first byte that was not what it should have been.
+    /// The first wrong byte, described.
     pub fault: Option<String>,
     /// Bytes newly written, warm-up included.
     pub made: u64,
-    /// Bytes read, likewise.
+    /// Bytes read by the CPU, warm-up included.
     pub looked: u64,
-    /// Of a sink with several writers, how many of their records others cut, in per cent.
+    /// For a sink with several writers: the share of records that other writers' bytes cut, in per cent.
     pub interleaved_percent: Option<f64>,
-    /// Round trips, of a source in latency mode.
+    /// Round trips, for a source in latency mode.
     pub latency: Option<Latency>,
-    /// What the sender has to say about how its bytes went.
+    /// The sender's note on how its bytes were sent.
     pub note: Option<String>,
-    /// Bytes of this process on huge pages, if they were asked for.
+    /// Bytes of this process on huge pages, if requested.
     pub huge_bytes: Option<u64>,
 }
 
-/// The descriptor of a handle, to be attached to a message.
+/// The descriptor of a handle, for attaching to a message.
 pub fn descriptor(handle: &Handle) -> Option<BorrowedFd<'_>> {
     if let Handle::Fd(fd) = handle { Some(fd.as_fd()) } else { None }
 }
 
-/// A connected pair of sockets that keep messages apart.
+/// A connected pair of sockets that preserve message boundaries.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -192,7 +193,7 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[Borrowed
     Ok(())
 }
 
-/// Receives one message and what is attached to it; `None` if the other side is gone.
+/// Receives one message with its attached descriptors; `None` if the other side is gone.
 pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut text = vec![0; MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -202,7 +203,7 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, 
     });
     let received = match received {
         Ok(received) => received,
-        // An end that was killed before it read its assignment.
+        // The end was killed before it read its assignment.
         Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         Err(error) => return Err(error.into()),
     };

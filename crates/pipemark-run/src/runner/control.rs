@@ -1,4 +1,4 @@
-//! The page that all ends of a run share: the gate they start from together, the flag they stop on, their progress.
+//! The page shared by all ends of a run: the barrier they start from, the stop flag, and their progress.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,12 +9,12 @@ use pipeio_harness::usage::monotonic_ns;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-/// Lines used by the run as a whole; each end has one after them.
+/// Lines shared by the whole run; the lines of the ends follow.
 const GATE: usize = 0;
 const STOP: usize = 1;
 const ENDS: usize = 2;
 
-// Words of the gate's line.
+// Words of the barrier's line.
 const ARRIVED: usize = 0;
 const RELEASED_AT: usize = 1;
 const FLOWING: usize = 2;
@@ -28,34 +28,34 @@ const SINKS_DONE: usize = 1;
 const BYTES: usize = 0;
 const WARM_UP: usize = 1;
 
-/// The shared page, as one run uses it.
+/// The shared page of one run.
 pub struct Control {
     lines: Shared,
     ends: u64,
 }
 
 impl Control {
-    /// A page for `ends` ends.
+    /// Creates a page for `ends` ends.
     pub fn create(ends: usize) -> io::Result<(OwnedFd, Control)> {
         let (fd, lines) = Shared::create(ENDS + ends)?;
         Ok((fd, Control { lines, ends: ends as u64 }))
     }
 
-    /// The page that the parent made.
+    /// Maps the page that the parent created.
     pub fn open(fd: impl AsFd) -> io::Result<Control> {
         let lines = Shared::open(fd)?;
         let ends = lines.len().checked_sub(ENDS).ok_or(io::ErrorKind::InvalidInput)? as u64;
         Ok(Control { lines, ends })
     }
 
-    /// Waits until all ends are here, for the `nth` time (from 1), and returns when the last arrived, in monotonic
-    /// nanoseconds. Nobody passes early. There is no time limit here: the parent ends a run that hangs.
+    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived; returns when the last one did, in
+    /// monotonic nanoseconds. There is no timeout here: the parent ends a run that hangs.
     pub fn meet(&self, nth: u32) -> io::Result<u64> {
         let line = &self.lines[GATE];
         if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {
             line.words[RELEASED_AT].store(monotonic_ns(), Release);
             line.gate.store(nth, Release);
-            // The kernel takes the count as a signed number: u32::MAX would wake one.
+            // The kernel reads the count as signed: u32::MAX would wake only one.
             futex::wake(&line.gate, futex::Flags::empty(), i32::MAX as u32)?;
         }
         loop {
@@ -70,12 +70,13 @@ impl Control {
         }
     }
 
-    /// How often all ends have met.
+    /// How often all ends have met at the barrier.
     pub fn met(&self) -> u32 {
         self.lines[GATE].gate.load(Acquire)
     }
 
-    /// Says that what an end with a clock sees flows; when all `clocks` have said so, their windows begin.
+    /// Reports that bytes flow at an end that keeps a clock; the windows begin once all `clocks` such ends have
+    /// reported it.
     pub fn flows(&self, clocks: u32) {
         let line = &self.lines[GATE];
         if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {
@@ -89,12 +90,12 @@ impl Control {
         self.lines[GATE].words[BEGUN].load(Acquire) != 0
     }
 
-    /// When they have, in monotonic nanoseconds.
+    /// When the measured windows began, in monotonic nanoseconds; `None` before.
     pub fn begun_at(&self) -> Option<u64> {
         Some(self.lines[GATE].words[BEGUN].load(Acquire)).filter(|&ns| ns != 0)
     }
 
-    /// Says that a sink's measured window is over; the last of `sinks` ends the load.
+    /// Reports that a sink's measured window is over; the last of `sinks` ends the load.
     pub fn sink_done(&self, sinks: u32) {
         let line = &self.lines[STOP];
         if line.words[SINKS_DONE].fetch_add(1, SeqCst) + 1 == u64::from(sinks) {
@@ -102,24 +103,24 @@ impl Control {
         }
     }
 
-    /// Whether the load is over. Cheap enough to ask before every call: the line changes once.
+    /// Whether the load is over. Cheap enough to check before every call: the cache line changes only once.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.lines[STOP].words[STOPPED].load(Relaxed) != 0
     }
 
-    /// Makes an end's progress visible to the parent, should the run hang.
+    /// Publishes an end's progress, for the parent's report should the run hang.
     #[inline]
     pub fn progress(&self, end: usize, bytes: u64) {
         self.lines[ENDS + end].words[BYTES].store(bytes, Relaxed);
     }
 
-    /// Bytes that an end has moved so far.
+    /// Bytes an end has moved so far.
     pub fn bytes(&self, end: usize) -> u64 {
         self.lines[ENDS + end].words[BYTES].load(Relaxed)
     }
 
-    /// Announces how long a source's warm-up is, before its last block is sent.
+    /// Announces the length of a source's warm-up, before its last block is sent.
     pub fn announce_warm_up(&self, source: usize, bytes: u64) {
         self.lines[ENDS + source].words[WARM_UP].store(bytes, Release);
     }

@@ -1,4 +1,5 @@
-//! An end of a run, in its own process: take the assignment, get ready, warm up, run the window, run out, reply.
+//! An end of a run, in a process of its own: receives the assignment, prepares, warms up, runs the window, drains,
+//! replies.
 
 mod copy;
 mod latency;
@@ -25,7 +26,7 @@ use crate::runner::control::Control;
 use crate::runner::keeper;
 pub(super) use latency::{LONGEST_NS, summary};
 
-/// What every role works with.
+/// State that every role uses.
 struct TrialEnd {
     assignment: Assignment,
     ends: Ends,
@@ -33,15 +34,15 @@ struct TrialEnd {
     pinned: Option<Vec<Cpu>>,
 }
 
-/// Runs as an end: the socket to the parent is standard input.
+/// The main function of an end: standard input is the socket to the parent.
 pub fn main() -> u8 {
-    // The person's Ctrl-C is for the parent, which ends us when it has kept what was measured.
+    // Ctrl-C is for the parent, which ends this process after saving the measurements.
     let socket = rustix::stdio::stdin();
     let (assignment, descriptors) = match channel::receive::<Assignment>(socket) {
         Ok(Some(received)) => received,
         // The parent is gone.
         Ok(None) => return 1,
-        // Someone called the hidden verb by hand: what they typed on is no socket.
+        // The hidden verb was called by hand: standard input is no socket.
         Err(_) => {
             eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", channel::END_VERB);
             return 2;
@@ -50,7 +51,7 @@ pub fn main() -> u8 {
     if assignment.role == EndRole::Keeper {
         return keeper::main(&assignment, socket);
     }
-    // An end never outlives the one that started it: others of the run may never come.
+    // An end never outlives its parent: the other ends may never arrive.
     if !child::die_with(assignment.parent) {
         return 1;
     }
@@ -85,14 +86,13 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
 }
 
 impl TrialEnd {
-    /// Whether there are stages between source and sink. Then the whole stream is measured, to its end: stages may hold
-    /// bytes back, or change their number.
+    /// Whether there are stages between source and sink. If so, the whole stream is measured, to its end, because
+    /// stages may hold bytes back or change their number.
     fn chained(&self) -> bool {
         self.assignment.job.chain().is_some()
     }
 
-    /// What a stream of this pair consists of; `stream` tells one from another. Source and sink come to the same answer on
-    /// their own.
+    /// The content of stream number `stream` of this pair. Source and sink compute it independently.
     fn pattern(&self, stream: u64) -> Pattern {
         let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
         let rule = if self.ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
@@ -102,29 +102,29 @@ impl TrialEnd {
         }
     }
 
-    /// Busy work of `mean` length, this end's own.
+    /// Busy work of this end, of mean length `mean`.
     fn busy(&self, mean: Delay) -> Busy {
         Busy::new(mean, self.assignment.seed ^ self.assignment.line as u64)
     }
 
-    /// What is known of this end before its window.
+    /// The statistics of this end known before its window.
     fn stats(&self, ceiling: Option<f64>) -> EndStats {
         EndStats { pinned: self.pinned.clone(), ceiling, ..EndStats::default() }
     }
 
-    /// Makes this end's progress visible to the parent.
+    /// Publishes this end's progress for the parent.
     #[inline]
     fn progress(&self, bytes: u64) {
         self.control.progress(self.assignment.line, bytes);
     }
 
-    /// How long the warm-up of this sink's source is, once that is known. A source has the line before its sink.
+    /// The length of the warm-up of this sink's source, once known. A source's line precedes its sink's.
     #[inline]
     fn warm_up(&self) -> Option<u64> {
         self.control.warm_up(self.assignment.line - 1)
     }
 
-    /// Bytes on huge pages, if any were asked for.
+    /// Bytes on huge pages, if requested.
     fn huge_bytes(&self) -> Option<u64> {
         (self.ends.pages == PageKind::Huge).then(pipeio_harness::buffer::huge_bytes)
     }

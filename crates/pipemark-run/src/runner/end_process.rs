@@ -1,4 +1,4 @@
-//! One process of a run: started, listened to, ended and reaped, whatever happens.
+//! One process of a run: starts it, receives from it, and always ends and reaps it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -17,21 +17,21 @@ use pipemark_model::{Ends, Rseq};
 
 use crate::runner::channel::{self, Assignment, END_VERB, EndRole, Reply};
 
-/// How long a process may take to be gone that has closed its socket.
+/// How long a process may take to exit after closing its socket.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// This program, started again with a socket to talk through as its standard input. Dropped, it is killed and reaped with
-/// its group.
+/// This program, started again with a socket as its standard input. Dropping it kills and reaps it and its process
+/// group.
 pub struct Peer {
     child: Child,
     socket: OwnedFd,
 }
 
 impl Peer {
-    /// Starts it with a hidden verb, and tells it what to do.
+    /// Starts it with a hidden verb, and sends its order.
     ///
     /// # Errors
-    /// When there is no process, descriptor or memory to be had: a sentence.
+    /// A message, when a process, descriptor or memory is not available.
     pub fn start(
         name: &str,
         verb: &str,
@@ -44,7 +44,7 @@ impl Peer {
         let mut command = child::ourselves(verb);
         command.envs(environment).stdin(theirs).stdout(Stdio::null());
         let child = Child::start(name, &mut command, ProcessGroup::Own).map_err(not_started)?;
-        // The other side of the socket: the process's own is to be the last.
+        // Closes our copy of the child's side of the socket, so that the child's own is the last.
         drop(command);
         let mut peer = Peer { child, socket };
         match channel::send(&peer.socket, order, descriptors) {
@@ -54,15 +54,15 @@ impl Peer {
         }
     }
 
-    /// Readable when there is a message, or when the process is gone.
+    /// Readable when a message has arrived or the process is gone.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Waits for a message, and takes it with what is attached to it.
+    /// Waits for a message and returns it with its descriptors.
     ///
     /// # Errors
-    /// When the process ended without one: a sentence that says how.
+    /// A message that says how the process ended, when it sent nothing.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<(T, Vec<OwnedFd>), String> {
         match channel::receive(&self.socket) {
             Ok(Some(message)) => Ok(message),
@@ -71,19 +71,19 @@ impl Peer {
         }
     }
 
-    /// Tells the process, by ending the conversation, that it is no longer needed.
+    /// Shuts down the socket, which tells the process that it is no longer needed.
     pub fn hang_up(&self, side: Shutdown) {
         let _ = shutdown(&self.socket, side);
     }
 
-    /// Lets the process go on, should one of its own have stopped it.
+    /// Resumes the process, should it have been stopped.
     pub fn resume(&self) {
         self.child.release();
     }
 
     fn how_it_ended(&mut self) -> String {
         let name = self.child.name().to_owned();
-        // Its side of the socket is closed: it is about to end.
+        // It has closed its side of the socket, so it is about to exit.
         let _ = self.child.wait(Instant::now() + ENDING, None);
         match self.child.end() {
             Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::how_ended(status)),
@@ -93,24 +93,24 @@ impl Peer {
     }
 }
 
-/// An end of a run, or the keeper of a link, as its parent sees it.
+/// An end of a run, or the keeper of a link, as seen by its parent.
 pub struct EndProcess {
     peer: Peer,
-    /// What it does.
+    /// Its role.
     pub role: EndRole,
-    /// Its line of the shared page.
+    /// The number of its line in the shared page.
     pub line: usize,
-    /// The file number of its link, to find it among whatever else it has open.
+    /// The inode of its link, to find it among its open files.
     link: Option<u64>,
-    /// Its last word, once it has come.
+    /// Its reply, once received.
     pub reply: Option<Reply>,
 }
 
 impl EndProcess {
-    /// Starts an end with its job and the descriptors: the shared page and its side of the link, if it has one.
+    /// Starts an end; attached are the shared page and its handle of the link, if it has one.
     ///
     /// # Errors
-    /// When there is no process, descriptor or memory to be had: a sentence.
+    /// A message, when a process, descriptor or memory is not available.
     pub fn start(assignment: &Assignment, descriptors: &[BorrowedFd<'_>]) -> Result<EndProcess, String> {
         let link = descriptors.get(1).and_then(|link| Some(rustix::fs::fstat(link).ok()?.st_ino));
         let tunables = assignment.job.ends().and_then(tunables);
@@ -119,7 +119,7 @@ impl EndProcess {
         Ok(EndProcess { peer, role: assignment.role, line: assignment.line, link, reply: None })
     }
 
-    /// Its number.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.peer.child.pid().as_raw_nonzero().get().cast_unsigned()
     }
@@ -129,20 +129,20 @@ impl EndProcess {
         self.peer.socket()
     }
 
-    /// Takes the reply that `socket` announced; returns what was attached to it.
+    /// Receives the reply once `socket` is readable; returns the attached descriptors.
     ///
     /// # Errors
-    /// When the process ended without one: a sentence that says how.
+    /// A message that says how the process ended, when it sent none.
     pub fn take_reply(&mut self) -> Result<Vec<OwnedFd>, String> {
         let (reply, descriptors) = self.peer.receive()?;
         self.reply = Some(reply);
         Ok(descriptors)
     }
 
-    /// Waits for the reply, and takes it.
+    /// Waits for the reply, and receives it.
     ///
     /// # Errors
-    /// As [`EndProcess::take_reply`], and when it takes longer than `patience`.
+    /// As [`EndProcess::take_reply`], and when `patience` runs out.
     pub fn wait_for_reply(&mut self, patience: Duration) -> Result<Vec<OwnedFd>, String> {
         match child::wait_readable(&[self.socket()], Instant::now() + patience, None) {
             Ok(Some(_)) => self.take_reply(),
@@ -150,8 +150,8 @@ impl EndProcess {
         }
     }
 
-    /// Tells the process that it is no longer needed, and waits for it to go, for `patience` at most; then it is killed.
-    /// Whether it went by itself, and all was well.
+    /// Tells the process to exit, waits at most `patience`, then kills it. Returns whether it exited by itself, with
+    /// success.
     pub fn dismiss(&mut self, patience: Duration) -> bool {
         self.peer.hang_up(Shutdown::Both);
         let child = &mut self.peer.child;
@@ -160,12 +160,12 @@ impl EndProcess {
         in_time && child.end().is_some_and(|(status, _)| status.success())
     }
 
-    /// What the process is doing right now, for the report of a hang.
+    /// What the process is doing now, for the report of a hang.
     pub fn doing(&self) -> String {
         let proc =
             |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.peer.child.pid())).unwrap_or_default();
         let waits_in = proc("wchan");
-        // The state follows the name in parentheses, which may itself hold anything.
+        // The state follows the name, which is in parentheses and may contain anything.
         let stat = proc("stat");
         let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest.get(..1).unwrap_or_default());
         match (state, waits_in.trim()) {
@@ -176,7 +176,7 @@ impl EndProcess {
         }
     }
 
-    /// How full the pipe to this process is, and its capacity; `None` if that cannot be seen.
+    /// Fill level and capacity of the pipe to this process; `None` if they cannot be read.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
         let link = format!("pipe:[{}]", self.link?);
         let folder = fs::read_dir(format!("/proc/{}/fd", self.peer.child.pid())).ok()?;
@@ -191,12 +191,11 @@ impl EndProcess {
     }
 }
 
-/// Where the C library reads its settings.
+/// The environment variable with the C library's settings.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// The C library's settings for the ends, where they are not the system's: those of ours, and no restartable sequences. The
-/// C library registers one for each thread, and the kernel then reads and writes that thread's memory whenever it comes
-/// back from a switch of processes.
+/// The C library's settings for an end without restartable sequences: ours, and this one; `None` where they stay on.
+/// The C library registers one for each thread, and the kernel then accesses its memory at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -1,5 +1,5 @@
-//! What feeds a filter: yes(1) with a line, or a log in memory, as it is or compressed. The log is made once for all runs,
-//! in files without a name: nothing is left of them, however the measurement ends.
+//! The input of a filter: yes(1) with a line, or a log in memory, plain or compressed. The log is made once for all
+//! runs, in unnamed files, so nothing remains however the measurement ends.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,24 +16,24 @@ use pipemark_model::{ByteSize, Feed};
 
 use crate::content::Payload;
 
-/// The document's line, 8 bytes with its newline.
+/// A line of 8 bytes with its newline, from the document on pipe speed.
 pub const SHORT_LINE: &str = "abcdefg";
 
-/// 48 bytes with its newline: the middle of the two on an axis of ratios.
+/// 48 bytes with its newline: between the other two on a logarithmic axis.
 pub const MIDDLE_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick fox ";
 
-/// 285 bytes with its newline, as a line of a log has them.
+/// 285 bytes with its newline, typical of a log.
 pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
 brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
 dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
 
-/// Tells this log from others: `pipemark gen log:3` writes the same.
+/// The content of the log: `pipemark gen log:3` writes the same.
 pub const LOG: Payload = Payload::Log { seed: 3 };
 
-/// gzip takes half a minute for a GiB at its fastest.
+/// How long compression may take: gzip at its fastest needs half a minute per GiB.
 const PACKING: Duration = Duration::from_secs(600);
 
-/// The logs that were made, by the total asked for.
+/// The logs made so far, by requested total.
 #[derive(Default)]
 pub struct Feeds {
     logs: BTreeMap<ByteSize, Log>,
@@ -45,19 +45,19 @@ struct Log {
     packed: Option<File>,
 }
 
-/// What a filter's input is to be.
+/// The input of a filter.
 pub struct FilterInput {
-    /// What writes it; the filter reads the file itself where there is none.
+    /// The command that writes it; without one the filter reads the file itself.
     pub command: Option<Vec<String>>,
-    /// What that reads, and how many bytes go into the filter; without it, input has no end.
+    /// The file to read, and the bytes that reach the filter; without it, the input is endless.
     pub file: Option<(File, u64)>,
 }
 
 impl Feeds {
-    /// The input of a run; `total` is that of a feed that ends.
+    /// The input of a run; `total` applies to feeds that end.
     ///
     /// # Errors
-    /// When there is no memory for a log, or it cannot be compressed.
+    /// When there is no memory for a log, or compression fails.
     pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<FilterInput, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
         let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
@@ -70,7 +70,7 @@ impl Feeds {
             Feed::Timed => unreachable!("its lines are written here, not by another program"),
         };
         if !self.logs.contains_key(&total) {
-            // One after the other: experiments of different totals do not add up.
+            // Only the latest log is kept, so that experiments of different totals don't add up in memory.
             self.logs = BTreeMap::from_iter([(total, Log::of(total).map_err(failed)?)]);
         }
         let log = self.logs.get_mut(&total).expect("made above");
@@ -83,7 +83,7 @@ impl Feeds {
 }
 
 impl Log {
-    /// Whole lines, as many as fit `total`, at least one.
+    /// Whole lines, as many as fit into `total`, at least one.
     fn of(total: ByteSize) -> io::Result<Log> {
         let mut plain = nameless("log")?;
         let mut stream = LOG.stream();
@@ -116,12 +116,12 @@ impl Log {
     }
 }
 
-/// A file in memory.
+/// An unnamed file in memory.
 pub fn nameless(what: &str) -> io::Result<File> {
     Ok(File::from(memfd_create(what, MemfdFlags::CLOEXEC)?))
 }
 
-/// The same file for reading, from its beginning.
+/// The same file, opened for reading from its beginning.
 pub fn reopened(file: &File) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

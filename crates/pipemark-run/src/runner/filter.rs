@@ -1,7 +1,7 @@
-//! One run of a pipeline of lines, as a shell would start it: a feed, a pipe, a filter, and /dev/null.
+//! One run of a line filter, as a shell would start it: a feed, a pipe, a filter, and /dev/null.
 //!
-//! The programs are held before they begin, so that they can be counted and the clock begins with them; it ends when the
-//! filter has ended.
+//! The programs are started but held, so that counters are attached and the clock starts before they run; the clock
+//! stops when the filter has exited.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,16 +21,16 @@ use crate::runner::hardware_counters::Counters;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 
-/// How long a program may take to become ready to begin.
+/// How long a program may take to reach its held start.
 const READY: Duration = Duration::from_secs(20);
 
-/// How long a filter may take to be gone when what feeds it has gone.
+/// How long a filter may take to exit after its feed has.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// Makes one run of a filter, and before its first one proves what it does.
+/// Makes one run of a filter; before the first, checks its output.
 ///
 /// # Errors
-/// As for a pair: when there was no run, when a process of it failed, or when the filter's output is wrong.
+/// As for a pair: when there was no run, when one of its processes failed, or when the filter's output is wrong.
 pub fn run(
     LinesJob { feed, filter, volume, rate }: &LinesJob,
     conditions: &Conditions<'_>,
@@ -58,7 +58,7 @@ pub fn run(
     pipeline.all().for_each(Child::release);
     if let Volume::Time(time) = *volume {
         pipeline.flow(clock + time.into(), conditions)?;
-        // A feed without an end.
+        // An endless feed.
         pipeline.feed.iter().for_each(Child::kill);
     }
     pipeline.finish(deadline, conditions)?;
@@ -81,7 +81,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// What a process used, as far as its usage tells.
+/// The resources a process used, as far as its usage tells.
 pub fn used(usage: &Usage) -> ProcessStats {
     ProcessStats {
         user_ns: usage.user_ns,
@@ -92,19 +92,19 @@ pub fn used(usage: &Usage) -> ProcessStats {
     }
 }
 
-/// What all runs of a measurement share.
+/// State shared by all runs of a measurement.
 #[derive(Default)]
 pub struct FilterState {
     feeds: Feeds,
-    /// Programs that have shown that they do what they are timed for.
+    /// Programs whose output was checked.
     pub proven: BTreeSet<String>,
 }
 
-/// The processes of a run. Dropping it ends them.
+/// The processes of a run. Dropping it kills them.
 struct FilterPipeline {
     filter: Child,
     feed: Option<Child>,
-    /// The file that the filter or what feeds it reads, and how many bytes go into the filter.
+    /// The file read by the filter or its feed, and the bytes that reach the filter.
     file: Option<(File, u64)>,
 }
 
@@ -129,12 +129,12 @@ impl FilterPipeline {
         std::iter::once(&self.filter).chain(&self.feed)
     }
 
-    /// Lets it flow until then. Nobody may end before.
+    /// Lets data flow until `until`. It is an error if a process ends before.
     fn flow(&mut self, until: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
         if wait_for_first(self.all(), until, Some(conditions.interrupt))?.is_none() {
             return Ok(());
         }
-        // The filter first: when it ends, its feed is refused and ends as well.
+        // The filter first: when it exits, its feed gets a broken pipe and exits as well.
         let moment = Instant::now() + MOMENT;
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
             if process.wait(moment, Some(conditions.interrupt))? {
@@ -144,7 +144,7 @@ impl FilterPipeline {
         Err(RunError::Failed("the pipeline ended before its time".to_owned()))
     }
 
-    /// Waits until the filter has ended; it is not reaped, for its counts are read first.
+    /// Waits until the filter has exited, without reaping it: its counters are read first.
     fn finish(&self, deadline: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
         match wait_for_first([&self.filter], deadline, Some(conditions.interrupt))? {
             Some(_) => Ok(()),
@@ -156,17 +156,17 @@ impl FilterPipeline {
         }
     }
 
-    /// How many bytes went into the filter.
+    /// Bytes that went into the filter.
     fn bytes(&self) -> Result<u64, RunError> {
         if let Some((_, bytes)) = &self.file {
             return Ok(*bytes);
         }
         let Some(feed) = &self.feed else { return Ok(0) };
-        // Killed, it is about to end: what it wrote last is counted when it has.
+        // The feed was killed: its last write is counted once it has exited.
         let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
         let written = moved(feed, "wchar");
         let read = moved(&self.filter, "rchar");
-        // What is spliced is not counted. A reader also reads its libraries, so the writer's count comes first.
+        // Splice is not counted. A reader also reads its libraries, so the writer's count comes first.
         match written.max(read) {
             0 => Err(RunError::NotHere("bytes passed are unknown: /proc/PID/io doesn't count here".to_owned())),
             _ if written >= read / 2 => Ok(written),
@@ -174,11 +174,11 @@ impl FilterPipeline {
         }
     }
 
-    /// Reaps all, and says what the filter and its feed, which may have been killed, used if all went well.
+    /// Reaps all; if all went well, returns what the filter and its feed (which may have been killed) used.
     fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
         let mut usages = Vec::new();
-        // A feed is refused because its filter failed, more often than the other way.
+        // The filter's failure is reported first: it usually is the cause of the feed's broken pipe.
         for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
             let Some(process) = process else { continue };
             process.wait(late, Some(conditions.interrupt))?;
@@ -198,7 +198,7 @@ impl FilterPipeline {
     }
 }
 
-/// Bytes that a process has read or written until now, by /proc/PID/io; 0 where that is not to be had.
+/// Bytes that a process has read or written so far, from /proc/PID/io; 0 if unavailable.
 fn moved(process: &Child, field: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", process.pid().as_raw_nonzero())).unwrap_or_default();
     pipemark_host::field(&text, field).and_then(|bytes| bytes.parse().ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
 //! A chain whose source is a command too: what a shell would start for `head -c N /dev/zero | cat | cat > /dev/null`.
-//! Nothing of it is ours, so its real time is that of time(1).
+//! All of its processes are foreign, so its real time is comparable with time(1).
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,13 +15,13 @@ use crate::link::{self, Handle};
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::stage::{RunningStages, used};
 
-/// In a source's words, the number of bytes.
+/// Placeholder in a source's command for the number of bytes.
 const TOTAL: &str = "{total}";
 
 /// Makes one run. The stages are started before the source, so that the transfer begins with its start.
 ///
 /// # Errors
-/// As for a pair: when a process could not be started, did not end well or did not end in time. None is left then.
+/// As for a pair: when a process could not be started, failed, or timed out. None is left running.
 pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Result<RunResult, RunError> {
     let Volume::Total(total) = chain.ends.volume else {
         return Err(RunError::Failed("a command as the source needs a total".to_owned()));
@@ -71,7 +71,7 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
     }
     let source = match process.succeeded() {
         Ok(usage) => used(&usage),
-        // It dies of the pipe that the stage behind it broke.
+        // The source gets SIGPIPE when the stage behind it fails.
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(stages.reason_behind(reason))),
         Err(other) => return Err(other),
     };

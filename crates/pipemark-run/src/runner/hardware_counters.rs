@@ -1,5 +1,5 @@
-//! What perf_event_open(2) counts of a process that has not begun yet, and of all that comes of it. Each counter is there
-//! or not: virtual machines have no counters of cycles, and not everyone may watch the kernel.
+//! Counters of perf_event_open(2) for a process that has not started yet, and its descendants. Any counter may be
+//! missing: virtual machines have no cycle counters, and not everyone may observe the kernel.
 
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter};
@@ -7,12 +7,12 @@ use rustix::process::Pid;
 
 use pipemark_model::ProcessStats;
 
-/// The counters of one process: migrations, cycles, instructions, branches and those predicted wrongly, cache misses and
+/// The counters of one process: migrations, cycles, instructions, branches and mispredicted branches, cache misses and
 /// stalled cycles.
 pub struct Counters([Option<Counter>; 8]);
 
 impl Counters {
-    /// Counts from when `process` begins its next program.
+    /// Counts from when `process` executes its next program.
     pub fn of(process: Pid) -> Counters {
         let of = |event: Hardware| counter(event, process);
         Counters([
@@ -27,7 +27,7 @@ impl Counters {
         ])
     }
 
-    /// Puts what was counted until now into `stats`.
+    /// Adds the counts so far to `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
         let mut counts = self.0.into_iter().map(counted);
         // In the order of the list above.
@@ -46,8 +46,9 @@ impl Counters {
     }
 }
 
-/// The kernel's part of the work belongs to the pipeline, and migrations happen there. Where it may not be watched
-/// (/proc/sys/kernel/perf_event_paranoid), a count would mean something else than the document's; so there is none.
+/// Kernel events are included, because the kernel's work belongs to the pipeline, and migrations happen there. Where
+/// that isn't permitted (/proc/sys/kernel/perf_event_paranoid), there is no counter: its value would not be comparable
+/// with the document's.
 fn counter(event: impl Event, process: Pid) -> Option<Counter> {
     Builder::new(event)
         .observe_pid(process.as_raw_nonzero().get())

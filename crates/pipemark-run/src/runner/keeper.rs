@@ -1,5 +1,5 @@
-//! Makes the link of a run. What has a name, or outlives its makers, is made by a keeper: a process that removes it when
-//! it is no longer needed or when its parent is gone. So nothing remains, whichever process is killed at whichever moment:
+//! Creates the link of a run. A link that has a name, or outlives its creator, is created by a keeper: a process that
+//! removes it when it is no longer needed or when the parent is gone. So nothing remains, whichever process is killed:
 //! the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
 
 use std::fs;
@@ -16,13 +16,13 @@ use crate::link::{self, Handle, Handles, Link, Naming};
 use crate::runner::channel::{self, Assignment, EndRole, Granted, Reply, Wire, descriptor};
 use crate::runner::end_process::EndProcess;
 
-/// How long a keeper may take to make a link, and to remove it.
+/// How long a keeper may take to create a link, and to remove it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Makes a link, and the keeper it needs, which has to live as long as the run.
+/// Creates a link, and the keeper it needs, which has to live as long as the run.
 ///
 /// # Errors
-/// One that is [`link::not_here`] where the mechanism is not to be had here.
+/// [`link::not_here`] where the mechanism is not available.
 pub fn make(link: &'static dyn Link, job: &Job, ends: &Ends) -> io::Result<(Handles, Option<Keeper>)> {
     match link.naming() {
         Naming::Unnamed => link.connect(ends, Path::new("")).map(|handles| (handles, None)),
@@ -30,7 +30,7 @@ pub fn make(link: &'static dyn Link, job: &Job, ends: &Ends) -> io::Result<(Hand
     }
 }
 
-/// A running keeper. Dropping it removes what it made.
+/// A running keeper. Dropping it removes its link.
 pub struct Keeper {
     process: EndProcess,
     link: &'static dyn Link,
@@ -40,7 +40,7 @@ pub struct Keeper {
 impl Keeper {
     fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
         let folder = folder()?;
-        // Should both be killed, this process and the keeper.
+        // In case both this process and the keeper are killed.
         if let Some(ends) = job.ends() {
             guard::remember(&format!("{} {}", ends.link, folder.display()));
         }
@@ -73,7 +73,8 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         if !self.process.dismiss(PATIENCE) {
-            // It was killed, or stopped: what it may have left goes by the name it was given, now that it can make no more.
+            // The keeper was killed or stopped. It can create nothing more now, so what it may have left is removed by
+            // name.
             remove_link(self.link, &self.folder);
         }
     }
@@ -84,7 +85,7 @@ fn remove_link(link: &dyn Link, folder: &Path) {
     link.remove(&folder.join("link"));
 }
 
-/// Removes what is left of a link or a folder after a kill, by what the guards know of it.
+/// Removes a link or folder left by a kill, by the name the guards stored.
 pub fn remove(name: &str) {
     let (kind, folder) = name.split_once(' ').unwrap_or_default();
     match kind.parse().ok().and_then(link::of) {
@@ -94,15 +95,15 @@ pub fn remove(name: &str) {
     }
 }
 
-/// What the guards know a folder by.
+/// The prefix of a folder's name for the guards.
 const FOLDER: &str = "folder";
 
-/// A folder for what a foreign program leaves there, removed whoever is killed.
+/// A folder for the files of a foreign program, removed even if this process is killed.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
     /// # Errors
-    /// When it can't be made.
+    /// When it can't be created.
     pub fn new() -> io::Result<Scratch> {
         let folder = folder()?;
         guard::remember(&format!("{FOLDER} {}", folder.display()));
@@ -126,14 +127,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// A path for a folder that does not exist and that nobody can guess.
+/// An unused and unguessable path for a folder.
 fn folder() -> io::Result<PathBuf> {
     let mut random = [0u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(std::env::temp_dir().join(format!("pipemark-{:032x}", u128::from_le_bytes(random))))
 }
 
-/// Runs as a keeper: makes the link, hands it over, and removes it when the parent hangs up or is gone.
+/// The main function of a keeper: creates the link, hands it over, and removes it when the parent hangs up or is gone.
 pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let connected = (|| {
         let ends = assignment.job.ends().ok_or(io::ErrorKind::InvalidInput)?;
@@ -151,10 +152,10 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let granted = Granted { message_limit: handles.message_limit, buffers: handles.buffers };
     let reply = Reply::Made(Wire::of(&handles.source), Wire::of(&handles.sink), granted);
     let descriptors: Vec<_> = [&handles.source, &handles.sink].into_iter().filter_map(descriptor).collect();
-    // The next read shows that a parent is gone.
+    // If the parent is gone, the next read shows it.
     let _ = channel::send(socket, &reply, &descriptors);
     if let Handle::Fd(_) = handles.source {
-        // Nothing outlives the descriptors, and keeping them would keep the link open.
+        // The link needs no cleanup beyond its descriptors, and keeping them would keep it open.
         return 0;
     }
     let _ = io::stdin().read(&mut [0]);
@@ -162,7 +163,7 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     0
 }
 
-/// Makes the link, a file in a folder of its own; returns its name, too.
+/// Creates the link, a file in a folder of its own; also returns its name.
 fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
     let name = folder.join("link");
     if link.naming() != Naming::File {

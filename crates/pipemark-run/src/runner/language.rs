@@ -16,19 +16,20 @@ use crate::runner::keeper::Scratch;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::supervisor::{KEPT, Order, SUPERVISOR_VERB, StagesEnded};
 
-/// How long a supervisor may take to end what it has started.
+/// How long a supervisor may take to end the processes it started.
 const CLEANING: Duration = Duration::from_secs(20);
 
-/// The most characters of an entrant's stderr that go into a reason.
+/// The most characters of an entrant's stderr quoted in an error.
 const QUOTE: usize = 1000;
 
-/// A stream that shows whether an entrant reads its bytes: a few blocks and a bit, and one byte changed on its way.
+/// A stream that checks whether an entrant reads its bytes: its length, block size, and the position of one altered
+/// byte.
 const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 
-/// Makes one run of an entrant, and before its first one proves that it reads the bytes.
+/// Makes one run of an entrant; before the first, checks that it reads the bytes.
 ///
 /// # Errors
-/// As for a pair: when there was no run, when it did not keep the contract, or when its answer is wrong.
+/// As for a pair: when there was no run, when it violated the contract, or when its answer is wrong.
 pub fn run(
     Entrant { language, program, block, verify, total, .. }: &Entrant,
     conditions: &Conditions<'_>,
@@ -60,7 +61,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// Runs a benchmark of others, which prints a figure of its own or none, and proves nothing.
+/// Runs a third-party benchmark, which may print a figure of its own, and is not checked.
 fn printed(
     runnable: &Runnable,
     prints: &Prints,
@@ -162,7 +163,7 @@ fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'
     Ok(outcome)
 }
 
-/// Whether it was started, ended well and alone, and printed no more than it may.
+/// Checks that it was started, exited with success, left no process behind, and did not print too much.
 fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
@@ -188,17 +189,17 @@ fn with_stderr(sentence: String, outcome: &StagesEnded) -> String {
     }
 }
 
-/// A supervisor, as its parent sees it. Dropping it ends all that it has started.
+/// A supervisor, as seen by its parent. Dropping it ends everything that it started.
 struct Supervisor(Peer);
 
 impl Supervisor {
     fn start(order: &Order) -> Result<Supervisor, RunError> {
-        // The entrant shares its group.
+        // The entrant is in its process group.
         let peer = Peer::start("entrant's supervisor", SUPERVISOR_VERB, None, order, &[]);
         peer.map(Supervisor).map_err(RunError::Failed)
     }
 
-    /// Waits until the entrant has ended, or ends it when its time is over.
+    /// Waits until the entrant has exited, or ends it at the time limit.
     fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<StagesEnded, RunError> {
         if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
             return Ok(outcome);
@@ -209,7 +210,7 @@ impl Supervisor {
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
-    /// What it says once it was hung up on, whatever the entrant does to keep it from that.
+    /// Its reply after it was told to stop, whatever the entrant does to prevent that.
     fn last_word(&mut self) -> Result<Option<StagesEnded>, RunError> {
         let deadline = Instant::now() + CLEANING;
         while Instant::now() < deadline {
@@ -221,7 +222,7 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// The result of the entrant; `None` if the deadline comes first.
+    /// The supervisor's reply; `None` if the deadline comes first.
     fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<StagesEnded>, RunError> {
         if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
             return Ok(None);
@@ -233,8 +234,8 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         self.0.hang_up(Shutdown::Write);
-        // Its end of the socket closes with it, when all that it started is gone.
+        // The supervisor closes its end of the socket when all processes that it started are gone.
         while matches!(self.last_word(), Ok(Some(_))) {}
-        // Should it have been killed itself, what it started is still in its group, which ends with the child.
+        // If the supervisor was killed, what it started is still in its process group, which the child's drop kills.
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the trials of a plan, interleaved, and returns the samples.
 //!
-//! Everything here touches the machine: processes, placement, the start barrier, clocks and supervision.
+//! All access to the machine during a measurement is here: processes, placement, the start barrier, clocks and
+//! supervision.
 
 mod channel;
 mod control;
@@ -33,15 +34,15 @@ use pipemark_model::{Outcome, Sample, Trial};
 
 /// Receives the progress of a measurement.
 pub trait Observer {
-    /// `done` of about `total` runs are made, and `trial` is next.
+    /// `done` of about `total` runs are complete, and `trial` is next.
     fn update(&mut self, done: u64, total: u64, trial: &str);
 
-    /// What passed in the run since the last call.
+    /// Progress of the current run since the last call.
     fn passed(&mut self, passed: Passed);
 
-    /// A run of a trial has ended with this.
+    /// A run of a trial has ended with `sample`.
     fn sampled(&mut self, trial: &Trial, sample: &Sample);
 
-    /// A trial has no more runs.
+    /// A trial has ended: no more runs follow.
     fn ended(&mut self, outcome: &Outcome);
 }

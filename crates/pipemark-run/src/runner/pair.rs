@@ -1,4 +1,4 @@
-//! One run of a trial: pairs of source and sink in processes of their own, watched until they report.
+//! One run of a trial: pairs of source and sink, each end a process, supervised until they reply.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,32 +18,32 @@ use crate::runner::keeper::{self, Keeper};
 use crate::runner::pieces::{Passed, Sampler};
 use crate::runner::stage::RunningStages;
 
-/// What a run is made with, besides its job.
+/// The conditions of a run, besides its job.
 pub struct Conditions<'a> {
     /// CPUs of source and sink; `None` leaves them to the scheduler.
     pub cpus: Option<(Cpu, Cpu)>,
-    /// Content and delays are drawn from this.
+    /// The seed of content and delays.
     pub seed: u64,
-    /// The run is ended after this.
+    /// The time limit of the run.
     pub limit: Duration,
-    /// How often it is sampled.
+    /// The sampling interval.
     pub interval: Duration,
-    /// Ends the run early.
+    /// Ends the run when the user interrupts.
     pub interrupt: &'a Interrupt,
 }
 
-/// What one run gave.
+/// The result of one run.
 pub struct RunResult {
-    /// The figures; round and start are the schedule's to fill in.
+    /// The figures; the caller fills in round and start.
     pub sample: Sample,
-    /// What was different from what was asked for.
+    /// Deviations from what was requested.
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain. `watch` receives its progress.
+/// Makes one run of a stream, a round trip or a chain, whose ends are this program. `watch` receives its progress.
 ///
 /// # Errors
-/// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
+/// When the run failed or its bytes did not verify. No process or link remains in either case.
 pub fn run(
     job: &Job,
     ends: &Ends,
@@ -64,7 +64,7 @@ pub fn run(
     let ended = replied.elapsed();
     let granted = run.granted;
     let begun_ns = run.control.begun_at();
-    // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
+    // All replies have arrived: an end that doesn't exit by itself, because someone stopped it, is killed.
     drop(run);
     let mut measured = measured(job, ends, replies, stages, granted, begin.elapsed())?;
     let around = u64::try_from((started + ended).as_nanos()).unwrap_or(u64::MAX);
@@ -73,13 +73,13 @@ pub fn run(
     Ok(measured)
 }
 
-/// A run on its way. Dropping it ends its processes and removes its links, in this order.
+/// A run in progress. Dropping it ends its processes, then removes its links.
 struct PairRun {
     processes: Vec<EndProcess>,
     stages: RunningStages,
     keepers: Vec<Keeper>,
     control: Control,
-    /// What the kernel granted to the links, which are all alike.
+    /// What the kernel granted to each link; all are alike.
     granted: Granted,
 }
 
@@ -125,7 +125,7 @@ impl PairRun {
         Ok(run)
     }
 
-    /// Makes the links of a pair, one there and for a round trip one back; what the source has of them, and the sink.
+    /// Creates the links of a pair, and for a round trip the return link; returns the source's handles and the sink's.
     fn connect(
         &mut self,
         link: &'static dyn Link,
@@ -143,7 +143,7 @@ impl PairRun {
             self.granted = Granted { message_limit: made.message_limit, buffers: made.buffers };
             let mut far = made.sink;
             if let Some(chain) = job.chain() {
-                // A chain's links are plain pipes: nobody has to keep them.
+                // A chain's links are plain pipes and need no keeper.
                 let more = || link.connect(ends, Path::new("")).map_err(failed("no link"));
                 (self.stages, far) = RunningStages::start(chain, far, conditions, more)?;
             }
@@ -192,7 +192,7 @@ fn wait(
         .collect())
 }
 
-/// When one end dies, the other fails a moment later, each link with an error of its own. The death is the news.
+/// When one end is killed, the other fails a moment later, with an error that depends on the link. Reports the kill.
 fn reason_behind(reason: String, processes: &mut [EndProcess]) -> RunError {
     let patience = Duration::from_millis(100);
     while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + patience, None) {
@@ -208,8 +208,8 @@ fn reason_behind(reason: String, processes: &mut [EndProcess]) -> RunError {
     RunError::Failed(reason)
 }
 
-/// Which process has a reply to take, or has ended without one; `Some(None)` at the deadline, and `None` when all have
-/// replied.
+/// The process whose reply is ready, or that has exited without one; `Some(None)` at the deadline, and `None` when all
+/// have replied.
 fn next_reply(
     processes: &[EndProcess],
     deadline: Instant,
@@ -227,7 +227,7 @@ fn next_reply(
     }
 }
 
-/// Says how a hanging run looked: how far it was, how full the pipe, who waited on what.
+/// Describes a run that hangs: its progress, the fill level of the pipe, and what each process waits for.
 fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String {
     let phase = match control.met() {
         0 => "getting ready",
@@ -248,7 +248,7 @@ fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String 
     text
 }
 
-/// Proves and adds up what the ends said.
+/// Checks the ends' replies and sums them up.
 fn measured(
     job: &Job,
     ends: &Ends,
@@ -278,9 +278,9 @@ fn measured(
     let latency = sources.first().and_then(|done| done.latency.clone());
     let stats = |ends: Vec<Done>| ends.into_iter().map(|done| done.stats).collect();
     let (sources, sinks): (Vec<EndStats>, Vec<EndStats>) = (stats(sources), stats(sinks));
-    // The sink has the clock that counts, but a round trip ends where it began.
+    // The sink's clock counts, except for round trips, which end where they began.
     let clocks = if job.is_round_trip() { &sources } else { &sinks };
-    // Stages that answer with their exit code alone, as grep does that finds nothing, have taken what was sent.
+    // Stages that output only an exit code, such as grep without a match, have still read everything sent.
     let kept_by_stages =
         job.chain().is_some() && ends.verify == Verify::None && clocks.iter().all(|end| end.bytes == 0);
     let moved = |nth: usize, end: &EndStats| if kept_by_stages { sources[nth].bytes } else { end.bytes };
@@ -324,7 +324,7 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         return Err(RunError::Unverified(fault));
     }
     for (source, sink) in sources.iter().zip(sinks) {
-        // In a conversation each end does both.
+        // In a round trip each end does both.
         let both = source.latency.is_some();
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
             let all = end.stats.bytes_in_all;

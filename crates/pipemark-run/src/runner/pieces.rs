@@ -1,5 +1,5 @@
-//! Samples a run from outside: the ends' progress on the shared page, and the kernel's counters.
-//! Their loops are as they would be without it.
+//! Samples a run from outside: the ends' progress on the shared page, and the kernel's counters. The ends' loops do
+//! nothing extra for it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,13 @@ use crate::runner::channel::EndRole;
 use crate::runner::control::Control;
 use crate::runner::end_process::EndProcess;
 
-/// The most looks that are kept; from there on every second one.
+/// The most samples kept; beyond that, every second one is dropped.
 const MOST: usize = 600;
 
-/// Of more ends than this the kernel is not asked: that would take a share of the time that shows.
+/// With more ends than this, the kernel's counters are not read: that would take a noticeable share of the time.
 const MOST_ENDS: usize = 8;
 
-/// What was seen at one moment, since the start.
+/// Counters at one moment, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Look {
     ns: u64,
@@ -27,39 +27,39 @@ struct Look {
     switches: u64,
     /// CPU time of sources and sinks.
     cpu_ns: [u64; 2],
-    /// Time in which they waited for a CPU.
+    /// Time in which the ends waited for a CPU.
     waiting_ns: u64,
 }
 
-/// What passed between two looks, for whoever watches.
+/// What happened between two samples, for observers.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
-    /// When it began and ended, after the beginning of the window.
+    /// Its begin and end, from the beginning of the window.
     pub from_ns: u64,
-    /// See above.
+    /// See `from_ns`.
     pub to_ns: u64,
     /// Bytes that arrived.
     pub bytes: u64,
-    /// Context switches of all ends, where they are known.
+    /// Context switches of all ends, if known.
     pub switches: Option<u64>,
 }
 
-/// Reads a run's counters in intervals.
+/// Reads a run's counters at intervals.
 pub struct Sampler {
     interval: Duration,
-    /// When to look next.
+    /// The time of the next sample.
     pub next: Instant,
-    /// Each end: its line of the shared page, whether its bytes are those that arrive, which side it is, its statistics.
+    /// Each end: its line of the shared page, whether its byte count is that of arrival, its side, its schedstat file.
     ends: Vec<(usize, bool, usize, Option<File>)>,
     looks: Vec<Look>,
     last: Option<Look>,
     seen: usize,
-    /// Every how many looks one is kept.
+    /// One sample in this many is kept.
     stride: usize,
 }
 
 impl Sampler {
-    /// For these ends; of a conversation the source knows what has arrived.
+    /// Samples these ends; in a round trip the source counts what has arrived.
     pub fn new(processes: &[EndProcess], conversation: bool, interval: Duration) -> Sampler {
         let few = processes.len() <= MOST_ENDS;
         let end = |process: &EndProcess| {
@@ -71,7 +71,7 @@ impl Sampler {
         Sampler { interval, next: Instant::now() + interval, ends, looks: Vec::new(), last: None, seen: 0, stride: 1 }
     }
 
-    /// Reads the counters, once the run has been released; passes `watch` what has moved since the last call.
+    /// Reads the counters, once the run has been released; passes to `watch` what has moved since the last call.
     pub fn look(&mut self, control: &Control, watch: &mut dyn FnMut(Passed)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
         if control.met() < 2 {
@@ -108,7 +108,7 @@ impl Sampler {
         }
     }
 
-    /// The pieces between looks that lie wholly in the window of `ns` from `begun_ns`.
+    /// The intervals between samples that lie wholly in the window of `ns` from `begun_ns`.
     pub fn pieces(&self, begun_ns: u64, ns: u64) -> Option<Pieces> {
         let within = |look: &&Look| (begun_ns..=begun_ns + ns).contains(&look.ns);
         let looks: Vec<&Look> = self.looks.iter().filter(within).collect();
@@ -128,7 +128,7 @@ impl Sampler {
     }
 }
 
-/// Time on a CPU, time waiting for one, and how often it was given one: /proc/PID/schedstat.
+/// Time on a CPU, time waiting for one, and the number of time slices: /proc/PID/schedstat.
 fn statistics(file: &File) -> Option<[u64; 3]> {
     let mut text = [0; 96];
     let length = file.read_at(&mut text, 0).ok()?;

@@ -1,5 +1,5 @@
-//! Whether a filter does what it is timed for: its output for a fixed text, byte for byte against a reference that knows
-//! nothing of the engine. Asked once, before its first run.
+//! Checks a filter before it is timed: its output for a fixed text must equal, byte for byte, that of a reference that
+//! shares no code with the engine. Done once, before its first run.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -19,16 +19,16 @@ use crate::runner::pair::Conditions;
 /// Bytes of the log at the end of the text: several batches of any filter.
 const LOG_PART: usize = 3 << 20;
 
-/// How much more than expected a filter may write before it is refused.
+/// How far a filter may exceed the expected output before it is stopped.
 const SLACK: u64 = 64 << 10;
 
 /// Most characters of a wrong line that are quoted.
 const QUOTE: usize = 60;
 
-/// Runs the filter over the text.
+/// Runs the filter on the text.
 ///
 /// # Errors
-/// That its output is wrong, that it failed, or that it could not be run.
+/// When its output is wrong, it failed, or it could not be run.
 pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditions<'_>) -> Result<(), RunError> {
     let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
     let text = text();
@@ -50,7 +50,7 @@ pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditi
     fault.map_or(Ok(()), |fault| Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))))
 }
 
-/// Starts the filter with the text in a file, and a file for its output that takes twice as much and no more.
+/// Starts the filter with the text as its input file, and an output file of limited size.
 fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, File)> {
     let mut input = nameless("text")?;
     input.write_all(text)?;
@@ -61,8 +61,8 @@ fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, F
     Ok((Child::start_foreign(filter.as_str(), words, streams, None, Begin::AtOnce)?, output))
 }
 
-/// Lines with 0 to 12 spaces in all places, empty ones, those of the feeds, and a log. ASCII, every line ended: what is
-/// right beyond that differs between tools.
+/// Lines with 0 to 12 spaces in all positions, empty lines, the lines of the feeds, and a log. Only ASCII, with every
+/// line terminated: tools differ on anything else.
 fn text() -> Vec<u8> {
     let mut text = Vec::new();
     for spaces in 0..=12 {
@@ -80,7 +80,7 @@ fn text() -> Vec<u8> {
     text
 }
 
-/// What becomes of the text.
+/// The expected output for the text.
 pub fn expected(text: &[u8]) -> Vec<u8> {
     let mut output = Vec::with_capacity(text.len() * 2);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -108,7 +108,7 @@ fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
     Some(format!("line {number} is '{}' instead of '{}'", line(output), line(expected)))
 }
 
-/// What was written to it, as far as its place has moved.
+/// The contents of the file up to its current offset.
 fn written(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(file.stream_position()?).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;

@@ -1,4 +1,4 @@
-//! Runs trials interleaved: rounds in a shuffled order, until each trial is precise enough or the budget is spent.
+//! Runs trials interleaved: rounds in shuffled order, until each trial is precise enough or the budget is spent.
 
 use std::time::{Duration, Instant};
 
@@ -19,20 +19,20 @@ use crate::runner::Observer;
 use crate::runner::pair::{self, Conditions, RunResult};
 use crate::runner::{filter, foreign_chain, language};
 
-/// How often a run is sampled, at most, by default.
+/// The shortest default sampling interval.
 const LEAST_INTERVAL: Duration = Duration::from_millis(4);
 
-/// What the runs of a plan gave.
+/// The result of running a plan.
 pub struct Measurement {
     /// One per trial, in the order of the plan.
     pub outcomes: Vec<Outcome>,
-    /// Whether the person ended it before all runs were made.
+    /// Whether the user interrupted it before all runs were made.
     pub partial: bool,
     /// How long it took.
     pub elapsed: Duration,
 }
 
-/// A trial on its way.
+/// A trial in progress.
 struct TrialInProgress<'a> {
     outcome: Outcome,
     conditions: Option<Conditions<'a>>,
@@ -50,7 +50,7 @@ impl TrialInProgress<'_> {
         }
     }
 
-    /// Ends the trial if its schedule says that there were enough runs.
+    /// Ends the trial if its schedule has enough runs.
     fn end_if_enough(&mut self, schedule: &Schedule) {
         let samples = &self.outcome.samples;
         let runs = samples.len();
@@ -68,18 +68,18 @@ impl TrialInProgress<'_> {
     }
 }
 
-/// What the runs have shown until now.
+/// The estimate from the runs so far.
 fn estimate(samples: &[Sample]) -> Option<Estimate> {
     estimate::from_runs(&samples.iter().map(Sample::headline).collect::<Vec<_>>())
 }
 
-/// The same in words.
+/// The estimate as text.
 fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
     let words = if job.settings().is_like(&Job::default().settings()) { "plain pipe" } else { words };
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 
-/// Runs every trial that can run here, interleaved. `entrants` are those of the plan, prepared.
+/// Runs every trial that can run here, interleaved. `entrants` are the plan's entrants, prepared.
 pub fn measure(
     plan: &Plan,
     machine: &Host,
@@ -89,7 +89,7 @@ pub fn measure(
 ) -> Measurement {
     let begin = Instant::now();
     let schedule = &plan.schedule;
-    // What several experiments have is measured once.
+    // A trial that occurs in several experiments is measured once.
     let first = |trial: &Trial| plan.trials.iter().position(|other| trial.is_same_as(other));
     let once = plan.trials.iter().enumerate().filter(|(index, trial)| first(trial) == Some(*index));
     let mut trials: Vec<TrialInProgress> =
@@ -103,7 +103,7 @@ pub fn measure(
     let mut partial = false;
     let mut done = 0;
     let words = names(&trials.iter().map(|current| &current.outcome.trial.job).collect::<Vec<_>>(), &[]);
-    // The latest figure, for whoever waits.
+    // The latest figure, for progress messages.
     let mut latest: Option<String> = None;
     'rounds: for round in 0.. {
         let mut order: Vec<usize> = (0..trials.len()).filter(|&i| trials[i].conditions.is_some()).collect();
@@ -113,7 +113,7 @@ pub fn measure(
         shuffle(&mut order, &mut random);
         let seed = random.next_u64();
         for (place, &i) in order.iter().enumerate() {
-            // The budget may run out in the middle of a round, but not before the least.
+            // The budget may run out in the middle of a round, but never before the least number of rounds.
             if round >= least && begin.elapsed() >= budget {
                 break 'rounds;
             }
@@ -192,7 +192,7 @@ fn prepare<'a>(
             {
                 current.outcome.notes.push(Warning::Nodes { writer, reader });
             }
-            // A short window has a few pieces as well.
+            // Short windows are sampled a few times as well.
             let interval = match trial.job.volume() {
                 Volume::Time(time) if !schedule.by_interval => {
                     schedule.interval.min((Duration::from(time) / 5).max(LEAST_INTERVAL))
@@ -220,10 +220,10 @@ fn finished(current: TrialInProgress<'_>, left_over: Stopped) -> Outcome {
     outcome
 }
 
-/// Fisher and Yates.
+/// Fisher–Yates shuffle.
 fn shuffle(order: &mut [usize], random: &mut SplitMix64) {
     for i in (1..order.len()).rev() {
-        // The bias of the remainder is below 2⁻⁵⁰ for any number of trials we take.
+        // The modulo bias is below 2⁻⁵⁰ for any realistic number of trials.
         order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
     }
 }

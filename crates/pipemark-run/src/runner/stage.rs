@@ -1,4 +1,4 @@
-//! The stages of a chain: started between the links, watched, ended with the run, each named should it fail.
+//! The stages of a chain: started between the links, supervised, ended with the run, and named if they fail.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -17,29 +17,29 @@ use pipemark_model::{Chain, StageStats};
 use crate::link::{Handle, Handles};
 use crate::runner::pair::Conditions;
 
-/// How long after the failure of an end the stage behind it may take to be gone.
+/// After an end has failed, how long the stage behind it may take to exit.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// The stages of a run, from the source on. Dropping them ends them.
+/// The stages of a run, from the source on. Dropping them kills them.
 #[derive(Default)]
 pub struct RunningStages {
     stages: Vec<Child>,
-    /// The code that each has to end with.
+    /// The exit code expected of each.
     exit: u8,
 }
 
 impl RunningStages {
-    /// None yet; each will have to end with this code.
+    /// No stages yet; each one added has to exit with code `exit`.
     pub fn none(exit: u8) -> RunningStages {
         RunningStages { stages: Vec::new(), exit }
     }
 
-    /// Starts a chain that reads from `first`; `link` makes each of the links behind a stage. Returns the stages and the
-    /// last link's end. The CPUs alternate, so that each link joins two of them.
+    /// Starts a chain that reads from `first`; `link` creates the link behind each stage. Returns the stages and the
+    /// last link's read end. The stages alternate between the CPUs, so that each link joins two of them.
     ///
     /// # Errors
-    /// When there is no process, descriptor or memory to be had, or the person asks to stop meanwhile. That a command does
-    /// not exist shows in its end.
+    /// When a process, descriptor or memory is not available, or the user interrupts. A missing command shows in the
+    /// stage's exit code.
     pub fn start(
         chain: &Chain,
         first: Handle,
@@ -62,7 +62,7 @@ impl RunningStages {
         Ok((running, last))
     }
 
-    /// Starts the stage at a position, which reads from `input`.
+    /// Starts the stage at `position`, which reads from `input`.
     ///
     /// # Errors
     /// As those of [`start`](Self::start).
@@ -86,10 +86,10 @@ impl RunningStages {
         Ok(())
     }
 
-    /// Waits until all have ended, as they do when their input has.
+    /// Waits until all have exited, as they do at the end of their input.
     ///
     /// # Errors
-    /// The first stage that did not end well, or did not end in time.
+    /// The first stage that failed or timed out.
     pub fn finish(&mut self, deadline: Instant, interrupt: &Interrupt) -> Result<Vec<StageStats>, RunError> {
         for stage in &mut self.stages {
             if !stage.wait(deadline, Some(interrupt))? {
@@ -105,15 +105,16 @@ impl RunningStages {
         }
     }
 
-    /// An end that fails, because its link broke, may have a stage behind it that did so first: then that is the reason.
+    /// When an end fails because its link broke, a failed stage behind it may be the cause: then that stage is the
+    /// reason.
     pub fn reason_behind(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
         while !self.stages.is_empty() {
-            // From the last to the first: a stage may have ended because the one before it did.
+            // From last to first: a stage may have exited because the one before it did.
             for stage in self.stages.iter_mut().rev() {
                 let _ = stage.wait(Instant::now(), None);
             }
-            // Those before it die of the pipe that it broke, or go on if they do not write.
+            // Stages before the failed one get SIGPIPE, or go on if they do not write.
             if let Some(sentence) = self.culprit(|status| status.signal() != Some(Signal::PIPE.as_raw())) {
                 return format!("{sentence}; {reason}");
             }
@@ -125,14 +126,14 @@ impl RunningStages {
         reason
     }
 
-    /// The first stage that ended in such a way, in a sentence.
+    /// The first stage whose exit status is `guilty`, described in a sentence.
     fn culprit(&self, guilty: impl Fn(ExitStatus) -> bool) -> Option<String> {
         let stage = self.stages.iter().find(|stage| stage.end().is_some_and(|(status, _)| guilty(status)))?;
         Some(format!("{} {}", stage.name(), stage.how_it_ended(self.exit)))
     }
 }
 
-/// What a process used, in the words of the model.
+/// The resources a process used, in the model's form.
 pub fn used(usage: &Usage) -> StageStats {
     StageStats {
         user_ns: usage.user_ns,
@@ -144,7 +145,7 @@ pub fn used(usage: &Usage) -> StageStats {
 
 impl Drop for RunningStages {
     fn drop(&mut self) {
-        // All at once, and only then wait: each that dies would make its neighbours work once more.
+        // Kill all before waiting for any: each death would wake its neighbours once more.
         self.stages.iter().for_each(Child::kill);
     }
 }

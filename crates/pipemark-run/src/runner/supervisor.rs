@@ -1,8 +1,8 @@
-//! The process between pipemark and a foreign program: starts it, keeps what it prints within bounds, collects every
-//! process that comes of it with what each had used, and leaves none of them behind.
+//! The process between pipemark and a foreign program: starts it, captures a limited part of its output, reaps all of
+//! its descendants with the resources each used, and leaves none behind.
 //!
-//! It is a process of its own because all children of such a process belong to one run. It takes one order, answers
-//! once, and kills all when the parent stops listening.
+//! It is a separate process so that all of its children belong to one run. It takes one order, replies once, and kills
+//! all children when the parent closes the socket.
 
 use std::fs;
 use std::io::{self, PipeWriter, Read as _};
@@ -23,74 +23,74 @@ use pipemark_model::{Cpu, StageStats};
 use crate::runner::channel;
 use crate::runner::stage::used;
 
-/// The word that makes this program a supervisor.
+/// The hidden verb that starts a supervisor.
 pub const SUPERVISOR_VERB: &str = "__supervise";
 
-/// As much of each output as is kept. Written as JSON a byte may take six, and the answer has to fit a message.
+/// Bytes captured of each output. A byte may take six in JSON, and the reply has to fit into a message.
 pub const KEPT: usize = 4000;
 
-/// How long processes may outlive the one that was started, before they are killed and it has failed.
+/// How long descendants may outlive the main process; after that they are killed, and the run has failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long killed processes may take to end: the kernel has to free their memory.
+/// How long killed processes may take to exit: the kernel has to free their memory.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// How often memory is sampled: soon at first, since a run may be short, and seldom later.
+/// The sampling intervals of memory use: short at first, since a run may be short, then longer.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
-/// What to run.
+/// The program to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {
     /// The command.
     pub words: Vec<String>,
-    /// Where.
+    /// The working folder.
     pub folder: PathBuf,
-    /// Where its temporary files go.
+    /// The folder for its temporary files.
     pub scratch: PathBuf,
-    /// The one CPU for all of its processes, or all that are allowed.
+    /// The one CPU for all of its processes; `None` allows all.
     pub pin: Option<Cpu>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StagesEnded {
     /// Why it could not be started.
     pub unstarted: Option<String>,
-    /// The exit code, if it ended by itself.
+    /// The exit code, if it exited by itself.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that killed it.
     pub signal: Option<i32>,
-    /// Processes that had to be killed after it had ended.
+    /// Processes that had to be killed after the main process had exited.
     pub left_behind: u32,
     /// From before its start until its last process was reaped.
     pub wall_ns: u64,
-    /// What all of its processes used.
+    /// The resources used by all of its processes.
     pub used: StageStats,
-    /// The most memory that its largest process had resident, in bytes; `None` where that isn't known.
+    /// The peak resident memory of its largest process, in bytes; `None` if unknown.
     pub max_rss: Option<u64>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: Kept,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: Kept,
 }
 
 /// The beginning of an output.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// At most [`KEPT`] bytes, what is not UTF-8 replaced.
+    /// At most [`KEPT`] bytes; invalid UTF-8 is replaced.
     pub text: String,
-    /// How many bytes there were in all.
+    /// The total number of bytes.
     pub bytes: u64,
 }
 
 impl Kept {
-    /// Whether all of it was kept.
+    /// Whether the whole output was captured.
     pub fn whole(&self) -> bool {
         self.bytes <= KEPT as u64
     }
 }
 
-/// Runs as a supervisor: the socket to the parent is standard input.
+/// The main function of a supervisor: standard input is the socket to the parent.
 pub fn main() -> u8 {
     let socket = rustix::stdio::stdin();
     let Ok(Some((order, _))) = channel::receive::<Order>(socket) else {
@@ -106,7 +106,7 @@ pub fn main() -> u8 {
 }
 
 fn supervise(order: &Order) -> io::Result<StagesEnded> {
-    // Whoever loses its parent below becomes our child, so that it is counted and cannot get away.
+    // Orphaned descendants become our children, so they are counted and cannot escape.
     set_child_subreaper(Some(getpid()))?;
     if let Some(cpu) = order.pin {
         child::pin(cpu)?;
@@ -117,7 +117,7 @@ fn supervise(order: &Order) -> io::Result<StagesEnded> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
-    // In our group, which the parent kills should we be killed.
+    // In our process group, which the parent kills if we are killed.
     let main = Child::start(program, &mut command, ProcessGroup::Inherited)
         .map_err(|error| io::Error::new(error.kind(), format!("'{program}' could not be started: {error}")))?;
     drop(command);
@@ -126,7 +126,7 @@ fn supervise(order: &Order) -> io::Result<StagesEnded> {
         main,
         completion: StagesEnded::default(),
         seen_rss: None,
-        // A child's peak is never below what we had when it was started: there, only looking tells.
+        // A child's peak in rusage is never below our own at its start: below that, only sampling shows it.
         own_rss: peak_rss("self").unwrap_or(0),
     };
     tree.wait_until_gone()?;
@@ -137,10 +137,10 @@ fn supervise(order: &Order) -> io::Result<StagesEnded> {
     Ok(completion)
 }
 
-/// The processes of a run while they run.
+/// The processes of a run in progress.
 struct ProcessTree {
     main: Child,
-    /// Readable when `main` has ended.
+    /// Readable once `main` has exited.
     pidfd: OwnedFd,
     completion: StagesEnded,
     seen_rss: Option<u64>,
@@ -149,7 +149,7 @@ struct ProcessTree {
 
 impl ProcessTree {
     fn wait_until_gone(&mut self) -> io::Result<()> {
-        // When those that outlive the one that was started are killed, and when those that were killed are given up on.
+        // When survivors of the main process are killed, and when killed processes are given up on.
         let (mut linger_until, mut kill_until) = (None, None);
         let mut pause = LOOKS.0;
         loop {
@@ -163,7 +163,7 @@ impl ProcessTree {
                 (_, Some(until)) if now > until => {
                     return Err(io::Error::other("its processes do not end though they were killed"));
                 }
-                // Killing a process makes its children ours: the next turn finds those.
+                // Killing a process makes its children ours: the next iteration finds them.
                 (_, Some(_)) => {
                     children.into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())).for_each(|pid| {
                         let _ = kill_process(pid, Signal::KILL);
@@ -199,7 +199,7 @@ impl ProcessTree {
     /// Our children, or `None` if there are none.
     fn still_there(&mut self) -> io::Result<Option<Vec<u32>>> {
         let children = children("self");
-        // Without CONFIG_PROC_CHILDREN only the one that was started is known by its number.
+        // Without CONFIG_PROC_CHILDREN only the main process is known by its pid.
         match self.main.end() {
             _ if !children.is_empty() => Ok(Some(children)),
             None => Ok(Some(vec![self.main.pid().as_raw_nonzero().get().cast_unsigned()])),
@@ -210,10 +210,10 @@ impl ProcessTree {
         }
     }
 
-    /// Notes the peak of each process below us.
+    /// Samples the peak memory of each descendant.
     fn look(&mut self, children: &[u32]) {
         let mut below = children.to_vec();
-        // As many as there are at most: two ends, and what a runtime or a shell puts between.
+        // At most this many: two ends, and processes that a runtime or shell adds.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
             let pid = pid.to_string();
             self.seen_rss = self.seen_rss.max(peak_rss(&pid));
@@ -221,7 +221,7 @@ impl ProcessTree {
         }
     }
 
-    /// Waits for the end of the one that was started, or the time; returns whether the parent has stopped listening.
+    /// Waits for the main process to exit, at most `time`; returns whether the parent has closed the socket.
     fn wait(&self, time: Duration) -> io::Result<bool> {
         let main = self.main.end().is_none().then(|| self.pidfd.as_fd());
         let fds: Vec<_> = std::iter::once(rustix::stdio::stdin()).chain(main).collect();
@@ -229,7 +229,8 @@ impl ProcessTree {
     }
 }
 
-/// Reads an output as it comes, so that nobody waits for us, until all who write to it are gone; and where to write into it.
+/// Reads an output as it arrives, so that no writer blocks, until all writers have closed it; returns the thread and
+/// the write end.
 fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
     let (mut reader, writer) = io::pipe()?;
     let kept = move || {
@@ -241,14 +242,14 @@ fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
     Ok((thread::spawn(kept), writer))
 }
 
-/// The children of all threads of a process; none where the kernel does not tell.
+/// The children of all threads of a process; none where the kernel doesn't list them.
 fn children(pid: &str) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// The most memory a process had resident since it began its program, in bytes.
+/// The peak resident memory of a process since its exec, in bytes.
 fn peak_rss(pid: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib: u64 = pipemark_host::field(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;

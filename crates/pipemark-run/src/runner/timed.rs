@@ -1,9 +1,10 @@
-//! Lines at a fixed rate through a filter, each timed from its newline's write until it has come out: what it costs a line
-//! that a filter waits for more.
+//! Lines at a fixed rate through a filter, each timed from the write of its newline until it comes out: the cost per
+//! line of a filter that waits for more input.
 //!
-//! A line carries its number and its time, so whoever reads the output knows both and proves each byte. It is timed from when
-//! it was due, so a filter that is slow to take it is not spared, but not from before its writer had woken up. What a filter
-//! writes only because its input ends would have waited longer: it was held back, and has no time.
+//! A line carries its number and its time, so the reader of the output knows both and verifies each byte. Its time
+//! starts when it was due, so a filter that is slow to read it is not favoured, but not before its writer had woken up.
+//! Output that the filter writes only because its input ends would have waited longer: such lines count as held back,
+//! and are not timed.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -28,20 +29,20 @@ use crate::runner::{end, proof};
 /// Bytes of a line, its newline included.
 const LINE: usize = 64;
 
-/// How many lines are not timed: the first shows that the filter reads, the others follow one by one.
+/// Lines that are not timed: the first shows that the filter reads, the others follow one by one.
 const WARM_UP: u64 = 16;
 const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long lines that are on their way have to come out when none is written any more.
+/// How long after the last write the remaining lines may take to come out.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Numbers of spaces that a line can have.
+/// The number of different counts of spaces in a line.
 const SPACES: u64 = 9;
 
 /// Makes one run.
 ///
 /// # Errors
-/// As for a pair; also when a line did not come out as it had to.
+/// As for a pair; also when an output line was wrong.
 pub fn run(
     (filter, does, words): (&Filter, Does, &[String]),
     (rate, time): (u32, Nanos),
@@ -63,7 +64,7 @@ pub fn run(
         let writer = scope.spawn(|| write(to, rate, time, &stop, &closed_ns));
         let read = arrivals.read(&from, &closed_ns, deadline, conditions);
         if read.is_err() {
-            // Its end frees a writer that waits for it.
+            // The end of the filter unblocks its writer.
             stop.store(true, Ordering::Relaxed);
             child.kill();
         }
@@ -100,7 +101,7 @@ struct Written {
     ns: u64,
 }
 
-/// Writes lines as they are due until the window is over, and ends the filter's input when what is on its way has come out.
+/// Writes lines when they are due until the window is over; ends the filter's input once all lines have come out.
 fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<Written> {
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -115,7 +116,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
         }
     }
     let interval = 1e9 / f64::from(rate);
-    // However short the run was scaled, one line is due.
+    // Even a run scaled down to a very short time has one line.
     let window = time.0.max(interval.ceil() as u64);
     let begin = monotonic_ns();
     let (mut lines, mut woke) = (0, begin);
@@ -137,7 +138,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     Ok(Written { lines, ns: window })
 }
 
-/// A line: its number, its time, as many spaces as its number says, and what fills it up.
+/// A line: its number, its time, spaces (their count follows from its number), and padding.
 fn line(number: u64, ns: u64) -> [u8; LINE] {
     let mut line = [b'x'; LINE];
     line[..16].copy_from_slice(&hex(number));
@@ -151,11 +152,11 @@ fn hex(number: u64) -> [u8; 16] {
     std::array::from_fn(|digit| b"0123456789abcdef"[(number >> (60 - 4 * digit)) as usize & 15])
 }
 
-/// What came out of the filter.
+/// Output of the filter.
 struct Arrivals {
-    /// What each line has in front, by its number of spaces.
+    /// The prefix of each line, by its number of spaces.
     headers: Vec<Vec<u8>>,
-    /// The number of the line that is to come next.
+    /// The number of the next line.
     next: u64,
     times: Histogram<u64>,
     held: u64,
@@ -176,7 +177,7 @@ impl Arrivals {
         Ok(Arrivals { headers: (0..SPACES).map(header).collect(), next: 0, times, held: 0 })
     }
 
-    /// Reads until there is no more.
+    /// Reads to the end of the output.
     fn read(
         &mut self,
         from: &OwnedFd,

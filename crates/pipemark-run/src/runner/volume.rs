@@ -1,4 +1,5 @@
-//! The total of each chain, chosen by measuring: the least with which the start of the processes takes less than 5 % of a run.
+//! Chooses the volume of each chain by measuring: the smallest for which starting the processes takes less than 5 % of
+//! a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,13 +14,14 @@ use crate::runner::Observer;
 use crate::runner::foreign_chain;
 use crate::runner::pair::{self, Conditions, RunResult};
 
-/// The share of the start that is aimed at: runs differ.
+/// The share of start time to aim at: below the limit, because runs differ.
 const AIM: f64 = 0.9 * MOST_START;
-/// Runs of one chain that are made to find its volume, at most.
+/// The most runs of one chain made to find its volume.
 const MOST_RUNS: usize = 4;
-/// From one of them to the next the volume grows by this, at most: a rate at a small volume says little of a large one.
+/// The largest growth of the volume from one run to the next: the rate at a small volume predicts little about a large
+/// one.
 const MOST_GROWTH: f64 = 32.0;
-/// Where the number of runs is fixed, so long may a round of these chains take.
+/// With a fixed number of runs, how long one round of these chains may take.
 const ROUND: Duration = Duration::from_secs(60);
 const LARGEST: f64 = 1e12;
 
@@ -37,19 +39,19 @@ impl Found {
         Found { bytes: sample.bytes as f64, start_ns, transfer_ns: sample.ns.max(1) as f64 }
     }
 
-    /// The bytes with which a run takes `ns` from the first start to the last end.
+    /// The bytes with which a run takes `ns` from the first start to the last exit.
     fn bytes_of(self, ns: f64) -> f64 {
         self.bytes * (ns - self.start_ns).max(0.0) / self.transfer_ns
     }
 
-    /// How long a run takes of which the start is the share that is aimed at.
+    /// The length of a run in which the start takes the share aimed at.
     fn enough_ns(self) -> f64 {
         self.start_ns / AIM
     }
 }
 
-/// The plan with the volumes that its chains need, multiplied by its scale. A chain that can't run keeps what it has, and its trial
-/// says why.
+/// The plan with the volume that each chain needs, multiplied by its scale. A chain that can't run keeps its volume,
+/// and its trial reports why.
 pub fn with_volumes(
     plan: &Plan,
     machine: &Host,
@@ -72,7 +74,7 @@ pub fn with_volumes(
         Runs::Fixed(_) => ROUND,
     };
     let limit = limit(&found.values().map(|one| one.enough_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
-    // What is compared with each other moves as much.
+    // Chains that are compared with each other move the same volume.
     let group = |trial: &Trial| (trial.experiment.clone(), trial.baseline.clone().unwrap_or_else(|| trial.id.clone()));
     let mut totals: BTreeMap<_, u64> = BTreeMap::new();
     for (at, one) in &found {
@@ -107,7 +109,7 @@ pub fn with_volumes(
     plan
 }
 
-/// Runs a chain with more and more bytes, until its start is a small enough share.
+/// Runs a chain with increasing volumes, until its start takes a small enough share.
 fn found_of(
     trial: &Trial,
     machine: &Host,
@@ -126,7 +128,7 @@ fn found_of(
             Job::Stream(ends) | Job::Chain(Chain { ends, .. }) => pair::run(&job, ends, &conditions, &mut |_| {}),
             _ => return None,
         };
-        // What goes wrong goes wrong again when the trial is measured, and is reported there.
+        // A failure here will repeat when the trial is measured, and is reported then.
         let RunResult { sample, .. } = run.ok()?;
         let own = Found::of(&sample);
         last = Some(own);
@@ -156,7 +158,7 @@ fn limit(each: &[f64], round: f64) -> f64 {
     f64::INFINITY
 }
 
-/// Rounded up to one or one and a half times a power of two, so that two measurements of one machine mostly choose the same.
+/// Rounds up to 1 or 1.5 times a power of two, so that two measurements on one machine mostly choose the same.
 fn round_number(bytes: f64) -> u64 {
     let bytes = bytes.clamp(1.0, LARGEST).ceil() as u64;
     let power = bytes.next_power_of_two();

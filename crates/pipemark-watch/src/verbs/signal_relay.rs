@@ -1,6 +1,6 @@
-//! Signals while a pipeline runs that this program started: each reaches the pipeline exactly once. One that was sent to the
-//! process group is there already; one that was sent to this process alone is passed on. A witness, another process of the
-//! group that does nothing else, tells the two apart: it sees only what was sent to the group.
+//! Relays signals while a pipeline runs that this program started: each reaches the pipeline exactly once. A signal
+//! sent to the process group is there already; one sent to this process alone is passed on. To distinguish the two, a
+//! witness, another process of the group that does nothing else, reports which signals were sent to the group.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -17,35 +17,35 @@ use pipemark_host::child::ourselves;
 
 use crate::process;
 
-/// The word that makes this program a witness.
+/// The hidden verb that starts a witness.
 pub const WITNESS_VERB: &str = "__witness";
 
-/// For so long the witness may take to tell of a signal.
+/// How long the witness may take to report a signal.
 const GRACE: Duration = Duration::from_millis(40);
-/// What it told of and nobody asked for is forgotten after this.
+/// A report that matches no signal is dropped after this.
 const FORGOTTEN: Duration = Duration::from_secs(1);
 
-/// Passes signals on.
+/// Relays signals.
 pub struct SignalRelay {
     queue: SignalQueue,
     witness: Option<Witness>,
-    /// Signals that came, and when.
+    /// Signals received, and when.
     waiting: Vec<(SentSignal, Instant)>,
-    /// Signals of which the witness told.
+    /// Signals reported by the witness, and when.
     told: Vec<(i32, Instant)>,
 }
 
 struct Witness {
     child: std::process::Child,
-    /// Closed, it ends.
+    /// Closing it ends the witness.
     _end: ChildStdin,
     reports: ChildStdout,
 }
 
-/// Signals that are not held back: those of children; and those by which a terminal stops who isn't in its foreground.
+/// Signals that are not intercepted: those about children, and those that stop a process in the terminal's background.
 const KEPT: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 
-/// What was ignored when this program began stays ignored, for the pipeline too: nohup, or a shell's background.
+/// Signals ignored when this program started stay ignored, for the pipeline too: nohup, or a shell's background.
 fn kept() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
@@ -55,24 +55,24 @@ fn kept() -> Vec<i32> {
 }
 
 impl SignalRelay {
-    /// Begins to hold them back.
+    /// Starts to intercept signals.
     ///
     /// # Errors
-    /// When there is no descriptor to be had.
+    /// When no descriptor is available.
     pub fn catch() -> io::Result<SignalRelay> {
         let queue = SignalQueue::block(&kept())?;
         Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), told: Vec::new() })
     }
 
-    /// Has a program start with these signals as they were.
+    /// Makes a command start with the original signal mask.
     pub fn restore_in(&self, command: &mut Command) {
         self.queue.restore_in(command);
     }
 
-    /// Passes on what was sent to this process alone, to the process `to` and all that descends from it.
+    /// Passes signals sent to this process alone to the process `to` and all of its descendants.
     pub fn pass_on(&mut self, to: Pid) {
         let now = Instant::now();
-        // A pipe without a reader is our own affair.
+        // A SIGPIPE of our own concerns only us.
         let come = self.queue.take().into_iter().filter(|sent| sent.number != libc::SIGPIPE || sent.by_process);
         self.waiting.extend(come.map(|sent| (sent, now)));
         if self.waiting.is_empty() && self.witness.is_some() && self.told.is_empty() {
@@ -89,7 +89,7 @@ impl SignalRelay {
             } else {
                 send(to, sent.number);
             }
-            // A job that is stopped has all of its processes stopped.
+            // When a job is stopped, all of its processes are.
             if sent.number == libc::SIGTSTP {
                 let _ = kill_process(getpid(), Signal::STOP);
             }
@@ -108,7 +108,7 @@ impl SignalRelay {
     }
 }
 
-/// Sends a signal to a process and all that descends from it, each once.
+/// Sends a signal to a process and each of its descendants, once.
 fn send(to: Pid, number: i32) {
     for pid in process::family(to.as_raw_nonzero().get().cast_unsigned()) {
         let _ = signals::send(pid, number);
@@ -116,12 +116,12 @@ fn send(to: Pid, number: i32) {
 }
 
 impl Witness {
-    /// Starts it; none where there is no process to be had.
+    /// Starts a witness; `None` if no process is available.
     fn start() -> Option<Witness> {
         let mut command = ourselves(WITNESS_VERB);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (end, mut reports) = (child.stdin.take()?, child.stdout.take()?);
-        // It says once that it listens.
+        // It reports once that it is ready.
         let _ = reports.read_exact(&mut [0]);
         ioctl_fionbio(&reports, true).ok()?;
         Some(Witness { child, _end: end, reports })
@@ -135,7 +135,8 @@ impl Drop for Witness {
     }
 }
 
-/// What a witness does until its parent has ended: it writes the number of each signal that it gets to standard output.
+/// The main function of a witness: writes the number of each signal it receives to standard output, until its parent
+/// has exited.
 pub fn witness() -> u8 {
     let Ok(queue) = SignalQueue::block(&[libc::SIGCHLD]) else { return 1 };
     let (stdin, mut stdout) = (io::stdin(), io::stdout());

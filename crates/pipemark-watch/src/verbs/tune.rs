@@ -1,4 +1,4 @@
-//! `pipemark tune`: whether larger pipes make a running pipeline faster, tried on it.
+//! `pipemark tune`: tries whether larger pipes make a running pipeline faster.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::tuning::{LOOKS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
 use crate::{Timeline, Watcher};
 
-/// What the long help ends with.
+/// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
 
 /// What `tune` takes.
@@ -42,7 +42,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Tries it.
+/// Runs the experiment.
 pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
     let watched = &options.watched;
     if watched.no_touch {
@@ -82,7 +82,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
     }
 }
 
-/// Signals that end nothing, and those that are caught otherwise.
+/// Signals that end nothing, and those that are caught elsewhere.
 fn unheard() -> Vec<i32> {
     let harmless = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
     let stopping = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
@@ -92,9 +92,9 @@ fn unheard() -> Vec<i32> {
 
 struct TuneTrial {
     tuning: Tuning,
-    /// When it is over, so is the watching: the pipeline isn't ours.
+    /// Sampling ends with the experiment: the pipeline isn't ours.
     quits: bool,
-    /// What else would end this program while pipes are larger than they were.
+    /// Catches the signals that would end this program while pipes are enlarged.
     signals: Option<SignalQueue>,
 }
 

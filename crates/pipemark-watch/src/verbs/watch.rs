@@ -1,4 +1,4 @@
-//! `pipemark watch`: a pipeline on a live screen, or as a line for each interval.
+//! `pipemark watch`: shows a pipeline on a live screen, or prints a line per interval.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::screen::{Key, Screen};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, ended, watch_target};
 use crate::{Timeline, Watcher, live};
 
-/// What the long help ends with.
+/// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
 
 /// What `watch` takes.
@@ -30,7 +30,7 @@ pub struct WatchOptions {
     interval: Duration,
 }
 
-/// Shows it until it ends.
+/// Shows the pipeline until it ends.
 pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
     let watched = &options.watched;
     if let Some(Destination::File(_)) = watched.json {
@@ -51,7 +51,7 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
     }
 }
 
-/// Shows these, or else a live pipeline, and another one whenever that is asked for.
+/// Shows these processes, or else a live pipeline, and another one whenever the user requests it.
 fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -> Ending {
     for nth in 0.. {
         let pids = asked.take().or_else(|| {
@@ -73,7 +73,7 @@ fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<K
     live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
 
-/// How it is shown.
+/// The form of the output.
 enum How {
     Screen(Box<Screen>),
     Lines,
@@ -84,11 +84,11 @@ struct WatchOutput {
     how: How,
     interval: Duration,
     next: Instant,
-    /// Nobody looks any more.
+    /// The reader of the output has gone.
     gone: bool,
-    /// The terminal can be drawn on if the pipeline doesn't use it, which is known once it runs.
+    /// The screen can be used if the pipeline doesn't use the terminal, which is known once it runs.
     may_draw: bool,
-    /// A line could not be written.
+    /// The error of a line that could not be written.
     broken: Option<OutputError>,
 }
 
@@ -102,7 +102,7 @@ impl WatchOutput {
         if !matches!(how, How::Screen(_)) {
             check_stdout()?;
         }
-        // A frame is drawn as soon as there is one; a line is about an interval.
+        // A frame is drawn as soon as possible; a line covers an interval.
         let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
         let next = Instant::now() + first;
         Ok(WatchOutput { how, interval: options.interval, next, gone: false, may_draw: false, broken: None })
@@ -117,7 +117,8 @@ fn sentence(text: &str) -> Sheet {
 }
 
 impl WatchOutput {
-    /// Draws from now on where nothing of the pipeline reads or writes the terminal; otherwise says why not.
+    /// Uses the screen from now on if no process of the pipeline reads or writes the terminal; otherwise reports why
+    /// not.
     fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
             let text = "watch: the pipeline uses this terminal, so a line for each interval is printed instead of a screen; with \
@@ -131,7 +132,7 @@ impl WatchOutput {
 
 impl WatchView for WatchOutput {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
-        /// Intervals of half a second that a frame covers, and that its history is.
+        /// Half-second intervals that a frame and each point of its history cover.
         const RECENT: usize = 4;
         const HISTORY: usize = 240;
         if std::mem::take(&mut self.may_draw) {
@@ -160,7 +161,7 @@ impl WatchView for WatchOutput {
         };
         let Err(error) = written else { return };
         self.gone = true;
-        // A terminal that is gone, and a reader that left, have what they wanted.
+        // No error if the terminal is gone or the reader has closed the pipe.
         if !matches!(self.how, How::Screen(_)) && error.kind() != io::ErrorKind::BrokenPipe {
             self.broken = Destination::Stdout.write("line", Err(error)).err();
         }

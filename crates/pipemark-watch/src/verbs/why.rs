@@ -1,4 +1,4 @@
-//! `pipemark why`: names the bottleneck of a pipeline that it runs, or of one that runs already.
+//! `pipemark why`: names the bottleneck of a pipeline that it runs, or of a running one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -24,18 +24,18 @@ use crate::screen::Key;
 use crate::verbs::signal_relay::SignalRelay;
 use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
 
-/// How long an interval is.
+/// The length of an interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a signal may take to reach a pipeline that isn't sampled any more.
+/// How long a signal may take to reach a pipeline that is no longer sampled.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
+/// The exit code for failures of `why` itself, as in `env` and `timeout`: other codes are the pipeline's.
 pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// What the long help ends with.
+/// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("why.txt").trim_ascii_end();
 
 /// What `why` takes.
@@ -88,19 +88,19 @@ impl WatchedOptions {
     }
 }
 
-/// What was asked for.
+/// What to watch.
 pub enum WatchTarget {
-    /// Nothing: what runs is listed.
+    /// Nothing: list the live pipelines.
     Live,
     Processes(Vec<u32>),
-    /// A command, and what it is in words.
+    /// A command, and its text.
     Start(Command, OsString),
 }
 
-/// What to watch, by the command line.
+/// What to watch, according to the command line.
 pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
     let usage = |sentence: &str| Stop::with(FAILED, sentence);
-    // Before a pipeline runs for hours.
+    // Checked now, before a pipeline runs for hours.
     if let Some(destination) = &options.json {
         destination.check("JSON").map_err(|error| Stop::with(FAILED, error))?;
     }
@@ -115,7 +115,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
         if !options.words.is_empty() {
             return Err(usage("a pipeline in quotes and a command after -- exclude each other; omit one"));
         }
-        // One word with blanks is a pipeline in quotes.
+        // One word with blanks is a quoted pipeline.
         if let [pipeline] = &options.command[..]
             && pipeline.as_encoded_bytes().contains(&b' ')
         {
@@ -145,7 +145,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
     }
 }
 
-/// Refuses one bare word: it may be meant as the name of a process.
+/// Refuses a single bare word: it may be meant as a process name.
 fn bare_name(word: &OsStr) -> Option<Stop> {
     let word =
         word.to_str().filter(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))?;
@@ -160,7 +160,7 @@ fn in_shell(pipeline: &OsStr) -> WatchTarget {
     WatchTarget::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
 }
 
-/// The command of these words. Where SIGPIPE is ignored it stays so, which Rust would undo.
+/// The command of these words. If SIGPIPE is ignored it stays so, which Rust would undo.
 fn started(words: &[OsString]) -> Command {
     let ignores: &[&str] =
         if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
@@ -170,34 +170,34 @@ fn started(words: &[OsString]) -> Command {
     command
 }
 
-/// Keeps a report in the history.
+/// Stores a report in the history.
 pub type Keep<'a> = &'a dyn Fn(&PipelineReport);
 
-/// What is shown while a pipeline is watched.
+/// A view of a pipeline while it is watched.
 pub trait WatchView {
-    /// Called twice a second with what was counted so far.
+    /// Called twice a second with the counts so far.
     fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
-    /// What the person asked for meanwhile.
+    /// The user's request since the last call.
     fn asked(&mut self) -> Option<Key> {
         None
     }
 
-    /// Called when the watching ends, before anything else is written.
+    /// Called when watching ends, before anything else is written.
     fn close(&mut self, _: &Watcher) {}
 
-    /// What is shown at the end.
+    /// The sheet shown at the end.
     fn sheet(&self, report: &PipelineReport) -> Sheet {
         sheet::why(report)
     }
 
-    /// What `--json` writes at the end.
+    /// The text that `--json` writes at the end.
     fn json(&self, report: &PipelineReport) -> serde_json::Result<String> {
         serde_json::to_string(report)
     }
 }
 
-/// Finds out.
+/// Runs the verb.
 pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
     let watched = &options.watched;
     match watch_target(watched)? {
@@ -219,7 +219,7 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
     }
 }
 
-/// Ends as the person asked.
+/// Ends with the exit code for the user's request.
 pub fn ended(key: Option<Key>) -> Ending {
     if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
 }
@@ -244,7 +244,7 @@ struct Quiet;
 
 impl WatchView for Quiet {}
 
-/// Shows the verdict of the last moment on one line.
+/// Shows the latest verdict on one line.
 struct Brief(Progress);
 
 impl WatchView for Brief {
@@ -265,12 +265,12 @@ pub fn can_draw() -> bool {
     io::stderr().is_terminal() && kind.is_some_and(|kind| kind != "dumb")
 }
 
-/// Whether it is one that a pipeline with our standard input and output doesn't use.
+/// Whether that terminal isn't used by a pipeline with our standard input and output.
 pub fn is_free() -> bool {
     can_draw() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
 }
 
-/// Watches until `ended` says so, which waits until the moment that it is given, or the person has asked for something.
+/// Samples until `ended` returns true, or the user requests something. `ended` waits until the moment it is given.
 fn watch(
     watcher: &mut Watcher,
     live: &mut dyn WatchView,
@@ -294,13 +294,13 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    // On a machine so busy that none was shown in all the time, or the last is due.
+    // A busy machine may never have shown a frame, or the last one is due.
     live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)
 }
 
-/// Samples what runs already, for `time` or until it ends. Returns what the user asked for meanwhile.
+/// Samples a running pipeline, for `time` or until it ends. Returns the user's request.
 pub fn look(
     options: &WatchedOptions,
     pids: &[u32],
@@ -324,7 +324,7 @@ pub fn look(
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
         let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        // A loop starts its next round soon.
+        // A loop may start its next round soon.
         interrupted || over || alive.elapsed() > Duration::from_secs(1)
     });
     let mut report = PipelineReport::of(&watcher, &timeline, None);
@@ -332,7 +332,7 @@ pub fn look(
     Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
 }
 
-/// Hands what was seen, with what each stage did when, to the history, if that was asked for.
+/// Passes the report, with each stage's activity over time, to the history, if requested.
 fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Timeline, keep: Keep<'_>) {
     if options.record {
         report.add_moments(timeline);
@@ -340,7 +340,7 @@ fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Time
     }
 }
 
-/// Writes what was asked for, and prints the rest unless that takes its place.
+/// Writes the requested file, and prints the report unless the file replaces it.
 pub fn write(
     options: &WatchedOptions,
     live: &dyn WatchView,
@@ -353,7 +353,7 @@ pub fn write(
     if options.json == Some(Destination::Stdout) { Ok(()) } else { print() }
 }
 
-/// Runs it as the shell would, and says at the end, or after a time, what held it back.
+/// Runs the pipeline as the shell would, and reports at the end, or after a time, what limited it.
 pub fn start(
     options: &WatchedOptions,
     mut command: Command,
@@ -375,7 +375,7 @@ pub fn start(
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
     let mut broken = None;
     let mut timeline = Timeline::default();
-    // Opened once: to open and close one for each sample cost the pipeline a tenth of its speed.
+    // Opened once: opening and closing one per sample cost the pipeline a tenth of its speed.
     let end = child.pidfd().ok();
     let deadline = time.map(|time| Instant::now() + time);
     let mut has_ended = |until: Instant| {
@@ -399,9 +399,9 @@ pub fn start(
         part.intervals.into_iter().for_each(|interval| timeline.add(interval));
         match key {
             None => break,
-            // The screen takes Ctrl-C as a key: for the pipeline it is what it always is.
+            // The screen reads Ctrl-C as a key: the pipeline gets its usual signal.
             Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
-            // The screen is left, the pipeline goes on.
+            // The screen closes, the pipeline goes on.
             Some(Key::Quit | Key::Next) => {}
         }
     }
@@ -411,7 +411,7 @@ pub fn start(
     if io::stderr().is_terminal() && watcher.uses_terminal() {
         wait();
     }
-    // A reader of standard error that has left is no reason to end otherwise than the pipeline.
+    // If the reader of standard error has gone, still end like the pipeline.
     let print = || {
         let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
         Ok(())
@@ -428,7 +428,7 @@ pub fn start(
     }
 }
 
-/// An error, and what to do where something is short.
+/// An error, with advice where a resource is exhausted.
 fn with_advice(error: &io::Error) -> String {
     let advice = match error.raw_os_error() {
         Some(libc::EMFILE) => "raise the limit of open files (ulimit -n)",
@@ -439,7 +439,7 @@ fn with_advice(error: &io::Error) -> String {
     format!("{error}; {advice}")
 }
 
-/// Ends as the pipeline did.
+/// Exits or dies as the pipeline did.
 fn end_like(status: ExitStatus) -> Ending {
     if let Some(signal) = status.signal() {
         // One core file is enough.

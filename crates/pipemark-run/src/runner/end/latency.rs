@@ -1,4 +1,4 @@
-//! Latency: the source sends a block and waits until one of the same size has come back, over and over.
+//! Latency: the source sends a block and waits until one of the same size comes back, repeatedly.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -20,21 +20,21 @@ use crate::link::{self, Handle, Link, stream};
 use crate::runner::end::meter::{Meter, is_over, own_ns};
 use crate::runner::end::{Done, TrialEnd, ended_early};
 
-/// The warm-up, at least.
+/// The shortest warm-up.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// How long round trips back to back go on before the window begins, once the gate has stopped them.
+/// How long back-to-back round trips run before the window begins, after the barrier has interrupted them.
 const RUN_IN_NS: u64 = 3_000_000;
 
-/// The longest round trip that is recorded exactly; the limit of a run ends it long before.
+/// The longest round trip recorded exactly; the time limit of a run is far shorter.
 pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Sleep until so shortly before a message is due, and watch the clock from there: waking up takes its own time, which
-/// is not the link's.
+/// Sleep until this long before a message is due, then poll the clock, so that the time to wake up is not counted as
+/// the link's.
 const WATCH_NS: u64 = 100_000;
 
-/// One side of a conversation: a link to the other side and one back.
+/// One side of a round trip: a link to the other side and one back.
 struct LatencySide<S: ?Sized, R: ?Sized> {
     sender: Box<S>,
     receiver: Box<R>,
@@ -87,7 +87,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(())
     }
 
-    /// Waits for a whole message; false if there is none and will be none.
+    /// Waits for a whole message; false at the end of the stream.
     #[inline(always)]
     fn receive(&mut self) -> io::Result<bool> {
         let mut arrived = 0;
@@ -110,8 +110,8 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(true)
     }
 
-    // A switch of processes makes the processor forget where it was to return to, so each call that is still open then costs a
-    // wrong guess.
+    // A context switch flushes the processor's return stack, so every open call would cost a mispredicted return: this
+    // one is inlined.
     #[inline(always)]
     fn round_trip(&mut self) -> io::Result<()> {
         self.send()?;
@@ -122,13 +122,13 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         }
     }
 
-    /// What is known of the bytes at the end.
+    /// What was counted of the bytes.
     fn done(&self) -> Done {
         let fault = self.theirs.fault().map(|fault| fault.to_string());
         Done { fault, made: self.made, looked: self.looked, ..Done::default() }
     }
 
-    /// The warm-up is always compared: that proves the path at no cost to the window.
+    /// The warm-up is always verified: that checks the path at no cost to the window.
     fn begin_window(&mut self, end: &TrialEnd) {
         self.check = end.ends.touched();
         self.calls = 0;
@@ -138,12 +138,12 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
 const THERE: u64 = 0;
 const BACK: u64 = 1 << 32;
 
-/// Calls a function with the sender of `$to` and the receiver of `$from`: by their types, so that there is nothing between
-/// it and the system calls, where these are just a write and a read.
+/// Calls a function generic over the sender of `$to` and the receiver of `$from`, so that plain reads and writes are
+/// inlined down to the system calls.
 macro_rules! with_ends {
     ($function:ident($end:expr $(, $more:expr)*), $link:expr, $to:expr, $from:expr) => {{
         let ends = &$end.ends;
-        // A message is asked for whole, whatever the size of its pieces.
+        // A message is read whole, whatever the configured read size.
         let whole = Ends { read_block: None, ..ends.clone() };
         if stream::is_plain($link, ends) {
             $function($end, (Box::new(stream::write($to, ends)?), Box::new(stream::read($from, &whole)?)) $(, $more)*)
@@ -153,7 +153,7 @@ macro_rules! with_ends {
     }};
 }
 
-/// The source: asks, and keeps the clock.
+/// The source: sends requests, and keeps the clock.
 pub(super) fn ask(end: &TrialEnd, pace: MessagePace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     with_ends!(ask_through(end, pace), link, there, back)
 }
@@ -183,7 +183,7 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let own_ns = own_cost(end, pace)?;
     let released_ns = end.control.meet(2)?;
 
-    // What is paced has no step to fall out of.
+    // Paced messages have no back-to-back rhythm to restore.
     let run_in_ns = if pace == MessagePace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
     let mut flows = false;
     while !end.control.begun() {
@@ -212,7 +212,7 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     }
     let mut stats = meter.stop(side.sent - before, own_ns, end.stats(None));
     let due = timer.due(begun_ns + stats.ns);
-    // Watching the clock until a message is due is no cost of the link.
+    // Polling the clock until a message is due is not a cost of the link.
     stats.user_ns = stats.user_ns.saturating_sub(timer.watched_ns);
     end.control.sink_done(ends.pairs);
     // Other pairs may still be in their windows.
@@ -227,7 +227,7 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     Ok(Done { stats, latency: Some(summary(&trips, due)?), ..side.done() })
 }
 
-/// The sink: answers.
+/// The sink: returns each message.
 pub(super) fn answer(end: &TrialEnd, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     with_ends!(answer_through(end), link, back, there)
 }
@@ -270,7 +270,7 @@ fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     Ok(Done { stats, ..side.done() })
 }
 
-/// What a round trip takes besides the link: reading the clock, the histogram, counting.
+/// The cost of a round trip besides the link: reading the clock, the histogram, counting.
 fn own_cost(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
@@ -290,14 +290,14 @@ fn own_cost(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
 /// When the next message starts.
 struct Timer {
     pace: Pacing,
-    /// Time spent watching the clock until a message was due.
+    /// Time spent polling the clock until a message was due.
     watched_ns: u64,
 }
 
 enum Pacing {
-    /// As soon as the last is back; its end is this one's beginning, which saves reading the clock.
+    /// As soon as the previous one is back; its end time is this one's start time, which saves a clock reading.
     Closed { next_ns: u64 },
-    /// A pause after the last is back.
+    /// After a pause once the previous one is back.
     Gap(Duration),
     /// At a fixed rate, timed from its due time, so that a stall counts.
     Open { interval: f64, first_ns: u64, nth: u64 },
@@ -313,7 +313,7 @@ impl Timer {
         Timer { pace, watched_ns: 0 }
     }
 
-    /// Waits until the next message may start; returns what its round trip is timed from.
+    /// Waits until the next message may start; returns the time from which its round trip is measured.
     #[inline]
     fn start(&mut self) -> u64 {
         match &mut self.pace {
@@ -348,7 +348,7 @@ impl Timer {
         }
     }
 
-    /// How many messages were due until then, of those at a fixed rate.
+    /// The number of messages due by `until_ns`, if they are sent at a fixed rate.
     fn due(&self, until_ns: u64) -> Option<u64> {
         match self.pace {
             Pacing::Open { interval, first_ns, .. } => {
@@ -359,7 +359,7 @@ impl Timer {
     }
 }
 
-/// What a histogram of times says; `due` is how many there were to be.
+/// Summarizes a histogram of times; `due` is the number of messages expected.
 pub(in crate::runner) fn summary(trips: &Histogram<u64>, due: Option<u64>) -> io::Result<Latency> {
     let at = |share: f64| trips.value_at_quantile(share);
     let count = usize::try_from(trips.len()).unwrap_or(usize::MAX);

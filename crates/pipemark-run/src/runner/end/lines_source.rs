@@ -1,9 +1,9 @@
-//! Text made of the bytes of a pattern: lines of lower-case words, the same for the same bytes.
+//! Turns a pattern's bytes into text: lines of lower-case words, the same text for the same bytes.
 
-/// Letters as often as in English, blanks, and one newline: lines have 64 bytes on average, words five.
+/// Letters at their frequency in English, blanks, and one newline: lines have 64 bytes on average, words five.
 const LETTERS: &[u8; 64] = b"eeeeeeettttttaaaaooooiiinnnnssshhhrrrddllcummwfgypbvk          \n";
 
-/// Turns bytes into text of the same length, one by one.
+/// Replaces each byte by a character of the text.
 pub(super) fn of(bytes: &mut [u8]) {
     for byte in bytes {
         *byte = LETTERS[usize::from(*byte >> 2)];

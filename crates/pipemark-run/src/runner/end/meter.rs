@@ -1,4 +1,5 @@
-//! What an end measures about itself in the window: calls, CPU use, which CPUs it ran on; and what it could do alone.
+//! An end's measurements of itself in the window: calls, CPU time and the CPUs it ran on; and its speed without the
+//! link.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -24,21 +25,21 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Made before the window, for what takes time.
+    /// Created before the window, because that takes time.
     pub fn new() -> Meter {
         let mut meter = Meter { migrations: migrations(), ..Meter::default() };
         meter.look();
         meter
     }
 
-    /// Begins the window, now; returns when that is.
+    /// Begins the window now; returns the time.
     pub fn begin(&mut self) -> u64 {
         self.before = Usage::now();
         self.begun_ns = monotonic_ns();
         self.begun_ns
     }
 
-    /// Begins the window at a moment that has passed.
+    /// Begins the window at a time in the past.
     pub fn begin_at(&mut self, ns: u64) -> u64 {
         self.begin();
         self.begun_ns = ns;
@@ -59,7 +60,7 @@ impl Meter {
         }
     }
 
-    /// Ends the window now, with `bytes` moved in it; a round of the loop takes `own_ns` besides its work.
+    /// Ends the window, in which `bytes` were moved; `own_ns` is the cost of a round of the loop besides its work.
     pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
         let ns = monotonic_ns().saturating_sub(self.begun_ns);
         let used = Usage::now().since(&self.before);
@@ -83,7 +84,7 @@ impl Meter {
     }
 }
 
-/// Nanoseconds that a round of an end's loop takes without its work: the least of some batches.
+/// The cost of a round of an end's loop without its work, in nanoseconds: the least of several batches.
 pub fn own_ns(mut round: impl FnMut()) -> f64 {
     const ROUNDS: u32 = 256;
     let mut batch = || {
@@ -128,7 +129,7 @@ impl Busy {
         }
     }
 
-    /// How long the next work takes.
+    /// The length of the next piece of work.
     fn next(&mut self) -> Duration {
         let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
         self.mean.mul_f64(share)
@@ -140,10 +141,10 @@ impl Busy {
     }
 }
 
-/// Bytes per second of `block` bytes done over and over for about 2 ms of CPU time, `extra` seconds added to each: of the
-/// fastest of a few batches, as a moment in which the host or another process was in the way is no limit. `now` tells CPU
-/// time and not wall time, because the other end may be measuring itself on the same CPU. That clock takes longer than a
-/// small block, so it is read once per batch.
+/// Bytes per second when `block` bytes are processed repeatedly for about 2 ms of CPU time, `extra` seconds added to
+/// each block: the fastest of several batches, because an interruption is no limit. `now` returns CPU time, not wall
+/// time, because the other end may be measuring itself on the same CPU. Reading that clock takes longer than a small
+/// block, so it is read once per batch.
 ///
 /// # Errors
 /// The first error of `block`.
@@ -151,7 +152,7 @@ pub fn ceiling<E>(now: impl Fn() -> u64, extra: f64, mut block: impl FnMut() -> 
     const ENOUGH_NS: u64 = 250_000;
     const BATCHES: u64 = 4;
     let (mut rounds, mut spent_long, mut best) = (1u32, 0, 0.0f64);
-    // The first touch of memory takes longer than any later one.
+    // The first access to memory is slower than later ones.
     block()?;
     while spent_long < BATCHES * ENOUGH_NS {
         let begin = now();
@@ -205,7 +206,7 @@ mod tests {
         };
         let drawn = lengths(2002);
         assert!(drawn.iter().all(|&us| (250.0..=750.0).contains(&us)));
-        // A tenth of them in each tenth of the range, give or take five standard deviations.
+        // A tenth of them in each tenth of the range, within five standard deviations.
         for tenth in 0..10 {
             let low = 250.0 + 50.0 * f64::from(tenth);
             let count = drawn.iter().filter(|&&us| (low..low + 50.0).contains(&us)).count();

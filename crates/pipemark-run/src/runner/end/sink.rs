@@ -1,4 +1,4 @@
-//! The sink: takes bytes out of the link, proves them, and keeps the clock that counts.
+//! The sink: reads bytes from the link, verifies them, and keeps the decisive clock.
 
 use std::io;
 
@@ -13,12 +13,12 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use crate::runner::end::{Done, TrialEnd, ended_early};
 
-/// Read the clock after this many calls or bytes: a small fraction of any window, at negligible cost.
+/// Calls between two clock readings: a small fraction of any window, at negligible cost.
 const CALLS_PER_LOOK: u32 = 16;
 const BYTES_PER_LOOK: u64 = 64 << 10;
 
-/// How long bytes flow before the window begins: longer than the ends take to fall out of the step of the gate, and, where
-/// nothing pins them, than the scheduler takes to place them.
+/// How long bytes flow before the window begins: long enough for the ends to lose the synchrony of the barrier and, if
+/// unpinned, for the scheduler to place them.
 const RUN_IN_NS: u64 = 10_000_000;
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
@@ -28,7 +28,7 @@ struct SinkEnd {
     received: u64,
 }
 
-/// What becomes of the bytes that arrive.
+/// Verification of the bytes that arrive.
 struct Proof {
     checker: Checker,
     check: bool,
@@ -70,13 +70,13 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let capacity_before = capacity();
     let mut sink = SinkEnd { receiver, proof: Proof::new(end.pattern(0), ends), received: 0 };
     let check = sink.proof.check;
-    // The warm-up is always compared: that proves the path at no cost to the window.
+    // The warm-up is always verified: that checks the path at no cost to the window.
     sink.proof.check = ends.verify != Verify::None && ends.link.transfers();
 
     end.control.meet(1)?;
     let chained = end.chained();
     let warmed_up = ends.link.transfers() && !chained;
-    // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
+    // Surplus bytes must not make this wait for ever: the check below reports them.
     while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(ended_early());
@@ -95,7 +95,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     if !warmed_up {
         end.control.flows(ends.pairs);
     }
-    // The stages of a chain begin with the release, and so does its clock.
+    // The stages of a chain start at the release, and so does its clock.
     let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
     let before = sink.received;
     let mut goal = Goal::new(ends, begun_ns);
@@ -119,13 +119,13 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     }
     let mut stats = meter.stop(sink.received - before, own_ns, stats);
     if chained && stats.bytes > 0 {
-        // The end of a chain's stream comes when the last process of it is gone, its last byte well before. Where stages
-        // keep everything to themselves, the end is all there is.
+        // The stream of a chain ends only when its last process has exited, well after the last byte. If the stages
+        // output nothing, that end is all there is.
         stats.ns = last_ns - begun_ns;
     }
     end.control.sink_done(ends.pairs);
-    // Other pairs may still be in their windows: this one keeps up the load until the source closes.
-    // Without a transfer there is nothing to end.
+    // Other pairs may still be in their windows: keep up the load until the source closes. Without a transfer nothing
+    // closes.
     while ends.link.transfers() || !end.control.stopped() {
         let (bytes, _) = sink.take()?;
         if bytes == 0 {
@@ -151,8 +151,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 }
 
 impl SinkEnd {
-    /// Takes what comes until all pairs flow as they will: the gate has put the ends in step, and the first blocks are faster
-    /// or slower than the rest.
+    /// Reads until all pairs flow steadily: the barrier has synchronized the ends, and the first blocks are faster or
+    /// slower than the rest.
     fn run_in(&mut self, end: &TrialEnd, released_ns: u64) -> io::Result<()> {
         let mut flows = false;
         let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
@@ -169,7 +169,7 @@ impl SinkEnd {
         Ok(())
     }
 
-    /// What a round of the loop takes besides receiving and looking at the bytes.
+    /// The cost of a round of the loop besides receiving and reading the bytes.
     fn own_ns(&self, end: &TrialEnd) -> f64 {
         let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
         own_ns(|| {
@@ -179,7 +179,7 @@ impl SinkEnd {
         })
     }
 
-    /// Takes what is there; returns bytes and calls.
+    /// Receives what is available; returns bytes and calls.
     #[inline]
     fn take(&mut self) -> io::Result<(usize, u32)> {
         let received = self.receiver.recv()?;
@@ -189,13 +189,13 @@ impl SinkEnd {
     }
 }
 
-/// What the sink could do if the transfer cost nothing; `None` if it neither reads bytes nor does work.
+/// The speed of the sink if the transfer were free; `None` if it neither reads bytes nor does work.
 fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
     let (looks, block) = (ends.touched(), ends.read_block().as_usize());
     if !looks && busy.seconds() == 0.0 {
         return None;
     }
-    // Where a receiver's bytes lie: a vector of words may begin in the midst of a cache line.
+    // Aligned like a receiver's buffer: a vector may begin in the middle of a cache line.
     let mut data = Buffer::new(if looks { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
     pattern.fill(0, data.bytes_mut());
     let (mut proof, bytes) = (Proof::new(pattern, ends), data.bytes());
@@ -207,7 +207,7 @@ fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
     Some(ceiling(thread_cpu_ns, busy.seconds(), work).unwrap_or_else(|never| match never {}))
 }
 
-/// When the window is over.
+/// The end of the window.
 struct Goal {
     volume: Volume,
     begun_ns: u64,
@@ -218,12 +218,12 @@ struct Goal {
 
 impl Goal {
     fn new(ends: &Ends, begun_ns: u64) -> Goal {
-        // Where nothing is transferred, the clock would be most of what is timed.
+        // Without a transfer, clock readings would dominate the measured time.
         let bytes_per_look = if ends.link.transfers() { BYTES_PER_LOOK } else { u64::MAX };
         Goal { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_look }
     }
 
-    /// Whether it is, after another `bytes` that make `total`.
+    /// Whether the window is over, after `bytes` more, `total` in all.
     #[inline]
     fn reached(&mut self, bytes: usize, total: u64) -> bool {
         if let Volume::Time(_) = self.volume {

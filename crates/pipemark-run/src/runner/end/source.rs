@@ -1,4 +1,4 @@
-//! The source: writes blocks into the link until the load is over.
+//! The source: writes blocks to the link until the load is over.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
-/// The warm-up, which is compared and proves the path.
+/// The length of the warm-up, which is verified.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_BLOCKS: u64 = 4;
 const WARM_UP_BYTES: u64 = 64 << 20;
@@ -50,7 +50,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     if !chained {
         source.warm_up()?;
     }
-    // Asked before the sender, and its memory, is gone, and outside the window.
+    // Read before the sender frees its memory, and outside the window.
     let huge_bytes = end.huge_bytes();
     let mut meter = Meter::new();
     let own_ns = source.own_ns();
@@ -82,11 +82,11 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
     let made = source.made;
-    // The better of before and after: one of them may be a slow moment. A chain's clock still runs.
+    // The better of before and after, as either may be disturbed. A chain's clock is still running.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
         stats.ceiling = source.alone()?.map(|after| after.max(ceiling));
     }
-    // Most links end when they are closed, some need a mark.
+    // Most links end when closed, some need an end mark.
     source.sender.finish()?;
     let note = source.sender.note();
     drop(source);
@@ -94,7 +94,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 }
 
 impl SourceEnd<'_> {
-    /// What the source could do if the transfer cost nothing; `None` if it makes no content and does no work.
+    /// The speed of the source if the transfer were free; `None` if it makes no content and does no work.
     fn alone(&mut self) -> io::Result<Option<f64>> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
             return Ok(None);
@@ -102,7 +102,7 @@ impl SourceEnd<'_> {
         ceiling(thread_cpu_ns, self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
     }
 
-    /// Makes the next block, where each is new.
+    /// Makes the next block, if each block is new.
     #[inline]
     fn make(&mut self, position: u64) -> io::Result<()> {
         if self.content == Content::Fresh {
@@ -112,7 +112,7 @@ impl SourceEnd<'_> {
         Ok(())
     }
 
-    /// What a round of the loop takes besides making and sending the bytes.
+    /// The cost of a round of the loop besides making and sending the bytes.
     fn own_ns(&self) -> f64 {
         let mut meter = Meter::new();
         own_ns(|| {
@@ -130,7 +130,7 @@ impl SourceEnd<'_> {
         Ok(moved)
     }
 
-    /// Sends until the time is over, and announces the length before the last block, so that the sink cannot miss it.
+    /// Sends until the time is over; announces the length before the last block, so that the sink cannot miss it.
     fn warm_up(&mut self) -> io::Result<()> {
         let begin = monotonic_ns();
         let mut blocks = 1;

@@ -1,4 +1,4 @@
-//! That work which is not done is caught: for each link a source that does not write, and a sink that does not read.
+//! Tests that skipped work is detected: for each link, a source that does not write and a sink that does not read.
 
 use std::path::Path;
 use std::thread;
@@ -20,7 +20,7 @@ enum Left {
     Read,
 }
 
-/// A link whose ends leave out part of the work.
+/// A link whose ends skip part of the work.
 struct Lazy(&'static dyn Link, Left);
 
 impl Link for Lazy {
@@ -61,7 +61,7 @@ impl Sender for Unwritten {
     }
 }
 
-/// Says how many bytes came and keeps them to itself.
+/// Reports how many bytes came, but does not deliver them.
 struct Unread(BoxReceiver);
 
 impl Receiver for Unread {
@@ -71,7 +71,7 @@ impl Receiver for Unread {
     }
 }
 
-/// What becomes of a run whose ends are threads; `None` where the link is not to be had here.
+/// The result of a run whose ends are threads; `None` where the link is not available.
 fn run(job: &Job, left: Left) -> Option<Result<(), String>> {
     let ends = job.ends().unwrap();
     let link = Lazy(link::of(ends.link).unwrap(), left);

@@ -1,4 +1,4 @@
-//! Several writers of records on one pipe, and its reader, which counts the records that bytes of other writers cut.
+//! Several writers of records on one pipe, and its reader, which counts the records cut by other writers' bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,14 +8,14 @@ use pipeio_harness::usage::monotonic_ns;
 use crate::runner::end::meter::{Meter, is_over};
 use crate::runner::end::{Done, TrialEnd, ended_early};
 
-/// Each byte of a record says whose it is, in its low bits, and which one, in those above: more writers don't fit.
+/// The low bits of each byte identify the writer, the bits above number the record: this limits the number of writers.
 const WRITER_BITS: u32 = pipemark_model::MAX_WRITERS.ilog2();
 
 fn mark(writer: usize, number: u64) -> u8 {
     ((number << WRITER_BITS) | writer as u64) as u8
 }
 
-/// Writes records of one block each, with one call, until the sink has enough.
+/// Writes records of one block each, one call per record, until the sink has enough.
 pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut record = vec![0; end.ends.block.as_usize()];
     let stats = end.stats(None);
@@ -42,7 +42,7 @@ pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     Ok(Done { stats, made: sent, ..Done::default() })
 }
 
-/// Reads what all of them write, to the end.
+/// Reads the records of all writers, to the end.
 pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut buffer = vec![0; end.ends.read_block().as_usize().max(64 << 10)];
     let capacity = || pipeio::pipe::capacity(&pipe).ok().map(|bytes| bytes as u64);
@@ -80,12 +80,12 @@ pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     Ok(Done { stats, capacity, fault: tally.fault, looked, interleaved_percent, ..Done::default() })
 }
 
-/// What has arrived of each writer.
+/// Counts of the bytes that have arrived.
 struct Tally {
     block: u64,
-    /// Bytes by writer, and whether its record was cut already.
+    /// Bytes by writer, and whether its current record was already cut.
     writers: Vec<(u64, bool)>,
-    /// Whose bytes came last.
+    /// The writer of the last bytes.
     last: usize,
     received: u64,
     records: u64,
@@ -113,7 +113,7 @@ impl Tally {
                 self.fault.get_or_insert_with(fault);
                 return;
             }
-            // Another's bytes after a part of a record cut it, however often.
+            // Another writer's bytes within a record cut it; each record counts once.
             let (other, cut) = &mut self.writers[self.last];
             if writer != self.last && *other % self.block > 0 && !*cut {
                 *cut = true;
