@@ -1,20 +1,11 @@
 //! `--against`: a program of someone's own, whose row stands in the table beside pipemark's. It gets blocks and bytes in its words,
 //! and what counts is the rate or the time that it prints, or else how long it took from its start to its end.
 
-use pipemark_model::{Better, Language, Stages};
+use pipemark_model::{Better, Language, RATE_UNITS, Stages};
 
 use crate::printed::PrintedFigure;
 
-/// The units of what such a program prints: of a rate in bytes per second, of a time in nanoseconds.
-const RATES: [(&str, f64); 7] = [
-    ("B/s", 1.0),
-    ("kB/s", 1e3),
-    ("KiB/s", 1024.0),
-    ("MB/s", 1e6),
-    ("MiB/s", 1_048_576.0),
-    ("GB/s", 1e9),
-    ("GiB/s", 1_073_741_824.0),
-];
+/// The units of a time that such a program prints, in nanoseconds.
 const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// A program and what it prints.
@@ -81,7 +72,7 @@ impl AgainstFigure {
     fn parse(text: &str) -> Result<AgainstFigure, String> {
         let mut printed: PrintedFigure = text.parse()?;
         let (rate, units): (bool, &[(&str, f64)]) = match printed.name.as_str() {
-            "rate" => (true, &RATES),
+            "rate" => (true, &RATE_UNITS),
             "time" => (false, &TIMES),
             other => return Err(format!("'{other}' is neither rate nor time; use rate,MiB/s=REGEX or time,s=REGEX")),
         };

@@ -55,7 +55,9 @@ pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use stage::Stages;
 pub use text::{capitalised, counted, hides, neutral, without_number};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
-pub use units::{Better, ByteSize, ColumnUnit, Delay, GIB, Nanos, Throughput, Unit, bytes_in_words, parse_duration};
+pub use units::{
+    Better, ByteSize, ColumnUnit, Delay, GIB, Nanos, RATE_UNITS, Throughput, Unit, bytes_in_words, parse_duration,
+};
 #[doc(hidden)]
 pub use value::kebab_case;
 pub use value::{bounded, did_you_mean, nearest};

@@ -25,6 +25,17 @@ impl ByteSize {
 /// The bytes of a GiB, for arithmetic.
 pub const GIB: f64 = (1u64 << 30) as f64;
 
+/// The units in which others state a rate, in bytes per second.
+pub const RATE_UNITS: [(&str, f64); 7] = [
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("KiB/s", 1024.0),
+    ("MB/s", 1e6),
+    ("MiB/s", 1_048_576.0),
+    ("GB/s", 1e9),
+    ("GiB/s", 1_073_741_824.0),
+];
+
 /// Splits `12.5 ms` into its number and its unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();

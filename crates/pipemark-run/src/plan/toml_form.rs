@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
 use pipemark_entrants::AgainstProgram;
-use pipemark_model::{Claim, GIB, Key, Value, Which, did_you_mean};
+use pipemark_model::{Claim, GIB, Key, RATE_UNITS, Value, Which, did_you_mean};
 
 use crate::demonstrations::DEMONSTRATIONS;
 use crate::plan::claims::{self, ClaimDesign};
@@ -177,20 +177,15 @@ struct PublishedForm {
     when: SuiteTable<Scalar>,
 }
 
-/// The units that documents give throughput in, in bytes per second; then of times for a number of bytes that the document does
-/// not give, and of calls.
-const UNITS: [(&str, SuiteUnit); 10] = [
-    ("B/s", SuiteUnit::Bytes(1.0)),
-    ("kB/s", SuiteUnit::Bytes(1e3)),
-    ("KiB/s", SuiteUnit::Bytes(1024.0)),
-    ("MB/s", SuiteUnit::Bytes(1e6)),
-    ("MiB/s", SuiteUnit::Bytes(1048576.0)),
-    ("GB/s", SuiteUnit::Bytes(1e9)),
-    ("GiB/s", SuiteUnit::Bytes(1073741824.0)),
-    ("s", SuiteUnit::Seconds),
-    ("s, total unknown", SuiteUnit::SecondsOfSomething),
-    ("calls", SuiteUnit::Calls),
-];
+/// Units of published figures that are no rates: of times, also for a number of bytes that the document does not give, and of
+/// calls.
+const OTHER_UNITS: [(&str, SuiteUnit); 3] =
+    [("s", SuiteUnit::Seconds), ("s, total unknown", SuiteUnit::SecondsOfSomething), ("calls", SuiteUnit::Calls)];
+
+/// The units that documents give figures in.
+fn units() -> impl Iterator<Item = (&'static str, SuiteUnit)> {
+    RATE_UNITS.into_iter().map(|(word, bytes)| (word, SuiteUnit::Bytes(bytes))).chain(OTHER_UNITS)
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum SuiteUnit {
@@ -315,7 +310,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         let sentence = "total is the bytes moved in the published seconds: required with unit = \"s\", not allowed where the total is unknown";
         return Err(Refusal::new(sentence, Some(table.span())));
     }
-    let unit = UNITS.iter().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
+    let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
     let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
     check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
     // As the document has them, all with as many decimals.
@@ -525,8 +520,8 @@ fn about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
 
 fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SuiteUnit, D::Error> {
     let word = String::deserialize(deserializer)?;
-    let unit = UNITS.iter().find(|(name, _)| *name == word).map(|(_, unit)| *unit);
-    unit.ok_or_else(|| D::Error::custom(unknown_word(&word, &UNITS.map(|(name, _)| name))))
+    let unit = units().find(|(name, _)| *name == word).map(|(_, unit)| unit);
+    unit.ok_or_else(|| D::Error::custom(unknown_word(&word, &units().map(|(name, _)| name).collect::<Vec<_>>())))
 }
 
 fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoices, D::Error> {

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use pipemark_model::{
-    Document, Experiment, Host, Job, Key, Outcome, Sample, Settings, Stopped, Trial, Value, Verify, Volume, differing,
-    neutral,
+    Document, Experiment, Host, Job, Key, Outcome, RATE_UNITS, Sample, Settings, Stopped, Trial, Value, Verify, Volume,
+    differing, neutral,
 };
 use pipemark_stats::records::{memory_copy, records};
 
@@ -17,17 +17,6 @@ pub const MOST_BYTES: u64 = 64 << 20;
 /// No run takes longer than a year, or moves more than 1 PiB in a second.
 const MOST_SECONDS: f64 = 3.2e7;
 const MOST_RATE: f64 = 1.2e15;
-
-/// Units of rates, in bytes per second.
-const RATES: [(&str, f64); 7] = [
-    ("B/s", 1.0),
-    ("kB/s", 1e3),
-    ("KiB/s", 1024.0),
-    ("MB/s", 1e6),
-    ("MiB/s", 1_048_576.0),
-    ("GB/s", 1e9),
-    ("GiB/s", 1_073_741_824.0),
-];
 
 /// A parameter of what was measured: `KEY=VALUE`, or `KEY` alone where each figure has its own in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -252,7 +241,7 @@ fn unit_of(heading: &str) -> Option<Option<f64>> {
     let words = heading.split(|c: char| c.is_whitespace() || "(),[]_".contains(c));
     words.rev().find_map(|word| match word {
         "s" | "sec" | "seconds" => Some(None),
-        word => RATES.iter().find(|(unit, _)| *unit == word).map(|(_, bytes)| Some(*bytes)),
+        word => RATE_UNITS.iter().find(|(unit, _)| *unit == word).map(|(_, bytes)| Some(*bytes)),
     })
 }
 
