@@ -8,7 +8,7 @@ use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, bytes
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
 
-use crate::sheet::brief::tables::{as_bars, as_columns, label, sweep, volume_published};
+use crate::sheet::brief::tables::{BY_ROUND, as_bars, as_columns, label, sweep, volume_published};
 use crate::sheet::document::warnings;
 use crate::sheet::experiment::{MeasuredExperiment, interval};
 use crate::sheet::marks::{doubts, legend_in_brief};
@@ -113,7 +113,10 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
         sheet.heading(2, "Claims");
         sheet.notes(claims);
     }
-    let legend = legend_in_brief(&signs);
+    let mut legend = legend_in_brief(&signs);
+    if signs.contains(BY_ROUND) {
+        legend.push(format!("{BY_ROUND} median of the ratios within each round, not the ratio of the medians"));
+    }
     if !legend.is_empty() {
         sheet.blocks.push(Block::Gap);
         sheet.text(Style::Aside, legend);

@@ -278,6 +278,11 @@ impl<'a> MeasuredExperiment<'a> {
         self.baselines.iter().any(|baseline| baseline.id == record.id)
     }
 
+    /// What a trial's ratio is taken to.
+    pub(super) fn baseline_of(&self, record: &Record) -> Option<&'a Record> {
+        self.baselines.iter().copied().find(|baseline| record.baseline.as_ref() == Some(&baseline.id))
+    }
+
     fn published(&self, record: &Record) -> Option<String> {
         let published = record.published.as_ref()?;
         let figure = published.shown_beside(record.job.volume());
@@ -356,6 +361,11 @@ pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Str
         (Some(low), Some(high)) => between(&show(low), &show(high)),
         _ => format!("n={}", estimate.runs),
     }
+}
+
+/// Whether a ratio, which is taken within each round, is also that of the medians that are shown, within 2 %.
+pub(super) fn agrees(ratio: &Estimate, figure: f64, base: f64) -> bool {
+    (ratio.median * base / figure - 1.0).abs() <= 0.02
 }
 
 /// How many times as fast: `2.70×`, or that no difference is shown; `?` where there are too few runs to tell.

@@ -7,7 +7,7 @@ use pipemark_model::{
 use pipemark_show::{Cell, Style};
 use pipemark_stats::records::ratio_of;
 
-use crate::sheet::experiment::{interval, times};
+use crate::sheet::experiment::{agrees, interval, times};
 use crate::sheet::words::{is_plain, ranked};
 
 /// A job described by its differences from `plain`; without `plain`, by its main parameters.
@@ -65,11 +65,12 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
                     // It has to agree with the figures that stand beside it, or say why not.
-                    let by_medians = speed(record) / speed(base);
-                    let name = match (base.id == plain.id, (ratio.median / by_medians - 1.0).abs() <= 0.03) {
-                        (true, true) => "plain".to_owned(),
-                        (true, false) => "plain of the same round".to_owned(),
-                        _ => format!("plain, checked alike ({})", Unit::BytesPerSecond.show(speed(base))),
+                    let round = if agrees(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
+                    let name = match base.id == plain.id {
+                        true => format!("plain{round}"),
+                        false => {
+                            format!("plain{round}, checked alike ({})", Unit::BytesPerSecond.show(speed(base)))
+                        }
                     };
                     match times(&ratio).as_str() {
                         "tied" => format!("tied with {name}: "),
@@ -127,6 +128,17 @@ mod tests {
         let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
         document.trials[0].warnings.push(above);
         assert_eq!(checked(&document), [""; 0]);
+    }
+
+    #[test]
+    fn a_ratio_that_the_medians_contradict_names_its_round() {
+        let mut document = fixture::quick();
+        let by_round = |document: &Document| summary(document)[1][2].text.contains("of the same round");
+        assert!(!by_round(&document));
+        let base = |own: &Record| own.experiment == "capacity" && is_plain(&own.job);
+        let base = document.trials.iter().position(base).unwrap();
+        document.trials[base].estimate = document.trials[1].estimate.clone();
+        assert!(by_round(&document), "{:?}", summary(&document)[1]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use pipemark_model::{ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Rec
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
 use crate::sheet::brief::LINE;
-use crate::sheet::experiment::{MeasuredExperiment, times};
+use crate::sheet::experiment::{MeasuredExperiment, agrees, times};
 use crate::sheet::marks::{doubts, of_bytes};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
@@ -140,6 +140,9 @@ pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSi
     (differ && published().all(|(_, own)| alike(own))).then_some(total)
 }
 
+/// What follows a ratio; its legend is shown where one isn't that of the medians beside it.
+pub(super) const BY_ROUND: &str = "×";
+
 /// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
 pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut String) -> Grid {
     let latency = experiment.is_latency();
@@ -157,7 +160,14 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         let ratio = match estimates.and_then(|own| own.ratio()) {
             _ if experiment.is_baseline(record) => "base".to_owned(),
             _ if aside(record) => String::new(),
-            ratio => ratio.map_or_else(String::new, times),
+            None => String::new(),
+            Some(ratio) => {
+                let base = experiment.baseline_of(record).map(|base| headline(base).1);
+                if base.is_some_and(|base| !agrees(ratio, figure, base)) {
+                    signs.push_str(BY_ROUND);
+                }
+                times(ratio)
+            }
         };
         let bytes = if differs { of_bytes(record) } else { "" };
         signs.push_str(bytes);
