@@ -109,7 +109,8 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
     match &figures.typed {
         Some(typed) if figures.seconds < TUNABLE => {
             let text = format!(
-                "a larger pipe lets both work at once{bursts}{most}: too short for 'pipemark tune', 'pipemark ab' compares it"
+                "a larger pipe lets both work at once{bursts}{most}; it ends too soon for 'pipemark tune', so try it with \
+                 'pipemark ab'"
             );
             remedy("pipe-capacity", text, format!("pipemark ab --capacity default,1m -- {}", quote(typed)))
         }

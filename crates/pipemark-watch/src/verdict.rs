@@ -373,7 +373,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     }
     if let Some(size) = size {
         let text = format!(
-            "Data goes from {from} to {to} in bursts of about {}, which no pipe holds: {from} waits for room {} of the time, {to} \
+            "{from} sends {to} bursts of about {}, more than a pipe can hold: {from} waits for room {} of the time, {to} \
              for data {}.",
             burst::mebibytes(size),
             percent(worst.writer_waits),
@@ -384,7 +384,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
         return Some(PipelineVerdict { pipe, stage, cause: "bursts larger than a pipe".to_owned(), ..verdict });
     }
     let text = format!(
-        "The pipe from {from} to {to} is too small for their bursts: its writer waits for room {} of the time, its reader for data {}.",
+        "The pipe from {from} to {to} is too small to absorb bursts: its writer waits for room {} of the time, its reader for data {}.",
         percent(worst.writer_waits),
         percent(worst.reader_waits)
     );
