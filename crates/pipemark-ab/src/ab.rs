@@ -10,7 +10,7 @@ use rustix::thread::CpuSet;
 
 use pipemark_console::verdict::{FailOnCommand, criterion, fail_on_command, threshold};
 use pipemark_console::{
-    Destination, Ending, ExportOptions, Format, JsonLines, Progress, Stop, Targets, catch_interrupts, count,
+    Destination, ExitError, ExportOptions, Format, JsonLines, Progress, Targets, VerbResult, catch_interrupts, count,
     destination, exit, github, say, say_error,
 };
 use pipemark_entrants::PrintedFigure;
@@ -211,7 +211,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs and judges the commands, and writes the results.
-pub fn run(options: &AbOptions) -> Ending {
+pub fn run(options: &AbOptions) -> VerbResult {
     let targets = options.output.targets();
     targets.check()?;
     let plan = AbPlan::of(options)?;
@@ -235,9 +235,9 @@ pub fn run(options: &AbOptions) -> Ending {
     let failure = result.commands.iter().any(failed);
     github::report("ab", &sheet, verdict.map(FailOnCommand::name).or(failure.then_some("failed")))?;
     match verdict {
-        _ if result.interrupted => Err(Stop::code(exit::INTERRUPTED)),
-        _ if failure => Err(Stop::code(exit::FAILED)),
-        Some(verdict) => Err(Stop::code(verdict.code())),
+        _ if result.interrupted => Err(ExitError::code(exit::INTERRUPTED)),
+        _ if failure => Err(ExitError::code(exit::FAILED)),
+        Some(verdict) => Err(ExitError::code(verdict.code())),
         None => Ok(()),
     }
 }
@@ -260,7 +260,7 @@ struct AbPlan {
 }
 
 impl AbPlan {
-    fn of(options: &AbOptions) -> Result<AbPlan, Stop> {
+    fn of(options: &AbOptions) -> Result<AbPlan, ExitError> {
         let AbOptions { commands, choice, around, rounds, judging, .. } = options;
         let typed = CommandWords {
             commands: commands.iter().filter(|text| *text != "--").cloned().collect(),
@@ -273,19 +273,21 @@ impl AbPlan {
             cleanup: around.cleanup.clone(),
         };
         if typed.commands.is_empty() {
-            return Err(Stop::usage("there is no command; write one in quotes: pipemark ab 'A', or -- 'A' -- 'B'"));
+            return Err(ExitError::usage(
+                "there is no command; write one in quotes: pipemark ab 'A', or -- 'A' -- 'B'",
+            ));
         }
         let values = choice.parameter.iter().map(|parameter| parameter.values.len());
         // One command with several capacities counts as several.
         let commands = if let [_] = typed.commands[..] { typed.capacities.len().max(1) } else { typed.commands.len() };
         match values.fold(commands, usize::saturating_mul) {
             count if count > MOST_COMMANDS => {
-                return Err(Stop::usage(format_args!(
+                return Err(ExitError::usage(format_args!(
                     "{count} commands are more than the {MOST_COMMANDS} that can be ranked"
                 )));
             }
             count if count > MOST_UNASKED && !choice.yes => {
-                return Err(Stop::usage(format_args!(
+                return Err(ExitError::usage(format_args!(
                     "{count} commands are more than {MOST_UNASKED}; use --yes to measure them all"
                 )));
             }
@@ -293,7 +295,7 @@ impl AbPlan {
         }
         let entries = entries(&typed)?;
         if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
-            return Err(Stop::usage("--fail-on and --threshold are for two commands or more: -- 'A' -- 'B'"));
+            return Err(ExitError::usage("--fail-on and --threshold are for two commands or more: -- 'A' -- 'B'"));
         }
         let kinds = kinds(&judging.figure);
         let by = place(&kinds, &judging.by)?;
@@ -329,7 +331,7 @@ impl AbPlan {
         })
     }
 
-    fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<AbResult, Stop> {
+    fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<AbResult, ExitError> {
         let interrupt = catch_interrupts()?;
         if self.rounds.announced {
             say(format_args!("{} commands, each at least {} times", self.entries.len(), self.least_runs()));

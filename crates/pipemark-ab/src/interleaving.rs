@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use pipemark_console::{Progress, Stop, exit};
+use pipemark_console::{ExitError, Progress, exit};
 use pipemark_host::child::{Interrupt, RunError};
 use pipemark_stats::estimate;
 use pipemark_stats::ranking::{BySession, is_resolved};
@@ -119,7 +119,7 @@ impl CommandRuns {
 }
 
 /// Receives each run as it ends: its command, the run, and whether it warmed up.
-pub type OnRun<'a> = dyn FnMut(&CommandEntry, &RunRecord) -> Result<(), Stop> + 'a;
+pub type OnRun<'a> = dyn FnMut(&CommandEntry, &RunRecord) -> Result<(), ExitError> + 'a;
 
 /// Runs all rounds.
 ///
@@ -133,7 +133,7 @@ pub fn run_rounds(
     interrupt: &Interrupt,
     progress: &mut Progress,
     on_run: &mut OnRun<'_>,
-) -> Result<Rounds, Stop> {
+) -> Result<Rounds, ExitError> {
     let rounds = Rounds { commands: vec![CommandRuns::default(); entries.len()], ..Rounds::default() };
     let mut runner = Runner {
         entries,
@@ -174,7 +174,7 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Runs a one-time hook of each command; identical hooks run once.
-    fn hooks(&mut self, flag: &str, hook: impl Fn(&CommandEntry) -> Option<&String>) -> Result<(), Stop> {
+    fn hooks(&mut self, flag: &str, hook: impl Fn(&CommandEntry) -> Option<&String>) -> Result<(), ExitError> {
         let mut done: Vec<&String> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
             let Some(text) = hook(entry).filter(|text| !done.contains(text)) else { continue };
@@ -187,14 +187,14 @@ impl Runner<'_> {
     }
 
     /// Handles a failure: records it as a row, or ends the measurement.
-    fn failed(&mut self, at: usize, error: RunError) -> Result<(), Stop> {
+    fn failed(&mut self, at: usize, error: RunError) -> Result<(), ExitError> {
         match error {
-            RunError::Interrupted => Err(Stop::with(exit::INTERRUPTED, "interrupted; no result")),
+            RunError::Interrupted => Err(ExitError::with(exit::INTERRUPTED, "interrupted; no result")),
             error if self.plan.keep_going => {
                 self.rounds.commands[at].failed.get_or_insert(error.to_string());
                 Ok(())
             }
-            error => Err(Stop::failed(format_args!("{}: {error}", self.entries[at].label))),
+            error => Err(ExitError::failed(format_args!("{}: {error}", self.entries[at].label))),
         }
     }
 
@@ -207,7 +207,7 @@ impl Runner<'_> {
         self.rounds.interrupted
     }
 
-    fn all(&mut self, progress: &mut Progress, on_run: &mut OnRun<'_>) -> Result<(), Stop> {
+    fn all(&mut self, progress: &mut Progress, on_run: &mut OnRun<'_>) -> Result<(), ExitError> {
         let plan = self.plan;
         let begun = Instant::now();
         let mut random = SplitMix64::seed_from_u64(1);
@@ -266,7 +266,14 @@ impl Runner<'_> {
     }
 
     /// Makes one run, with its hooks.
-    fn one(&mut self, at: usize, session: u32, round: u32, hashed: bool, on_run: &mut OnRun<'_>) -> Result<(), Stop> {
+    fn one(
+        &mut self,
+        at: usize,
+        session: u32,
+        round: u32,
+        hashed: bool,
+        on_run: &mut OnRun<'_>,
+    ) -> Result<(), ExitError> {
         let entry = &self.entries[at];
         match self.try_one(entry, session, hashed) {
             Ok((ran, figures)) => {
@@ -311,7 +318,7 @@ impl Runner<'_> {
     }
 
     /// Measures the shell's start, if it is a relevant part of short commands.
-    fn measure_shell(&mut self, session: u32) -> Result<(), Stop> {
+    fn measure_shell(&mut self, session: u32) -> Result<(), ExitError> {
         let shortest = |command: &CommandRuns| command.runs.iter().filter_map(|run| run.figures[0]).reduce(f64::min);
         let short = self.rounds.commands.iter().filter_map(shortest).any(|time| time < LONG.as_nanos() as f64);
         let one_shell = self.entries.iter().all(|entry| entry.command.stages.len() == 1) && self.conditions.copies == 1;
@@ -346,7 +353,7 @@ impl Runner<'_> {
 
     /// Checks that outputs are equal, so that only commands that do the same work are compared; other parameters may
     /// give other outputs.
-    fn check_output(&mut self, at: usize, ran: &PipelineRun) -> Result<(), Stop> {
+    fn check_output(&mut self, at: usize, ran: &PipelineRun) -> Result<(), ExitError> {
         let first = ran.hash.is_some() || self.rounds.commands[at].runs.is_empty();
         if first && self.rounds.commands[at].hash.is_none() {
             (self.rounds.commands[at].output, self.rounds.commands[at].hash) = (ran.output, ran.hash);
@@ -369,7 +376,7 @@ impl Runner<'_> {
             return Ok(());
         };
         self.rounds.commands[at].unsteady = true;
-        if self.plan.ignore_output { Ok(()) } else { Err(Stop::with(exit::NOT_VERIFIED, sentence)) }
+        if self.plan.ignore_output { Ok(()) } else { Err(ExitError::with(exit::NOT_VERIFIED, sentence)) }
     }
 
     /// With several sessions, the rounds of each that the budget has room for; a single session stops by precision.

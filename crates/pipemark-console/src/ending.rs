@@ -36,77 +36,77 @@ pub mod exit {
 }
 
 /// How a verb ends.
-pub type Ending = Result<(), Stop>;
+pub type VerbResult = Result<(), ExitError>;
 
 /// Why a verb ends with a code other than 0, and what is to be said about it, if it hasn't been said.
 #[derive(Debug)]
-pub struct Stop {
+pub struct ExitError {
     code: u8,
     sentence: Option<String>,
 }
 
-impl Stop {
+impl ExitError {
     /// With a sentence.
-    pub fn with(code: u8, sentence: impl Display) -> Stop {
-        Stop { code, sentence: Some(sentence.to_string()) }
+    pub fn with(code: u8, sentence: impl Display) -> ExitError {
+        ExitError { code, sentence: Some(sentence.to_string()) }
     }
 
     /// What was typed makes no sense.
-    pub fn usage(sentence: impl Display) -> Stop {
-        Stop::with(exit::USAGE, sentence)
+    pub fn usage(sentence: impl Display) -> ExitError {
+        ExitError::with(exit::USAGE, sentence)
     }
 
     /// Something went wrong.
-    pub fn failed(sentence: impl Display) -> Stop {
-        Stop::with(exit::FAILED, sentence)
+    pub fn failed(sentence: impl Display) -> ExitError {
+        ExitError::with(exit::FAILED, sentence)
     }
 
     /// With nothing more to say.
-    pub fn code(code: u8) -> Stop {
-        Stop { code, sentence: None }
+    pub fn code(code: u8) -> ExitError {
+        ExitError { code, sentence: None }
     }
 }
 
-impl std::fmt::Display for Stop {
+impl std::fmt::Display for ExitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.sentence.as_deref().unwrap_or_default())
     }
 }
 
 /// What was typed is wrong: all that says so is a sentence.
-impl From<String> for Stop {
-    fn from(sentence: String) -> Stop {
-        Stop::usage(sentence)
+impl From<String> for ExitError {
+    fn from(sentence: String) -> ExitError {
+        ExitError::usage(sentence)
     }
 }
 
-impl From<OutputError> for Stop {
-    fn from(error: OutputError) -> Stop {
-        Stop::failed(error)
+impl From<OutputError> for ExitError {
+    fn from(error: OutputError) -> ExitError {
+        ExitError::failed(error)
     }
 }
 
-impl From<serde_json::Error> for Stop {
-    fn from(error: serde_json::Error) -> Stop {
-        Stop::failed(error)
+impl From<serde_json::Error> for ExitError {
+    fn from(error: serde_json::Error) -> ExitError {
+        ExitError::failed(error)
     }
 }
 
 /// Of standard output: a reader that left early is no error.
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
+impl From<io::Error> for ExitError {
+    fn from(error: io::Error) -> ExitError {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Stop::code(0),
-            _ => Stop::failed(error),
+            io::ErrorKind::BrokenPipe => ExitError::code(0),
+            _ => ExitError::failed(error),
         }
     }
 }
 
 /// Says what there is to say, and gives the exit code.
-pub fn end(ending: Ending) -> u8 {
+pub fn end(ending: VerbResult) -> u8 {
     match ending {
         Ok(()) => 0,
-        Err(Stop { code, sentence }) => {
+        Err(ExitError { code, sentence }) => {
             if let Some(sentence) = sentence {
                 say_error(sentence);
             }
@@ -146,21 +146,21 @@ fn harmless(line: &str) -> String {
 ///
 /// # Errors
 /// When it was closed at the start.
-pub fn check_stdout() -> Result<(), Stop> {
+pub fn check_stdout() -> Result<(), ExitError> {
     match stdout_was_closed() {
-        true => Err(Stop::failed("standard output is closed; redirect it, such as to /dev/null")),
+        true => Err(ExitError::failed("standard output is closed; redirect it, such as to /dev/null")),
         false => Ok(()),
     }
 }
 
 /// Takes over Ctrl-C for as long as something is measured, where it can be.
-pub fn catch_interrupts() -> Result<Interrupt, Stop> {
+pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     guard::start();
     // Each end is this program again.
     if !Path::new("/proc/self/exe").exists() {
-        return Err(Stop::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
+        return Err(ExitError::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
     }
-    Interrupt::catch().map_err(|error| Stop::failed(format_args!("signals cannot be caught: {error}")))
+    Interrupt::catch().map_err(|error| ExitError::failed(format_args!("signals cannot be caught: {error}")))
 }
 
 #[cfg(test)]

@@ -8,21 +8,21 @@ use std::io::{self, Write};
 use pipemark_model::neutral;
 use pipemark_show::{Sheet, markdown};
 
-use crate::ending::{Stop, say};
+use crate::ending::{ExitError, say};
 
 /// Adds the sheet to the summary of the step (GITHUB_STEP_SUMMARY), and annotates the job (GITHUB_ACTIONS) where it fails
 /// for a verdict.
 ///
 /// # Errors
 /// When the summary can't be written.
-pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), Stop> {
+pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), ExitError> {
     if let Some(path) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let text = markdown(sheet);
         let append = || -> io::Result<()> {
             File::options().append(true).create(true).open(&path)?.write_all(format!("{text}\n").as_bytes())
         };
         append().map_err(|error| {
-            Stop::failed(format_args!("the step summary {} could not be written: {error}", path.display()))
+            ExitError::failed(format_args!("the step summary {} could not be written: {error}", path.display()))
         })?;
     }
     if let (Some(word), Some("true")) = (failed, var_os("GITHUB_ACTIONS").as_deref().and_then(|set| set.to_str())) {

@@ -7,7 +7,7 @@ use pipeio_harness::start::stdout_was_closed;
 use serde::Serialize;
 
 use crate::destination::Destination;
-use crate::ending::Stop;
+use crate::ending::ExitError;
 
 /// Where the lines go; each is complete when it is written.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ impl JsonLines {
     ///
     /// # Errors
     /// When the file can't be made, or standard output is closed.
-    pub fn open(destination: &Destination) -> Result<JsonLines, Stop> {
+    pub fn open(destination: &Destination) -> Result<JsonLines, ExitError> {
         let file = match destination {
             Destination::Stdout if stdout_was_closed() => Err(io::Error::other("it is closed")),
             Destination::Stdout => Ok(None),
             Destination::File(path) => File::create(path).map(Some),
         };
-        let failed = |error| Stop::failed(format_args!("cannot write JSON lines to {destination}: {error}"));
+        let failed = |error| ExitError::failed(format_args!("cannot write JSON lines to {destination}: {error}"));
         Ok(JsonLines { destination: destination.clone(), file: file.map_err(failed)? })
     }
 
@@ -35,7 +35,7 @@ impl JsonLines {
     ///
     /// # Errors
     /// When it can't be written. A reader of standard output that has left ends the program as it should.
-    pub fn line(&mut self, value: &impl Serialize) -> Result<(), Stop> {
+    pub fn line(&mut self, value: &impl Serialize) -> Result<(), ExitError> {
         let text = serde_json::to_string(value)? + "\n";
         let written = match &mut self.file {
             Some(file) => file.write_all(text.as_bytes()),
@@ -45,8 +45,8 @@ impl JsonLines {
             }
         };
         written.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Stop::code(0),
-            _ => Stop::failed(format_args!("cannot write JSON lines to {}: {error}", self.destination)),
+            io::ErrorKind::BrokenPipe => ExitError::code(0),
+            _ => ExitError::failed(format_args!("cannot write JSON lines to {}: {error}", self.destination)),
         })
     }
 }

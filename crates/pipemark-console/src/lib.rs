@@ -1,4 +1,4 @@
-//! Shared by all verbs: exit codes ([`Stop`], [`exit`]), output files ([`ExportOptions`], [`Destination`]), messages
+//! Shared by all verbs: exit codes ([`ExitError`], [`exit`]), output files ([`ExportOptions`], [`Destination`]), messages
 //! and progress ([`say`], [`Progress`]), options for verdicts ([`verdict`]), and output for GitHub jobs ([`github`]).
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ mod values;
 pub mod verdict;
 
 pub use destination::{Destination, OutputError};
-pub use ending::{Ending, Stop, catch_interrupts, check_stdout, end, exit, say, say_error};
+pub use ending::{ExitError, VerbResult, catch_interrupts, check_stdout, end, exit, say, say_error};
 pub use json_lines::JsonLines;
 pub use output::{ExportOptions, Format, FormatOption, Targets, destination, terminal, terminal_of};
 pub use progress::Progress;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use pipemark_show::{Characters, Colour, Sheet, Terminal, html, json_line, markdown, sheet_as_csv, sheet_as_json};
 
 use crate::destination::{Destination, OutputError};
-use crate::ending::{Ending, Stop, exit, say_error};
+use crate::ending::{ExitError, VerbResult, exit, say_error};
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -155,7 +155,7 @@ impl ExportOptions {
     ///
     /// # Errors
     /// When one of them can't be written, which is reported.
-    pub fn write(&self, sheet: &Sheet, json: &str) -> Ending {
+    pub fn write(&self, sheet: &Sheet, json: &str) -> VerbResult {
         self.targets().write(|format| format.of_sheet(sheet, Some(json)))
     }
 }
@@ -247,12 +247,12 @@ impl<'a> Targets<'a> {
     ///
     /// # Errors
     /// When one of them can't be written.
-    pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> Ending {
+    pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> VerbResult {
         let mut ending = Ok(());
         for (destination, format) in self.all() {
             if let Err(error) = destination.write(format.name(), content(format)) {
                 say_error(error);
-                ending = Err(Stop::code(exit::FAILED));
+                ending = Err(ExitError::code(exit::FAILED));
             }
         }
         ending

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use pipemark_console::Stop;
+use pipemark_console::ExitError;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -53,20 +53,20 @@ pub fn named(name: &str) -> Vec<u32> {
 }
 
 /// The error for a pid that no process has.
-pub fn no_process(number: impl Display) -> Stop {
-    Stop::usage(format_args!("there is no process {number}; 'pipemark why' lists live pipelines"))
+pub fn no_process(number: impl Display) -> ExitError {
+    ExitError::usage(format_args!("there is no process {number}; 'pipemark why' lists live pipelines"))
 }
 
 /// Why a process can't be sampled, if it can't.
-pub fn refusal(pid: u32) -> Option<Stop> {
+pub fn refusal(pid: u32) -> Option<ExitError> {
     // It exists, but /proc hides it.
     let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
     match Process::read(pid) {
         Some(Process { of_kernel: true, comm, .. }) => {
-            Some(Stop::failed(format_args!("process {pid} is a kernel thread ({comm}), which has no pipes")))
+            Some(ExitError::failed(format_args!("process {pid} is a kernel thread ({comm}), which has no pipes")))
         }
         Some(process) if process.state != 'Z' => None,
-        _ if hidden() => Some(Stop::failed(format_args!(
+        _ if hidden() => Some(ExitError::failed(format_args!(
             "process {pid} belongs to another user and is hidden here (hidepid); run pipemark as that user, or as root"
         ))),
         _ => Some(no_process(pid)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use pipeio_harness::signals::SignalQueue;
-use pipemark_console::{Ending, Stop, say};
+use pipemark_console::{ExitError, VerbResult, say};
 use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 
@@ -43,10 +43,10 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the experiment.
-pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
+pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if watched.no_touch {
-        return Err(Stop::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
+        return Err(ExitError::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
     let mut trial = TuneTrial {
@@ -66,14 +66,14 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
         WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
         WatchTarget::Processes(pids) => {
             trial.quits = true;
-            trial.signals = Some(SignalQueue::block(&unheard()).map_err(Stop::failed)?);
+            trial.signals = Some(SignalQueue::block(&unheard()).map_err(ExitError::failed)?);
             let (report, key) = why::look(watched, &pids, None, &mut trial, keep)?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
             let print = || why::print(&trial.sheet(&report));
             match nothing {
                 Some(outcome) if key != Some(Key::Interrupt) => {
                     why::write(watched, &trial, &report, || Ok(()))?;
-                    return Err(Stop::failed(&outcome.text));
+                    return Err(ExitError::failed(&outcome.text));
                 }
                 _ => why::write(watched, &trial, &report, print)?,
             }

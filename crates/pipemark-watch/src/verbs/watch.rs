@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use pipemark_console::{Destination, Ending, OutputError, Stop, check_stdout, say_error, terminal_of};
+use pipemark_console::{Destination, ExitError, OutputError, VerbResult, check_stdout, say_error, terminal_of};
 use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, Style, json_line};
 
@@ -31,10 +31,10 @@ pub struct WatchOptions {
 }
 
 /// Shows the pipeline until it ends.
-pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
+pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if let Some(Destination::File(_)) = watched.json {
-        return Err(Stop::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
+        return Err(ExitError::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
     }
     match watch_target(watched)? {
         WatchTarget::Start(command, text) => {
@@ -52,13 +52,13 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
 }
 
 /// Shows these processes, or else a live pipeline, and another one whenever the user requests it.
-fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -> Ending {
+fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -> VerbResult {
     for nth in 0.. {
         let pids = asked.take().or_else(|| {
             let found = live::live();
             Some(vec![found.get(nth % found.len().max(1))?.pid])
         });
-        let none = || Stop::failed("no live pipeline that may be sampled; 'pipemark watch 'a | b'' runs one");
+        let none = || ExitError::failed("no live pipeline that may be sampled; 'pipemark watch 'a | b'' runs one");
         match show(options, &pids.ok_or_else(none)?, keep)? {
             Some(Key::Next) => {}
             key => return ended(key),
@@ -67,7 +67,7 @@ fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -
     Ok(())
 }
 
-fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<Key>, Stop> {
+fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<Key>, ExitError> {
     let mut live = WatchOutput::new(options, why::can_draw() && io::stdout().is_terminal())?;
     let (_, key) = why::look(&options.watched, pids, options.time, &mut live, keep)?;
     live.broken.map_or(Ok(key), |error| Err(error.into()))
@@ -93,7 +93,7 @@ struct WatchOutput {
 }
 
 impl WatchOutput {
-    fn new(options: &WatchOptions, screen: bool) -> Result<WatchOutput, Stop> {
+    fn new(options: &WatchOptions, screen: bool) -> Result<WatchOutput, ExitError> {
         let how = match (&options.watched.json, screen) {
             (Some(_), _) => How::Json,
             (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),

@@ -13,7 +13,8 @@ use pipeio_harness::start::sigpipe_was_ignored;
 use rustix::process::Signal;
 
 use pipemark_console::{
-    Destination, Ending, FormatOption, Progress, Stop, WordChoice, destination, exit, one_of, say_error, terminal_of,
+    Destination, ExitError, FormatOption, Progress, VerbResult, WordChoice, destination, exit, one_of, say_error,
+    terminal_of,
 };
 use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, wait_readable};
 use pipemark_model::{neutral, parse_duration};
@@ -98,16 +99,16 @@ pub enum WatchTarget {
 }
 
 /// What to watch, according to the command line.
-pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
-    let usage = |sentence: &str| Stop::with(FAILED, sentence);
+pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> {
+    let usage = |sentence: &str| ExitError::with(FAILED, sentence);
     // Checked now, before a pipeline runs for hours.
     if let Some(destination) = &options.json {
-        destination.check("JSON").map_err(|error| Stop::with(FAILED, error))?;
+        destination.check("JSON").map_err(|error| ExitError::with(FAILED, error))?;
     }
     if let Some(name) = &options.name {
         let found = live::named(name);
         if found.is_empty() {
-            return Err(Stop::usage(format_args!("there is no process called '{}'", neutral(name))));
+            return Err(ExitError::usage(format_args!("there is no process called '{}'", neutral(name))));
         }
         return Ok(WatchTarget::Processes(found));
     }
@@ -146,10 +147,10 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
 }
 
 /// Refuses a single bare word: it may be meant as a process name.
-fn bare_name(word: &OsStr) -> Option<Stop> {
+fn bare_name(word: &OsStr) -> Option<ExitError> {
     let word =
         word.to_str().filter(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))?;
-    Some(Stop::with(
+    Some(ExitError::with(
         FAILED,
         format_args!("'{word}': a pipeline or a name? '--name {word}' samples one that runs, '-- {word}' runs it"),
     ))
@@ -198,7 +199,7 @@ pub trait WatchView {
 }
 
 /// Runs the verb.
-pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
+pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     match watch_target(watched)? {
         WatchTarget::Live => list(watched, "why"),
@@ -207,7 +208,7 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
             let (report, key) = look(watched, &pids, Some(time), &mut Quiet, keep)?;
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &Quiet, &report, || Ok(()))?;
-                return Err(Stop::failed(&report.verdict.text));
+                return Err(ExitError::failed(&report.verdict.text));
             }
             write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
             ended(key)
@@ -220,12 +221,12 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
 }
 
 /// Ends with the exit code for the user's request.
-pub fn ended(key: Option<Key>) -> Ending {
-    if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+pub fn ended(key: Option<Key>) -> VerbResult {
+    if key == Some(Key::Interrupt) { Err(ExitError::code(exit::INTERRUPTED)) } else { Ok(()) }
 }
 
 /// Lists the live pipelines.
-pub fn list(options: &WatchedOptions, verb: &str) -> Ending {
+pub fn list(options: &WatchedOptions, verb: &str) -> VerbResult {
     let found = live::live();
     match &options.json {
         Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
@@ -235,7 +236,7 @@ pub fn list(options: &WatchedOptions, verb: &str) -> Ending {
 }
 
 /// Prints a sheet on standard output.
-pub fn print(sheet: &Sheet) -> Ending {
+pub fn print(sheet: &Sheet) -> VerbResult {
     Ok(FormatOption::default().print(sheet, None)?)
 }
 
@@ -307,12 +308,12 @@ pub fn look(
     time: Option<Duration>,
     live: &mut dyn WatchView,
     keep: Keep<'_>,
-) -> Result<(PipelineReport, Option<Key>), Stop> {
+) -> Result<(PipelineReport, Option<Key>), ExitError> {
     if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
         return Err(stop);
     }
     // It starts nothing, so no guards are needed.
-    let interrupt = Interrupt::catch().map_err(Stop::failed)?;
+    let interrupt = Interrupt::catch().map_err(ExitError::failed)?;
     let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.sampling());
     let deadline = time.map(|time| Instant::now() + time);
     let mut interrupted = false;
@@ -345,8 +346,8 @@ pub fn write(
     options: &WatchedOptions,
     live: &dyn WatchView,
     report: &PipelineReport,
-    print: impl FnOnce() -> Ending,
-) -> Ending {
+    print: impl FnOnce() -> VerbResult,
+) -> VerbResult {
     if let Some(destination) = &options.json {
         destination.write("JSON", Ok(json_line(&live.json(report)?)))?;
     }
@@ -361,15 +362,15 @@ pub fn start(
     time: Option<Duration>,
     live: &mut dyn WatchView,
     keep: Keep<'_>,
-) -> Ending {
+) -> VerbResult {
     let failed =
-        |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {}", with_advice(&error)));
+        |error: io::Error| ExitError::with(FAILED, format_args!("signals cannot be caught: {}", with_advice(&error)));
     let mut signals = SignalRelay::catch().map_err(failed)?;
     signals.restore_in(&mut command);
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-        Stop::with(code, format_args!("'{}' could not be started: {}", neutral(&program), with_advice(&error)))
+        ExitError::with(code, format_args!("'{}' could not be started: {}", neutral(&program), with_advice(&error)))
     })?;
     let pid = child.pid();
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
@@ -422,9 +423,9 @@ pub fn start(
     record(options, &mut report, &timeline, keep);
     wait();
     match (broken, child.end()) {
-        (Some(error), _) => Err(Stop::with(FAILED, error)),
+        (Some(error), _) => Err(ExitError::with(FAILED, error)),
         (None, Some((status, _))) => end_like(status),
-        (None, None) => Err(Stop::code(FAILED)),
+        (None, None) => Err(ExitError::code(FAILED)),
     }
 }
 
@@ -440,16 +441,16 @@ fn with_advice(error: &io::Error) -> String {
 }
 
 /// Exits or dies as the pipeline did.
-fn end_like(status: ExitStatus) -> Ending {
+fn end_like(status: ExitStatus) -> VerbResult {
     if let Some(signal) = status.signal() {
         // One core file is enough.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         end_by(signal);
-        return Err(Stop::code(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))));
+        return Err(ExitError::code(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))));
     }
     match status.code().and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),
-        code => Err(Stop::code(code.unwrap_or(FAILED))),
+        code => Err(ExitError::code(code.unwrap_or(FAILED))),
     }
 }

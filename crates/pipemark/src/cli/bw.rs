@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use pipemark_console::{Ending, Stop};
+use pipemark_console::{ExitError, VerbResult};
 use pipemark_model::{Key, Mode, Value, parse_duration};
 use pipemark_run::plan::Plan;
 
@@ -71,19 +71,24 @@ pub struct BwOptions<K: KeySet> {
 }
 
 /// Measures streams, or what `--mode` says.
-pub fn bw(options: &BwOptions<BwKeys>) -> Ending {
+pub fn bw(options: &BwOptions<BwKeys>) -> VerbResult {
     let latency = options.flags.parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
     options.flags.measure(plan("bw", if latency { "Round trips" } else { "Throughput" }, options, &[])?)
 }
 
 /// Measures round trips.
-pub fn latency(options: &BwOptions<LatencyKeys>) -> Ending {
+pub fn latency(options: &BwOptions<LatencyKeys>) -> VerbResult {
     let defaults = [(Key::Mode, "latency"), (Key::Block, "64")];
     options.flags.measure(plan("latency", "Round trips", options, &defaults)?)
 }
 
 /// The memory-copy limit and one experiment.
-fn plan<K: KeySet>(verb: &str, title: &str, options: &BwOptions<K>, defaults: &[(Key, &str)]) -> Result<Plan, Stop> {
+fn plan<K: KeySet>(
+    verb: &str,
+    title: &str,
+    options: &BwOptions<K>,
+    defaults: &[(Key, &str)],
+) -> Result<Plan, ExitError> {
     let mut design = options.flags.parameters.design(verb, title, defaults);
     refuse_twice("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use pipemark_console::{Ending, Stop, count};
+use pipemark_console::{ExitError, VerbResult, count};
 use pipemark_model::{Key, MAX_LENGTH, Value};
 use pipemark_run::plan::{DesignAxis, Plan, Setting};
 
@@ -43,11 +43,11 @@ pub struct ChainOptions {
 }
 
 /// Measures what the flags say.
-pub fn run(options: &ChainOptions) -> Ending {
+pub fn run(options: &ChainOptions) -> VerbResult {
     options.flags.measure(plan(options)?)
 }
 
-fn plan(options: &ChainOptions) -> Result<Plan, Stop> {
+fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     let given = &options.flags.parameters;
     let reads = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.reads()));
     // What is compared has to be made and read.

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
-use pipemark_console::{Ending, ExportOptions, Format, Stop, WordChoice, exit, github, one_of, say};
+use pipemark_console::{ExitError, ExportOptions, Format, VerbResult, WordChoice, exit, github, one_of, say};
 use pipemark_model::{Better, Settings, Value, neutral};
 use pipemark_report::sheet;
 use pipemark_stats::diff::{Diff, Party};
@@ -89,7 +89,7 @@ impl FailOn {
 }
 
 /// Compares, or measures the noise floor.
-pub fn run(options: &CompareOptions) -> Ending {
+pub fn run(options: &CompareOptions) -> VerbResult {
     let output = &options.output;
     output.targets().check()?;
     if options.aa {
@@ -108,43 +108,45 @@ pub fn run(options: &CompareOptions) -> Ending {
     let sheet = |format| sheet::comparison(&report, options.all || format != Format::Text);
     output.targets().write(|format| format.of_sheet(&sheet(format), Some(&json)))?;
     if report.groups.is_empty() {
-        return Err(Stop::failed("nothing was compared: no trial was measured on both sides"));
+        return Err(ExitError::failed("nothing was compared: no trial was measured on both sides"));
     }
     let failed = FAIL_ON.into_iter().find(|(_, what, _)| options.fail_on.contains(what) && what.happened(&report));
     let sheet = sheet(Format::Markdown);
     github::report("compare", &sheet, failed.map(|(word, ..)| word))?;
     match failed {
-        Some((_, what, _)) => Err(Stop::code(what.code())),
+        Some((_, what, _)) => Err(ExitError::code(what.code())),
         None => Ok(()),
     }
 }
 
-fn report(options: &CompareOptions) -> Result<Diff, Stop> {
+fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
         refuse_twice(flag, settings)?;
     }
     let read = |name| read::sessions(name, &options.db);
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
-            return Err(Stop::usage(format_args!(
+            return Err(ExitError::usage(format_args!(
                 "nothing to compare {} with; name a second file, or select trials of this one, such as --base capacity=default --new capacity=1m",
                 neutral(one)
             )));
         }
         [_] if Settings::of(options.base.clone()) == Settings::of(options.new.clone()) => {
-            return Err(Stop::usage("--base and --new choose the same trials; a comparison needs two different ones"));
+            return Err(ExitError::usage(
+                "--base and --new choose the same trials; a comparison needs two different ones",
+            ));
         }
         [one] => (read(one)?, None),
         [one, other] if one == "-" && other == "-" => {
-            return Err(Stop::usage("standard input ('-') holds one measurement; give the other as a file"));
+            return Err(ExitError::usage("standard input ('-') holds one measurement; give the other as a file"));
         }
         [one, other] => (read(one)?, Some(read(other)?)),
-        _ => return Err(Stop::usage("two files are compared, or one with --base and --new")),
+        _ => return Err(ExitError::usage("two files are compared, or one with --base and --new")),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
     let history = if new.is_some() { read::history_of(&base[0], &options.db) } else { Vec::new() };
     let base = Party { name: one, documents: &base, settings: &options.base };
     let new = Party { name: other, documents: new.as_deref().unwrap_or(base.documents), settings: &options.new };
     let criterion = |better| criterion(options.threshold, better);
-    Diff::of(base, new, &history, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
+    Diff::of(base, new, &history, &criterion).map_err(|refusal| ExitError::usage(neutral(&refusal.to_string())))
 }

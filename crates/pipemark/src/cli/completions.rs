@@ -6,12 +6,12 @@ use std::path::Path;
 
 use clap_complete::Shell;
 
-use pipemark_console::{Ending, Stop, check_stdout};
+use pipemark_console::{ExitError, VerbResult, check_stdout};
 
 use crate::cli::command;
 
 /// Writes a shell's completions to standard output.
-pub fn completions(shell: Shell) -> Ending {
+pub fn completions(shell: Shell) -> VerbResult {
     check_stdout()?;
     // Generated in memory first: clap_complete panics where it cannot write.
     let mut script = Vec::new();
@@ -23,8 +23,8 @@ pub fn completions(shell: Shell) -> Ending {
 
 /// Writes a page for the program and one for each verb into an existing folder. The program's own ends with its licence and, where
 /// `Cargo.toml` names one, its repository.
-pub fn man(folder: &Path) -> Ending {
-    let failed = |error| Stop::failed(format_args!("cannot write man pages to {}: {error}", folder.display()));
+pub fn man(folder: &Path) -> VerbResult {
+    let failed = |error| ExitError::failed(format_args!("cannot write man pages to {}: {error}", folder.display()));
     clap_mangen::generate_to(command(), folder).map_err(failed)?;
     let mut end = format!(".SH LICENSE\n{}\n", env!("CARGO_PKG_LICENSE"));
     let repository = env!("CARGO_PKG_REPOSITORY");

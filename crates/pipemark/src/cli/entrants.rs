@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use pipemark_console::{Ending, FormatOption, Progress, Stop, exit};
+use pipemark_console::{ExitError, FormatOption, Progress, VerbResult, exit};
 use pipemark_entrants::{Entrants, Rebuild, Step};
 use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Key, Language, Program, Value, neutral};
@@ -44,7 +44,7 @@ fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> 
 }
 
 /// Lists the languages, their tools' versions, and what is missing.
-pub fn list(options: &EntrantOptions, format: &FormatOption) -> Ending {
+pub fn list(options: &EntrantOptions, format: &FormatOption) -> VerbResult {
     let (entrants, languages) = found(options)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
@@ -63,7 +63,7 @@ pub fn list(options: &EntrantOptions, format: &FormatOption) -> Ending {
 }
 
 /// Rebuilds the languages' programs.
-pub fn build(options: &EntrantOptions) -> Ending {
+pub fn build(options: &EntrantOptions) -> VerbResult {
     let (mut entrants, languages) = found(options)?;
     let mut failed = false;
     let mut begun = Instant::now();
@@ -94,7 +94,7 @@ pub fn build(options: &EntrantOptions) -> Ending {
             told = writeln!(io::stdout(), "{line}");
         }
     });
-    if failed { Err(Stop::code(exit::FAILED)) } else { Ok(told?) }
+    if failed { Err(ExitError::code(exit::FAILED)) } else { Ok(told?) }
 }
 
 /// Lets the languages that were chosen take part in a suite, or all that have a folder in the suite `languages`.

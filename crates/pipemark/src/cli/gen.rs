@@ -11,7 +11,7 @@ use pipeio_harness::send::{self, Method, Sender};
 use pipeio_harness::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
-use pipemark_console::{Ending, Stop, check_stdout};
+use pipemark_console::{ExitError, VerbResult, check_stdout};
 use pipemark_model::{ByteSize, bounded};
 use pipemark_run::content::{Payload, PayloadStream};
 
@@ -35,14 +35,14 @@ pub fn content() -> impl TypedValueParser<Value = Payload> {
 }
 
 /// Writes the content.
-pub fn run(options: &GenOptions) -> Ending {
+pub fn run(options: &GenOptions) -> VerbResult {
     check_stdout()?;
     let total = options.total.map_or(u64::MAX, |total| total.0);
     let stdout = io::stdout();
     let written = generate(stdout.as_fd(), options.content.stream_of(total), total, options.rate);
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
-        _ => Stop::failed(format_args!("the content can't be written to standard output: {error}")),
+        _ => ExitError::failed(format_args!("the content can't be written to standard output: {error}")),
     })
 }
 

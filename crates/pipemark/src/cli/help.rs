@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory, Parser};
 
 use crate::cli::manual::manual;
-use pipemark_console::{Destination, Ending, Stop, check_stdout, terminal};
+use pipemark_console::{Destination, ExitError, VerbResult, check_stdout, terminal};
 use pipemark_model::{nearest, neutral};
 
 use crate::cli::{Cli, command};
@@ -52,7 +52,7 @@ pub struct HelpOptions {
 }
 
 /// Explains what was asked for.
-pub fn run(options: &HelpOptions) -> Ending {
+pub fn run(options: &HelpOptions) -> VerbResult {
     check_stdout()?;
     let print = |text: String| Ok(Destination::Stdout.write("help", Ok(text))?);
     let Some(first) = options.words.first() else { return print(overview()) };
@@ -66,7 +66,7 @@ pub fn run(options: &HelpOptions) -> Ending {
             Some(word) => format!("did you mean {word}?"),
             None => "'pipemark help' lists them".to_owned(),
         };
-        return Err(Stop::usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first))));
+        return Err(ExitError::usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first))));
     }
     // clap shows help in the middle of its work, and nowhere else with all that belongs to it.
     let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);

@@ -16,7 +16,7 @@ use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Simd};
 use pipeio::relay::{self, Capacity, Relay};
 use pipeio_harness::usage::Usage;
 
-use pipemark_console::{Ending, Stop, WordChoice, check_stdout, one_of, say};
+use pipemark_console::{ExitError, VerbResult, WordChoice, check_stdout, one_of, say};
 use pipemark_model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
 
 /// What `lines` takes.
@@ -172,7 +172,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 /// Transforms the files, or standard input, to standard output.
-pub fn run(options: &LinesOptions) -> Ending {
+pub fn run(options: &LinesOptions) -> VerbResult {
     check_stdout()?;
     if options.simd == Instructions::Portable {
         Simd::use_portable();
@@ -194,7 +194,7 @@ pub fn run(options: &LinesOptions) -> Ending {
     }
     if options.range.is_some() && files.files.len() > 1 {
         let names: Vec<_> = files.files.iter().map(|file| file.display().to_string()).collect();
-        return Err(Stop::usage(format_args!(
+        return Err(ExitError::usage(format_args!(
             "--range is of one file, not of {}; run it once for each",
             names.join(", ")
         )));
@@ -223,38 +223,40 @@ pub fn run(options: &LinesOptions) -> Ending {
     Ok(())
 }
 
-fn stop(error: &Error, path: Option<&Path>) -> Stop {
+fn stop(error: &Error, path: Option<&Path>) -> ExitError {
     let name = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match error {
-        Error::LineTooLong { .. } => Stop::failed(format_args!("{name}{error}; raise --max-line to accept it")),
-        Error::RangeOfNoFile => Stop::failed(format_args!("{name}{error}; write it to a file first, or omit --range")),
-        _ => Stop::failed(format_args!("{name}{error}")),
+        Error::LineTooLong { .. } => ExitError::failed(format_args!("{name}{error}; raise --max-line to accept it")),
+        Error::RangeOfNoFile => {
+            ExitError::failed(format_args!("{name}{error}; write it to a file first, or omit --range"))
+        }
+        _ => ExitError::failed(format_args!("{name}{error}")),
     }
 }
 
 /// A word that is no file was perhaps to be a transform.
-fn not_opened(path: &Path, error: &io::Error) -> Stop {
+fn not_opened(path: &Path, error: &io::Error) -> ExitError {
     let name = path.display();
     let bare = path.to_str().filter(|name| !name.contains(['/', '.']));
     match bare.filter(|_| error.kind() == io::ErrorKind::NotFound) {
         Some(word) => {
             let names = ["spaces", "number", "length", "upper", "identity", "field"];
             if names.contains(&word) {
-                return Stop::usage(format_args!("'{word}' is a transform: name it before the files"));
+                return ExitError::usage(format_args!("'{word}' is a transform: name it before the files"));
             }
             let hint = did_you_mean(word, names);
-            Stop::usage(format_args!(
+            ExitError::usage(format_args!(
                 "'{name}' is neither a file nor a transform, which are {}{hint}",
                 names.join(", ")
             ))
         }
-        None if error.kind() == io::ErrorKind::NotFound => Stop::usage(format_args!("there is no file {name}")),
-        None => Stop::failed(format_args!("{name} can't be read: {error}")),
+        None if error.kind() == io::ErrorKind::NotFound => ExitError::usage(format_args!("there is no file {name}")),
+        None => ExitError::failed(format_args!("{name} can't be read: {error}")),
     }
 }
 
 /// The last line of a file that has another after it is a line of its own.
-fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), Stop> {
+fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     let end = if options.zero_terminated { 0 } else { b'\n' };
     let mut last = [end];
     let length = file.metadata()?.len();

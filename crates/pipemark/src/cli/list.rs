@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command};
 
-use pipemark_console::{Ending, FormatOption, Stop, WordChoice, one_of};
+use pipemark_console::{ExitError, FormatOption, VerbResult, WordChoice, one_of};
 use pipemark_model::{Host, Job, Key, LinkKind, Place, Settings, Value};
 use pipemark_run::available::missing;
 use pipemark_run::plan::{EMBEDDED, Suite, VolumeScale, embedded};
@@ -89,10 +89,10 @@ pub struct ListOptions {
 }
 
 /// Prints the list.
-pub fn run(options: &ListOptions) -> Ending {
+pub fn run(options: &ListOptions) -> VerbResult {
     let part = match &options.subject {
         Some(Subject::Trials(word)) => {
-            let plan = suite_file::find(word)?.expand(VolumeScale::ONE).map_err(Stop::usage)?;
+            let plan = suite_file::find(word)?.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
             return Ok(options.format.print(&rehearsal::sheet(&[plan], 1), None)?);
         }
         Some(Subject::Part(part)) => Some(*part),
@@ -110,7 +110,7 @@ pub fn run(options: &ListOptions) -> Ending {
     for (name, text) in EMBEDDED {
         suites.push(choice(
             name,
-            &Suite::parse(&format!("suites/{name}.toml"), text).map_err(Stop::usage)?.title,
+            &Suite::parse(&format!("suites/{name}.toml"), text).map_err(ExitError::usage)?.title,
             None,
         ));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
-use pipemark_console::{Ending, Format, JsonLines, Stop, catch_interrupts, exit, say, say_error};
+use pipemark_console::{ExitError, Format, JsonLines, VerbResult, catch_interrupts, exit, say, say_error};
 use pipemark_entrants::Entrants;
 use pipemark_host::child::Interrupt;
 use pipemark_model::{
@@ -35,14 +35,14 @@ pub struct FlagOptions<K: KeySet> {
 
 impl<K: KeySet> FlagOptions<K> {
     /// The plan of one experiment, called as its verb.
-    pub fn plan(&self, design: Design) -> Result<Plan, Stop> {
+    pub fn plan(&self, design: Design) -> Result<Plan, ExitError> {
         self.output.targets().check()?;
         let verb = design.name.clone();
-        Suite::of_flags(&verb, self.schedule.choices(), design).expand(VolumeScale::ONE).map_err(Stop::usage)
+        Suite::of_flags(&verb, self.schedule.choices(), design).expand(VolumeScale::ONE).map_err(ExitError::usage)
     }
 
     /// Measures a plan without entrants.
-    pub fn measure(&self, plan: Plan) -> Ending {
+    pub fn measure(&self, plan: Plan) -> VerbResult {
         measure(&[plan], &Entrants::default(), &self.output, self.schedule.sessions, catch_interrupts()?)
     }
 }
@@ -55,7 +55,7 @@ pub fn measure(
     output: &OutputOptions,
     sessions: Option<u32>,
     interrupt: Interrupt,
-) -> Ending {
+) -> VerbResult {
     let sessions = sessions.unwrap_or(1);
     if sessions > 1 {
         output.targets().check_sessions()?;
@@ -108,7 +108,7 @@ fn document(
     interrupt: &Interrupt,
     mut json_lines: Option<&mut JsonLines>,
     session: u32,
-) -> Result<Document, Stop> {
+) -> Result<Document, ExitError> {
     let started = jiff::ZonedDateTime::now().timestamp().to_string();
     let machine = pipemark_host::survey_before_measuring();
     let before = pipemark_host::Reading::now();
@@ -184,22 +184,22 @@ pub fn empty_document() -> Document {
 }
 
 /// Data that is wrong outweighs trials that failed, which outweigh an interruption.
-fn verdict(document: &Document, written: bool) -> Ending {
+fn verdict(document: &Document, written: bool) -> VerbResult {
     for record in document.trials.iter().filter(|record| record.status == Status::Failed) {
         say(format_args!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed")));
     }
     let any = |is: fn(&Record) -> bool| document.trials.iter().any(is);
     if any(|record| record.verified == Some(false)) {
-        Err(Stop::code(exit::NOT_VERIFIED))
+        Err(ExitError::code(exit::NOT_VERIFIED))
     } else if any(|record| record.status == Status::Failed) || !written {
-        Err(Stop::code(exit::FAILED))
+        Err(ExitError::code(exit::FAILED))
     } else if document.partial {
-        Err(Stop::code(exit::INTERRUPTED))
+        Err(ExitError::code(exit::INTERRUPTED))
     } else if !any(|record| record.status == Status::Ok && record.experiment != MEMORY_COPY)
         && any(|record| record.job.ends().is_some() && record.experiment != MEMORY_COPY)
     {
         // The limit that comes before all others was not asked for. Tools that are not here are no failure.
-        Err(Stop::failed("none of these trials can be measured here; each row has its reason"))
+        Err(ExitError::failed("none of these trials can be measured here; each row has its reason"))
     } else {
         Ok(())
     }

@@ -39,7 +39,7 @@ use std::path::Path;
 
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
-use pipemark_console::{Destination, Ending, Stop, end, say};
+use pipemark_console::{Destination, ExitError, VerbResult, end, say};
 
 use output::keep_watched;
 
@@ -78,7 +78,7 @@ macro_rules! verbs {
                 Some(Command::new("pipemark").disable_help_subcommand(true).subcommand(verb))
             }
 
-            fn run(&self) -> Ending {
+            fn run(&self) -> VerbResult {
                 match self {
                     $(Verb::$verb(options) => ($run)(options),)*
                 }
@@ -194,7 +194,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     }
     let first = words.get(1).and_then(|word| word.to_str());
     if let Some((name, instead)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
-        return end(Err(Stop::usage(format_args!("'{name}' is no verb any more; use {instead}"))));
+        return end(Err(ExitError::usage(format_args!("'{name}' is no verb any more; use {instead}"))));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
     let own_failure = words
@@ -220,6 +220,6 @@ pub fn main(words: Vec<OsString>) -> u8 {
     end(match (verb, shell) {
         (Some(verb), _) => verb.run(),
         (None, Some(shell)) => completions::completions(shell),
-        (None, None) => Destination::Stdout.write("help", Ok(START.to_owned())).map_err(Stop::from),
+        (None, None) => Destination::Stdout.write("help", Ok(START.to_owned())).map_err(ExitError::from),
     })
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use pipemark_console::verdict::interval;
-use pipemark_console::{Ending, ExportOptions, Stop, catch_interrupts, count, exit};
+use pipemark_console::{ExitError, ExportOptions, VerbResult, catch_interrupts, count, exit};
 use pipemark_entrants::Entrants;
 use pipemark_model::{Host, Sample, Status, Value, digits, signed_percent};
 use pipemark_run::plan::{Design, Plan, Runs, ScheduleChoices, Suite, VolumeScale};
@@ -34,17 +34,17 @@ pub struct NoiseFloorOptions {
 }
 
 /// Measures and says.
-pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> Ending {
+pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> VerbResult {
     let floors = measure(plan(options)?, options, criterion, output.quiet)?;
     output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
 }
 
 /// The trial twice: in two experiments, because within one each trial is another.
-fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
+fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     let mut design = Design::new("a", "");
     design.params = options.with.iter().cloned().map(Into::into).collect();
     let suite = Suite::of_flags("compare --aa", ScheduleChoices::default(), design);
-    let mut plan = suite.expand(VolumeScale::ONE).map_err(Stop::usage)?;
+    let mut plan = suite.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
     // Trials with one id are measured once.
@@ -55,7 +55,12 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
 }
 
 /// Both sides in all sessions.
-fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<NoiseFloor, Stop> {
+fn measure(
+    mut plan: Plan,
+    options: &NoiseFloorOptions,
+    criterion: Criterion,
+    quiet: bool,
+) -> Result<NoiseFloor, ExitError> {
     let interrupt = catch_interrupts()?;
     let machine = pipemark_host::survey_before_measuring();
     let mut progress = Reporter::new(false, quiet);
@@ -63,20 +68,20 @@ fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, qu
     for _ in 0..options.sessions {
         let measurement = pipemark_run::measure(&plan, &machine, &Entrants::default(), &interrupt, &mut progress);
         if measurement.partial {
-            return Err(Stop::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
+            return Err(ExitError::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
         }
         for (side, outcome) in sides.iter_mut().zip(&measurement.outcomes) {
             if outcome.status != Status::Ok {
                 let reason = outcome.reason.as_deref().unwrap_or("it did not run");
                 let code = if outcome.verified == Some(false) { exit::NOT_VERIFIED } else { exit::FAILED };
-                return Err(Stop::with(code, format_args!("{}: {reason}", outcome.trial.id)));
+                return Err(ExitError::with(code, format_args!("{}: {reason}", outcome.trial.id)));
             }
             side.push(outcome.samples.iter().map(Sample::speed).collect());
         }
         plan.schedule.seed = plan.schedule.seed.wrapping_add(1);
     }
     drop(progress);
-    floors(&plan, &machine, options, criterion, &sides).map_err(Stop::failed)
+    floors(&plan, &machine, options, criterion, &sides).map_err(ExitError::failed)
 }
 
 fn floors(

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PathBufValueParser;
 use serde_json::Value;
 
-use pipemark_console::{Destination, ExportOptions, Format, JsonLines, Stop, Targets, destination, say, terminal};
+use pipemark_console::{Destination, ExitError, ExportOptions, Format, JsonLines, Targets, destination, say, terminal};
 use pipemark_model::{Document, Nanos, Stopped};
 use pipemark_report::{export, sheet};
 use pipemark_show::{Attachment, html};
@@ -68,7 +68,7 @@ impl OutputOptions {
     ///
     /// # Errors
     /// When it can't be.
-    pub fn json_lines(&self) -> Result<Option<JsonLines>, Stop> {
+    pub fn json_lines(&self) -> Result<Option<JsonLines>, ExitError> {
         self.json_lines.as_ref().map(JsonLines::open).transpose()
     }
 }
@@ -108,7 +108,7 @@ fn label(text: &str) -> Result<String, String> {
 
 /// Keeps the document. A measurement is not lost because its history cannot be written: that is a sentence, no failure.
 pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
-    let save = || -> Result<Id, Stop> {
+    let save = || -> Result<Id, ExitError> {
         let json = document_as(Format::Json, document)?;
         Ok(History::create(options.db.db.as_deref())?.save(document, &json)?)
     };

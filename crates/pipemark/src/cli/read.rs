@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use pipemark_console::{Destination, Stop};
+use pipemark_console::{Destination, ExitError};
 use pipemark_model::{Document, SCHEMA, neutral};
 
 use crate::cli::output::DbOption;
@@ -26,7 +26,7 @@ struct SchemaOnly {
 ///
 /// # Errors
 /// When there is none, or it can't be read.
-pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, Stop> {
+pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, ExitError> {
     let path = Path::new(name);
     let a_file = name == "-" || name.contains('/') || (path.exists() && !path.is_dir());
     if name.parse::<Id>().is_ok() && name != "-" {
@@ -46,7 +46,7 @@ pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, Stop> {
 ///
 /// # Errors
 /// As [`sessions`].
-pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
+pub fn measurement(name: &str, db: &DbOption) -> Result<Document, ExitError> {
     Ok(sessions(name, db)?.pop().expect("there is one, or an error"))
 }
 
@@ -69,7 +69,7 @@ pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
 }
 
 /// Oldest first.
-fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, Stop> {
+fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, ExitError> {
     let entries = history.list(filter)?;
     let documents = entries.iter().rev().map(|entry| history.document(entry.id)?.ok_or_else(|| no_run(entry.id)));
     documents.collect()
@@ -79,11 +79,11 @@ fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, Stop> 
 ///
 /// # Errors
 /// When one of the destinations is one of the files.
-pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Result<(), Stop> {
+pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Result<(), ExitError> {
     let clash = |destination: &&&Destination| files.iter().any(|file| destination.is_file(Path::new(file)));
     match destinations.iter().find(clash) {
         Some(file) => {
-            Err(Stop::usage(format_args!("{file} is an input, so it can't be the output too; write elsewhere")))
+            Err(ExitError::usage(format_args!("{file} is an input, so it can't be the output too; write elsewhere")))
         }
         None => Ok(()),
     }
@@ -93,7 +93,7 @@ pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Res
 ///
 /// # Errors
 /// When there is none, or the history can't be read.
-pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
+pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, ExitError> {
     let history = History::open(db.db.as_deref())?;
     let history = history.ok_or_else(empty)?;
     let id = run(&history, name)?;
@@ -104,7 +104,7 @@ pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
 ///
 /// # Errors
 /// When there is no such run.
-pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
+pub fn run(history: &History, name: Option<&str>) -> Result<Id, ExitError> {
     match name {
         None => newest(history, None)?.ok_or_else(empty),
         Some(name) => match name.parse() {
@@ -115,16 +115,16 @@ pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
 }
 
 /// There is no run to show.
-pub fn empty() -> Stop {
-    Stop::usage("the history is empty; measure with 'pipemark run', or name a file that --json wrote")
+pub fn empty() -> ExitError {
+    ExitError::usage("the history is empty; measure with 'pipemark run', or name a file that --json wrote")
 }
 
 /// That a run is not there.
-pub fn no_run(name: impl std::fmt::Display) -> Stop {
-    Stop::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
+pub fn no_run(name: impl std::fmt::Display) -> ExitError {
+    ExitError::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
 }
 
-fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, Stop> {
+fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, ExitError> {
     let filter = Filter { label, limit: Some(1), ..Filter::default() };
     Ok(history.list(&filter)?.first().map(|entry| entry.id))
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use pipemark_console::{Destination, Ending, Stop, destination, say, terminal};
+use pipemark_console::{Destination, ExitError, VerbResult, destination, say, terminal};
 use pipemark_model::{Document, neutral};
 use pipemark_report::sheet;
 
@@ -31,7 +31,7 @@ pub struct ReportOptions {
 }
 
 /// Writes the page, or draws.
-pub fn run(options: &ReportOptions) -> Ending {
+pub fn run(options: &ReportOptions) -> VerbResult {
     let documents = documents(&options.files, &options.db)?;
     if options.terminal {
         Destination::Stdout.write("charts", Ok(terminal().render(&sheet::main_charts(&documents))))?;
@@ -45,18 +45,18 @@ pub fn run(options: &ReportOptions) -> Ending {
     Ok(())
 }
 
-fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, Stop> {
+fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, ExitError> {
     if files.is_empty() {
         return Ok(vec![read::kept(None, db)?]);
     }
     if files.len() > MOST_FILES {
         let sentence =
             format_args!("{} files are more than the {MOST_FILES} that one page can distinguish", files.len());
-        return Err(Stop::usage(sentence));
+        return Err(ExitError::usage(sentence));
     }
     let mut seen = HashSet::new();
     if let Some(twice) = files.iter().find(|file| !seen.insert(*file)) {
-        return Err(Stop::usage(format_args!("'{}' is named twice; name each file once", neutral(twice))));
+        return Err(ExitError::usage(format_args!("'{}' is named twice; name each file once", neutral(twice))));
     }
     files.iter().map(|file| read::measurement(file, db)).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::io::{Write, stdout};
 
-use pipemark_console::{JsonLines, Progress, Stop};
+use pipemark_console::{ExitError, JsonLines, Progress};
 use pipemark_model::{Outcome, Sample, Throughput, Trial, Unit, neutral};
 use pipemark_run::{Observer, Passed};
 use pipemark_stats::estimate;
@@ -15,7 +15,7 @@ pub struct Reporter<'a> {
     lines: Option<&'a mut JsonLines>,
     session: u32,
     /// Why a line could not be written; no more are.
-    failed: Option<Stop>,
+    failed: Option<ExitError>,
 }
 
 /// What people see.
@@ -71,7 +71,7 @@ impl<'a> Reporter<'a> {
     ///
     /// # Errors
     /// The first that was not.
-    pub fn written(self) -> Result<(), Stop> {
+    pub fn written(self) -> Result<(), ExitError> {
         self.failed.map_or(Ok(()), Err)
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use pipemark_console::{Ending, Stop, catch_interrupts};
+use pipemark_console::{ExitError, VerbResult, catch_interrupts};
 use pipemark_entrants::AgainstProgram;
 use pipemark_run::plan::{Plan, VolumeScale};
 
@@ -55,7 +55,7 @@ pub struct RunOptions {
 }
 
 /// Runs the suites.
-pub fn run(options: &RunOptions) -> Ending {
+pub fn run(options: &RunOptions) -> VerbResult {
     if options.build {
         return entrants::build(&options.entrants);
     }
@@ -72,34 +72,34 @@ pub fn run(options: &RunOptions) -> Ending {
 }
 
 /// The programs of --against, each with what it prints.
-fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, Stop> {
+fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, ExitError> {
     let (programs, figures) = (&options.against, &options.figure);
     if figures.len() > 1 && figures.len() != programs.len() {
         let sentence =
             format!("{} figures for {} programs; give one for all, or one for each", figures.len(), programs.len());
-        return Err(Stop::usage(sentence));
+        return Err(ExitError::usage(sentence));
     }
     let figure = |nth: usize| figures.get(nth).or(figures.first()).map(String::as_str);
     let read = |(nth, command): (usize, &String)| AgainstProgram::parse(command, figure(nth));
-    programs.iter().enumerate().map(read).collect::<Result<_, _>>().map_err(Stop::usage)
+    programs.iter().enumerate().map(read).collect::<Result<_, _>>().map_err(ExitError::usage)
 }
 
 /// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.
-fn plans(options: &RunOptions) -> Result<Vec<Plan>, Stop> {
+fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
     let mut plans = Vec::new();
     let against = against(options)?;
     for word in &options.suites {
         let mut suite = suite_file::find(word)?;
-        against.iter().try_for_each(|program| suite.add_against(program)).map_err(Stop::usage)?;
+        against.iter().try_for_each(|program| suite.add_against(program)).map_err(ExitError::usage)?;
         entrants::choose(&mut suite, word, &options.entrants, options.verify.as_deref())?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
-        plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(Stop::usage)?);
+        plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(ExitError::usage)?);
     }
     // Records and baselines are found by the experiment's name.
     let mut names = HashSet::new();
     for (plan, word) in plans.iter().zip(&options.suites) {
         if let Some(twice) = plan.experiments.iter().find(|experiment| !names.insert(&experiment.name)) {
-            return Err(Stop::usage(format_args!(
+            return Err(ExitError::usage(format_args!(
                 "'{word}' and a suite before it both have an experiment called '{}'; run them one at a time",
                 twice.name
             )));

@@ -13,7 +13,9 @@ use pipeio_harness::recv::{self, ReceiveCall, Receiver};
 use pipeio_harness::wait::Wait;
 use rustix::fs::FileType;
 
-use pipemark_console::{Ending, Format, FormatOption, Progress, Stop, WordChoice, catch_interrupts, exit, one_of};
+use pipemark_console::{
+    ExitError, Format, FormatOption, Progress, VerbResult, WordChoice, catch_interrupts, exit, one_of,
+};
 use pipemark_model::{ByteSize, Nanos, Throughput, bounded};
 use pipemark_run::content::{Check, Payload};
 use pipemark_show::{Cell, Column, Grid, Sheet, Style};
@@ -54,9 +56,9 @@ const EVERY: Duration = Duration::from_millis(500);
 const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Takes all of standard input, or what comes until Ctrl-C.
-pub fn run(options: &SinkOptions) -> Ending {
+pub fn run(options: &SinkOptions) -> VerbResult {
     if options.recv == ReceiveCall::Splice && options.verify.is_some() {
-        return Err(Stop::usage("--recv splice never reads the bytes, so it can't verify them; use --recv read"));
+        return Err(ExitError::usage("--recv splice never reads the bytes, so it can't verify them; use --recv read"));
     }
     let interrupt = Arc::new(catch_interrupts()?);
     let count = Arc::new(Count { bytes: AtomicU64::new(0), start: OnceLock::new(), line: Mutex::new(SinkLine::new()) });
@@ -65,7 +67,7 @@ pub fn run(options: &SinkOptions) -> Ending {
     let terminal = io::stderr().is_terminal();
     if let Some(interval) = options.interval {
         if format.format != Format::Text {
-            return Err(Stop::usage("--interval prints lines for people; leave out --format"));
+            return Err(ExitError::usage("--interval prints lines for people; leave out --format"));
         }
         let count = count.clone();
         thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
@@ -81,7 +83,7 @@ pub fn run(options: &SinkOptions) -> Ending {
     });
     let stdin = io::stdin();
     let check = receive(stdin.as_fd(), options, &count)
-        .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
+        .map_err(|error| ExitError::failed(format_args!("standard input can't be read: {error}")))?;
     let mut first = count.report();
     if options.interval.is_some() {
         // A reader that has left shows with the report.
@@ -91,9 +93,9 @@ pub fn run(options: &SinkOptions) -> Ending {
     let arrived = count.arrived(check.map(|_| fault.is_none()));
     let said = options.format.print(&sheet(&arrived, options.format.format), None);
     match fault {
-        Some(fault) => Err(Stop::with(exit::NOT_VERIFIED, fault)),
+        Some(fault) => Err(ExitError::with(exit::NOT_VERIFIED, fault)),
         // Ctrl-C ends the source as well, and then the input.
-        None if interrupt.requested() => Err(Stop::code(exit::INTERRUPTED)),
+        None if interrupt.requested() => Err(ExitError::code(exit::INTERRUPTED)),
         None => Ok(said?),
     }
 }

@@ -87,8 +87,8 @@ impl From<rusqlite::Error> for HistoryError {
     }
 }
 
-impl From<HistoryError> for pipemark_console::Stop {
+impl From<HistoryError> for pipemark_console::ExitError {
     fn from(error: HistoryError) -> Self {
-        pipemark_console::Stop::failed(error)
+        pipemark_console::ExitError::failed(error)
     }
 }

@@ -12,7 +12,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ZonedDateTime};
 
-use pipemark_console::{Destination, Ending, Format, FormatOption, Stop, count, destination, exit, say};
+use pipemark_console::{Destination, ExitError, Format, FormatOption, VerbResult, count, destination, exit, say};
 use pipemark_model::{Document, neutral};
 
 use crate::cli::output::{DbOption, printed};
@@ -144,7 +144,7 @@ struct DeleteOptions {
 }
 
 /// Does what was asked for.
-pub fn run(options: &HistoryOptions) -> Ending {
+pub fn run(options: &HistoryOptions) -> VerbResult {
     match &options.verb {
         None => list(&options.list),
         Some(HistoryVerb::List(options)) => list(options),
@@ -157,7 +157,7 @@ pub fn run(options: &HistoryOptions) -> Ending {
 }
 
 /// The history; says so where there is none.
-fn opened(db: &DbOption) -> Result<Option<History>, Stop> {
+fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
     let history = History::open(db.db.as_deref())?;
     if history.is_none() {
         say("pipemark: the history is empty; 'pipemark run' measures and keeps its results");
@@ -166,11 +166,11 @@ fn opened(db: &DbOption) -> Result<Option<History>, Stop> {
 }
 
 /// The history for what makes no sense without one.
-fn present(db: &DbOption) -> Result<History, Stop> {
+fn present(db: &DbOption) -> Result<History, ExitError> {
     History::open(db.db.as_deref())?.ok_or_else(read::empty)
 }
 
-fn list(options: &HistoryListOptions) -> Ending {
+fn list(options: &HistoryListOptions) -> VerbResult {
     let filter = options.filter.filter(options.limit);
     let (entries, all) = match opened(&options.db)? {
         Some(history) => (history.list(&filter)?, history.count()?),
@@ -182,7 +182,7 @@ fn list(options: &HistoryListOptions) -> Ending {
     Ok(options.format.print(&lists::measurements(&entries, all), None)?)
 }
 
-fn show(options: &ShowOptions) -> Ending {
+fn show(options: &ShowOptions) -> VerbResult {
     let history = present(&options.db)?;
     let id = read::run(&history, options.run.as_deref())?;
     let document = history.document(id)?.ok_or_else(|| read::no_run(id))?;
@@ -190,24 +190,24 @@ fn show(options: &ShowOptions) -> Ending {
     Ok(Destination::Stdout.write(format.name(), printed(format, options.all, &document, Some(id)))?)
 }
 
-fn export(options: &HistoryExportOptions) -> Ending {
+fn export(options: &HistoryExportOptions) -> VerbResult {
     let history = present(&options.db)?;
     let id = read::run(&history, options.run.as_deref())?;
     let json = history.json(id)?.ok_or_else(|| read::no_run(id))?;
     Ok(options.output.write("JSON", Ok(json))?)
 }
 
-fn import(options: &ImportOptions) -> Ending {
+fn import(options: &ImportOptions) -> VerbResult {
     // Everything is read before anything is kept.
     let read = |path: &PathBuf| match options.settings.is_empty() {
-        true => read::file(&path.to_string_lossy()).map_err(Stop::usage),
-        false => of_others(&path.to_string_lossy(), options).map_err(Stop::usage),
+        true => read::file(&path.to_string_lossy()).map_err(ExitError::usage),
+        false => of_others(&path.to_string_lossy(), options).map_err(ExitError::usage),
     };
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     for (path, sessions) in options.files.iter().zip(&documents) {
         for (document, _) in sessions {
             let name = neutral(&path.to_string_lossy());
-            Entry::of(document).map_err(|error| Stop::usage(format_args!("{name}: {error}")))?;
+            Entry::of(document).map_err(|error| ExitError::usage(format_args!("{name}: {error}")))?;
         }
     }
     let mut history = History::create(options.db.db.as_deref())?;
@@ -232,22 +232,22 @@ fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, Strin
     Ok(vec![(document, json)])
 }
 
-fn delete(options: &DeleteOptions) -> Ending {
+fn delete(options: &DeleteOptions) -> VerbResult {
     let mut history = present(&options.db)?;
     if !options.yes && !io::stdin().is_terminal() {
-        return Err(Stop::usage("standard input isn't a terminal, so nothing was deleted; use --yes"));
+        return Err(ExitError::usage("standard input isn't a terminal, so nothing was deleted; use --yes"));
     }
     if !options.yes && !confirmed(&history, &options.ids)? {
         say("nothing was deleted");
-        return Err(Stop::code(exit::FAILED));
+        return Err(ExitError::code(exit::FAILED));
     }
     match history.delete(&options.ids)? {
         None => Ok(()),
-        Some(unknown) => Err(Stop::usage(format_args!("there is no run {unknown}, so nothing was deleted"))),
+        Some(unknown) => Err(ExitError::usage(format_args!("there is no run {unknown}, so nothing was deleted"))),
     }
 }
 
-fn confirmed(history: &History, ids: &[Id]) -> Result<bool, Stop> {
+fn confirmed(history: &History, ids: &[Id]) -> Result<bool, ExitError> {
     let entries = ids.iter().filter_map(|&id| history.entry(id).transpose()).collect::<Result<Vec<_>, _>>()?;
     let table = Format::Text.of_sheet(&lists::measurements(&entries, entries.len()), None)?;
     write!(io::stderr(), "{table}Delete for good? [y/N] ")?;

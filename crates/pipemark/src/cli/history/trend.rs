@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::history::lists;
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
-use pipemark_console::{Ending, FormatOption, Stop, count, say};
+use pipemark_console::{ExitError, FormatOption, VerbResult, count, say};
 use pipemark_model::{Better, Document, Sample, Settings, Value, neutral};
 use pipemark_stats::changes::change_points;
 use pipemark_stats::diff::disturbances;
@@ -42,7 +42,7 @@ pub(super) struct TrendOptions {
     db: DbOption,
 }
 
-pub(super) fn trend(options: &TrendOptions) -> Ending {
+pub(super) fn trend(options: &TrendOptions) -> VerbResult {
     let wanted = TrendRequest::of(&options.trial)?;
     let history = match options.trial.as_slice() {
         // A list of nothing is no error.
@@ -60,7 +60,9 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
             return Ok(());
         }
         [] => {
-            return Err(Stop::usage("no run in the history has this trial; 'pipemark history trend' lists all trials"));
+            return Err(ExitError::usage(
+                "no run in the history has this trial; 'pipemark history trend' lists all trials",
+            ));
         }
         [one] => Some(one.key.clone()),
         _ if options.trial.is_empty() => None,
@@ -68,7 +70,7 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
             let listed: String = several.iter().take(8).map(|trial| format!("\n  {}", neutral(&trial.key))).collect();
             let more = if several.len() > 8 { "\n  …" } else { "" };
             let count = several.len();
-            return Err(Stop::usage(format_args!(
+            return Err(ExitError::usage(format_args!(
                 "{count} trials are like that; say more, or quote one of them:{listed}{more}"
             )));
         }
@@ -92,7 +94,7 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
     let newest = |points: &[TrendPoint]| points.iter().rev().find_map(|point| Some(point.change?.verdict));
     let newest: Vec<Verdict> = found.iter().filter_map(|(_, points)| newest(points)).collect();
     match [Verdict::Worse, Verdict::Better].into_iter().find(|of| options.fail_on.contains(of) && newest.contains(of)) {
-        Some(verdict) => Err(Stop::code(verdict_code(verdict))),
+        Some(verdict) => Err(ExitError::code(verdict_code(verdict))),
         None => Ok(()),
     }
 }

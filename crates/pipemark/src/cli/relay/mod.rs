@@ -16,7 +16,7 @@ use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pipemark_console::{Ending, Stop, check_stdout, one_of, say};
+use pipemark_console::{ExitError, VerbResult, check_stdout, one_of, say};
 use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
 use display::{Display, DisplayOptions, ProgressForm};
@@ -97,7 +97,7 @@ fn rate(text: &str) -> Result<NonZeroU64, BadValue> {
 }
 
 /// Passes everything on.
-pub fn run(options: &RelayOptions) -> Ending {
+pub fn run(options: &RelayOptions) -> VerbResult {
     if !options.set.is_empty() {
         let (pid, limit) = remote::parse(&options.set)?;
         return remote::set(pid, limit);
@@ -113,7 +113,7 @@ pub fn run(options: &RelayOptions) -> Ending {
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     let outcome = if options.is_watched() {
         let handle = RelayHandle::new();
-        let display = prepare(options, &handle).map_err(|error| Stop::failed(sentence(&error)))?;
+        let display = prepare(options, &handle).map_err(|error| ExitError::failed(sentence(&error)))?;
         let outcome = relay.run_with(input, output, &handle);
         drop(display);
         if outcome.is_err() && options.buffer.is_some() {
@@ -123,7 +123,7 @@ pub fn run(options: &RelayOptions) -> Ending {
     } else {
         relay.run(input, output)
     };
-    let report = outcome.map_err(|error| Stop::failed(sentence(&error)))?;
+    let report = outcome.map_err(|error| ExitError::failed(sentence(&error)))?;
     if options.stats {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
@@ -131,7 +131,7 @@ pub fn run(options: &RelayOptions) -> Ending {
         say_undelivered(report.undelivered);
         // The signal would not end it, or is not wanted.
         if sigpipe_was_ignored() || process::id() == 1 {
-            return Err(Stop::failed("standard input could not be passed to standard output: Broken pipe"));
+            return Err(ExitError::failed("standard input could not be passed to standard output: Broken pipe"));
         }
         // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);

@@ -19,7 +19,7 @@ use rustix::fs::{CWD, Dir, MemfdFlags, Mode, OFlags, fstat, memfd_create, openat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use pipemark_console::Stop;
+use pipemark_console::ExitError;
 
 /// What the file is called, in /proc/PID/fd and here.
 const NAME: &str = "pipemark-relay-limit";
@@ -63,16 +63,17 @@ fn decode(message: [u8; 16]) -> Option<NonZeroU64> {
 }
 
 /// Changes the limit of the relay with this process number.
-pub fn set(pid: u32, limit: NonZeroU64) -> Result<(), Stop> {
+pub fn set(pid: u32, limit: NonZeroU64) -> Result<(), ExitError> {
     let file = find(pid)?;
-    let failed = |error: io::Error| Stop::failed(format_args!("the limit of process {pid} can't be changed: {error}"));
+    let failed =
+        |error: io::Error| ExitError::failed(format_args!("the limit of process {pid} can't be changed: {error}"));
     File::from(file).write_all_at(&encode(limit), 0).map_err(failed)
 }
 
-fn find(pid: u32) -> Result<OwnedFd, Stop> {
+fn find(pid: u32) -> Result<OwnedFd, ExitError> {
     let failed = |errno: Errno| match errno {
-        Errno::NOENT | Errno::SRCH => Stop::usage(format_args!("there is no process {pid}")),
-        _ => Stop::failed(format_args!("process {pid} can't be read: {}", io::Error::from(errno))),
+        Errno::NOENT | Errno::SRCH => ExitError::usage(format_args!("there is no process {pid}")),
+        _ => ExitError::failed(format_args!("process {pid} can't be read: {}", io::Error::from(errno))),
     };
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
     let process = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty()).map_err(failed)?;
@@ -80,7 +81,7 @@ fn find(pid: u32) -> Result<OwnedFd, Stop> {
     let owner = fstat(&process).map_err(failed)?.st_uid;
     let words = words(&process).map_err(failed)?;
     if owner != geteuid().as_raw() {
-        return Err(Stop::failed(format_args!(
+        return Err(ExitError::failed(format_args!(
             "process {pid} belongs to another user ({owner}); only its own user can change its limit"
         )));
     }
@@ -98,7 +99,7 @@ fn find(pid: u32) -> Result<OwnedFd, Stop> {
     };
     let is_relay =
         name(words.first()).is_some_and(|name| name == "pipemark") && words.get(1).is_some_and(|verb| verb == b"relay");
-    Err(Stop::failed(match is_relay {
+    Err(ExitError::failed(match is_relay {
         true => format!("process {pid} is a relay without --limit; start it with one to change it later"),
         false => format!("process {pid} is not a relay ({})", shown(name(words.first()))),
     }))
@@ -120,14 +121,14 @@ fn words(process: impl AsFd) -> Result<Vec<Vec<u8>>, Errno> {
 }
 
 /// Reads `PID limit=RATE`.
-pub fn parse(words: &[String]) -> Result<(u32, NonZeroU64), Stop> {
-    let [pid, setting] = words else { return Err(Stop::usage("--set takes a process number and limit=RATE")) };
+pub fn parse(words: &[String]) -> Result<(u32, NonZeroU64), ExitError> {
+    let [pid, setting] = words else { return Err(ExitError::usage("--set takes a process number and limit=RATE")) };
     let number = pid.parse().ok().filter(|&pid: &u32| pid > 0 && i32::try_from(pid).is_ok());
-    let number = number.ok_or_else(|| Stop::usage(format_args!("--set: '{pid}' is not a process number")))?;
+    let number = number.ok_or_else(|| ExitError::usage(format_args!("--set: '{pid}' is not a process number")))?;
     let rate = setting.strip_prefix("limit=").ok_or_else(|| {
-        Stop::usage(format_args!("--set: '{setting}' can't be set; write limit=RATE, such as limit=20m"))
+        ExitError::usage(format_args!("--set: '{setting}' can't be set; write limit=RATE, such as limit=20m"))
     })?;
-    let rate = super::rate(rate).map_err(|error| Stop::usage(format_args!("--set: {error}")))?;
+    let rate = super::rate(rate).map_err(|error| ExitError::usage(format_args!("--set: {error}")))?;
     Ok((number, rate))
 }
 
