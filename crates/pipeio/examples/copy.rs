@@ -1,4 +1,4 @@
-//! Passes standard input to standard output, as `cat` does: `yes | head -c 1G | copy | wc -c`.
+//! Copies standard input to standard output, like `cat`: `yes | head -c 1G | copy | wc -c`.
 
 use std::io::{stdin, stdout};
 

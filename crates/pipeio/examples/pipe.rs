@@ -1,4 +1,4 @@
-//! A child's output through a pipe of 1 MiB, and how full it gets.
+//! Reads a child's output through a pipe of 1 MiB, and prints how full the pipe gets.
 
 use std::io::{self, Read};
 use std::process::Command;
@@ -10,7 +10,7 @@ use pipeio::Pipe;
 fn main() -> io::Result<()> {
     let pipe = Pipe::with_capacity(1 << 20)?;
     println!("capacity: {} bytes", pipe.capacity()?);
-    // The parent's copy of the write end goes with the command, so that the pipe ends when the child does.
+    // `Command` owns the parent's copy of the write end and closes it, so the pipe ends when the child does.
     let Pipe { mut reader, writer } = pipe;
     let mut child = Command::new("seq").arg("1000000").stdout(writer).spawn()?;
     sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! A line filter as a user of the library would write it: `echo "hello world" | spaces [threads [batch [give]]]`.
+//! A line filter written with the library: `echo "hello world" | spaces [threads [batch [give]]]`.
 
 use std::error::Error;
 use std::io::{stdin, stdout};

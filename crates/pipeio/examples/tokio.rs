@@ -1,5 +1,5 @@
-//! Gifts in an async program: the runtime waits for room in the pipe, and what had none is sent again. A copy that may
-//! take long runs on a thread of its own, for that is where the kernel's fast ways wait.
+//! Gifts in an async program: the runtime waits for room in the pipe, and the unsent rest of a gift is sent again. `copy` runs on
+//! a thread of its own, because it blocks while it waits for its descriptors.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use pipeio::{Gift, Gifts, Pipe};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// Sends a gift to a pipe, and lets other tasks go on while that is full.
+/// Sends a gift to a pipe; other tasks run while the pipe is full.
 async fn send(mut gift: Gift, to: &Sender) -> io::Result<()> {
     loop {
         to.writable().await?;
@@ -30,7 +30,7 @@ fn main() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let read = runtime.block_on(async {
         let (first, second) = (Pipe::new()?, Pipe::new()?);
-        // Makes the descriptor non-blocking.
+        // Also makes the descriptor non-blocking.
         let source = Sender::from_owned_fd(first.writer.into())?;
         let relay = tokio::task::spawn_blocking(move || pipeio::copy(first.reader, second.writer));
         let sink = tokio::spawn(async move {

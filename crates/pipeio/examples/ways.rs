@@ -1,5 +1,6 @@
-//! Standard input to standard output by `std::io::copy`, `tokio::io::copy` or `pipeio::copy`: `ways std|tokio|pipeio`; or 512 MiB
-//! in blocks of its own making to a pipe, by `write` or as gifts: `ways write|gift BLOCK`. What bench/copy.py compares.
+//! The programs that bench/copy.py compares. `ways std|tokio|pipeio` copies standard input to standard output with
+//! `std::io::copy`, `tokio::io::copy` or `pipeio::copy`. `ways write|gift BLOCK` makes 512 MiB in blocks and sends them to a pipe,
+//! by `write` or as gifts.
 
 use std::fs::File;
 use std::io::{self, Write, stdin, stdout};
@@ -9,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// What the descriptor is, by the link that /proc has for it.
+/// The descriptor's type, as named by its link in /proc/self/fd: `pipe`, `socket` or the path of a file.
 fn kind(fd: &OwnedFd) -> io::Result<String> {
     use std::os::fd::AsRawFd;
     let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
@@ -40,7 +41,7 @@ fn nonblocking(fd: OwnedFd) -> io::Result<std::os::unix::net::UnixStream> {
 
 const MADE: usize = 512 << 20;
 
-/// Writes anew each byte of each block, as a program does that makes what it sends, and sends it.
+/// Fills each block with new bytes and sends it, like a program that makes its own data. Returns the bytes sent.
 fn make(to: OwnedFd, gifts: bool, block: usize) -> io::Result<u64> {
     let mut source = pipeio::Gifts::new();
     let mut buffer = vec![0; block];

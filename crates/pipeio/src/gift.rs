@@ -1,9 +1,9 @@
 //! Zero copy: memory whose pages a pipe takes over, and that can't be written to afterwards.
 //!
-//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them, and nothing reports when the last
-//! reader is done with them: it may have passed them on to another pipe, a file or a socket. A program that refills
-//! such memory changes bytes that were sent long ago. So sending consumes a [`Gift`], and [`Gifts`] reuses memory only
-//! after dropping its pages, of which a reader then keeps the old ones.
+//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them. Nothing reports when the last reader is done
+//! with them: it may have passed them on to another pipe, a file or a socket. A program that refills such memory changes
+//! bytes that it sent long ago. So sending consumes a [`Gift`], and [`Gifts`] drops the pages of its memory before reusing
+//! it: a reader keeps the old pages.
 //!
 //! ```
 //! use std::io::Read;
@@ -19,7 +19,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A gift that was sent can't be used again. This doesn't compile:
+//! A gift can't be used after it was sent. This doesn't compile:
 //!
 //! ```compile_fail,E0382
 //! # let pipe = pipeio::Pipe::new()?;
@@ -41,17 +41,17 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use crate::memory::{Pages, Region, page_size};
 use crate::pipe::Access;
 
-/// Size of the memory that gifts are cut from until its pages are dropped. Small enough that a dropped huge page comes
-/// back from the kernel while it is still in the cache.
+/// Bytes of memory that gifts are cut from before its pages are dropped. Small enough that a dropped huge page is still in
+/// the cache when the kernel hands it out again.
 const REGION: usize = 8 << 20;
 
-/// Smaller gifts are copied: a pipe has one slot per page, and replacing a page given away costs a page fault.
+/// Smaller gifts are copied: a pipe has one slot per page, and replacing a page that was given away costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// The bytes that [`GiftWriter`] gathers for one gift.
+/// Bytes that [`GiftWriter`] gathers for one gift.
 const GATHERED: usize = 256 << 10;
 
-/// The source of gifts. Keep one for many gifts: it reuses their memory, on new pages.
+/// A source of gifts that reuses their memory, on new pages. Keep one for many gifts.
 #[derive(Debug, Default)]
 pub struct Gifts {
     region: Option<Arc<Region>>,
@@ -60,16 +60,16 @@ pub struct Gifts {
     next: usize,
 }
 
-// SAFETY: the pointer is to the region, of which it reaches only what no gift has been made of.
+// SAFETY: the pointer leads into the region, which moves along, and is used only for parts that no gift was made of.
 unsafe impl Send for Gifts {}
 
 impl Gifts {
-    /// Allocates nothing before the first gift.
+    /// A source that allocates nothing before the first gift.
     pub fn new() -> Gifts {
         Gifts::default()
     }
 
-    /// Zeroed memory of `len` bytes, starting at a page. It may be kept, filled by another thread, sent, or dropped.
+    /// Zeroed memory of `len` bytes, starting on a page boundary. It may be kept, filled by another thread, sent or dropped.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -86,11 +86,11 @@ impl Gifts {
         Ok(Gift { start, len, _region: region })
     }
 
-    /// Drops the pages of the region, if no gift of it is left, or allocates another.
+    /// Drops the pages of the region if no gift in it is left; otherwise allocates another.
     fn begin_again(&mut self, len: usize) -> io::Result<(Arc<Region>, NonNull<u8>)> {
         self.next = 0;
         if let (Some(region), Some(start)) = (&mut self.region, self.start) {
-            // Locked memory can't be dropped.
+            // Pages of locked memory can't be dropped.
             let dropped = Arc::get_mut(region).is_some_and(|region| region.drop_pages().is_ok());
             if dropped && len <= region.len() {
                 return Ok((region.clone(), start));
@@ -108,13 +108,13 @@ impl Gifts {
 pub struct Gift {
     start: NonNull<u8>,
     len: usize,
-    /// The region that contains it: freed or reused once no gift is left in it.
+    /// The region that contains it, which is freed or reused only once no gift in it is left.
     _region: Arc<Region>,
 }
 
 // SAFETY: only the gift accesses its bytes, like a `Box<[u8]>`.
 unsafe impl Send for Gift {}
-// SAFETY: a shared gift is only read: writing or sending takes it exclusively.
+// SAFETY: a shared reference allows reading only: writing and sending need exclusive access.
 unsafe impl Sync for Gift {}
 
 /// How the bytes of a gift were sent.
@@ -123,16 +123,16 @@ unsafe impl Sync for Gift {}
 pub enum Sent {
     /// The pipe took the pages.
     GivenAway,
-    /// They were written: there are few, `to` is no pipe, or the kernel refuses to take pages.
+    /// write(2) copied them: there are fewer than 32 KiB, `to` is no pipe, or the kernel refuses to take pages.
     Copied,
 }
 
-/// A gift that could not be sent, or only in part.
+/// A gift that was not sent, or only in part.
 #[derive(Debug)]
 pub struct Unsent {
-    /// The unsent part. Send it later, in place of the whole.
+    /// The unsent part. Send it later in place of the whole.
     pub gift: Gift,
-    /// Why: `WouldBlock` where a non-blocking descriptor has no room, `BrokenPipe` where the reader is gone.
+    /// Why: `WouldBlock` if a non-blocking descriptor has no room, `BrokenPipe` if the reader is gone.
     pub error: io::Error,
 }
 
@@ -142,10 +142,10 @@ impl Gift {
         self.len = self.len.min(len);
     }
 
-    /// Gives the pages to the pipe `to`, or writes the bytes where that isn't possible or doesn't pay.
+    /// Gives the pages to the pipe `to`, or writes the bytes if `to` takes no pages or the gift is below 32 KiB.
     ///
-    /// Waits for room if `to` is blocking. Otherwise wait until it is ready and send the rest, which [`Unsent`]
-    /// contains.
+    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, [`Unsent`] contains the rest: wait until `to` is
+    /// ready and send that.
     ///
     /// # Errors
     /// The kernel's error, with the bytes that were not sent.
@@ -161,8 +161,9 @@ impl Gift {
         while self.len > 0 {
             let moved = if gives {
                 let bytes = [IoSliceRaw::from_slice(&self)];
-                // SAFETY: the end is not for reading only, so the bytes are only read. Nobody writes to those that it takes:
-                // the gift begins behind them from then on, and its memory is dropped before it is handed out again.
+                // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not for reading only.
+                // Nobody writes to the bytes that the pipe takes: the gift begins after them from then on, and the pages are
+                // dropped before the memory is handed out again.
                 unsafe { vmsplice(to, &bytes, flags) }
             } else {
                 rustix::io::write(to, &self)
@@ -176,7 +177,7 @@ impl Gift {
                     self.skip(moved);
                 }
                 Err(Errno::INTR) => {}
-                // No pipe, or a system call filter. If the descriptor itself is wrong, write(2) reports that too.
+                // `to` is no pipe, or a filter of system calls refuses. If the descriptor itself is wrong, write(2) reports that.
                 Err(Errno::BADF | Errno::INVAL | Errno::PERM | Errno::NOSYS) if gives => gives = false,
                 Err(error) => return Err(Unsent { gift: self, error: error.into() }),
             }
@@ -186,7 +187,7 @@ impl Gift {
 
     fn skip(&mut self, bytes: usize) {
         assert!(bytes <= self.len);
-        // SAFETY: within the gift, as asserted.
+        // SAFETY: the new start is within the gift or at its end, as asserted.
         self.start = unsafe { self.start.add(bytes) };
         self.len -= bytes;
     }
@@ -197,7 +198,7 @@ impl Deref for Gift {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: within the region, which lives as long as the gift, and nobody else reaches these bytes.
+        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else writes to them.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -205,8 +206,8 @@ impl Deref for Gift {
 impl DerefMut for Gift {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: within the region, which lives as long as the gift. Nobody else reaches these bytes, and the borrow is
-        // exclusive. No pipe refers to them: what was sent has been skipped.
+        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else accesses
+        // them, and the borrow is exclusive. No pipe refers to them, because the gift begins after the bytes that were sent.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -237,7 +238,7 @@ impl From<Unsent> for io::Error {
 
 /// Gathers written bytes and gives them to a pipe: like [`std::io::BufWriter`], without the copy into the pipe.
 ///
-/// Dropping it sends the rest and ignores errors: call `flush` before.
+/// Sends 256 KiB at a time. Dropping it sends the rest and ignores errors: call `flush` before.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -265,7 +266,7 @@ impl<W: AsFd> GiftWriter<W> {
         GiftWriter { to, gifts: Gifts::new(), gift: None, filled: 0 }
     }
 
-    /// The descriptor that it writes to: poll it for readiness, if it is non-blocking.
+    /// The descriptor that it writes to. If it is non-blocking, poll it for readiness.
     pub fn get_ref(&self) -> &W {
         &self.to
     }
@@ -295,7 +296,7 @@ impl<W: AsFd> io::Write for GiftWriter<W> {
         match gift.send(&self.to) {
             Ok(_) => Ok(()),
             Err(unsent) => {
-                // The pipe is full, so nothing is added before this has been sent.
+                // The pipe is full: keep the rest as the whole gift, so that nothing is added before it has been sent.
                 self.filled = unsent.gift.len;
                 self.gift = Some(unsent.gift);
                 Err(unsent.error)

@@ -1,13 +1,13 @@
 //! Fast and correct ways to move bytes through Unix pipes, on Linux.
 //!
-//! For programs that fill, drain or sit between pipes and want the kernel's full speed, without ever changing a byte
-//! that a reader hasn't seen yet.
+//! For programs that fill, drain or sit between pipes and want the kernel's full speed. Bytes that were sent never change
+//! before their reader has read them.
 //!
-//! * [`copy`], [`Relay`]: pass bytes from one descriptor to another, of any type.
-//! * [`Gifts`], [`Gift`]: zero-copy sending of memory that can't be changed afterwards.
-//! * [`lines`]: runs a function over lines of text, at the speed of the pipe (feature `lines`, on by default).
-//! * [`Pipe`]: a pipe with its capacity and fill level.
-//! * [`memory`], [`wait`]: buffers on base or huge pages; waiting for a descriptor.
+//! * [`copy`], [`Relay`]: copy bytes between two descriptors of any type.
+//! * [`Gifts`], [`Gift`]: send memory without a copy; it can't be changed afterwards.
+//! * [`lines`]: run a function over lines of text at the speed of the pipe (feature `lines`, on by default).
+//! * [`Pipe`]: a pipe, its capacity and its fill level.
+//! * [`memory`], [`wait`]: buffers on base or huge pages; wait for a descriptor.
 //!
 //! All functions accept blocking and non-blocking descriptors. With poll, epoll or an async runtime, wait until the
 //! descriptor is ready and call again: see `examples/tokio.rs`.
@@ -50,12 +50,12 @@ pub use gift::{Gift, Gifts};
 pub use pipe::Pipe;
 pub use relay::{Relay, copy};
 
-/// The examples of the front page are tested too.
+/// Runs the examples of README.md as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// So are the misuses that the page on safety says don't compile.
+/// Checks that the misuses listed in SAFETY.md don't compile.
 #[cfg(all(doctest, feature = "lines"))]
 #[doc = include_str!("../SAFETY.md")]
 struct Safety;

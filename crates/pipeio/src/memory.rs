@@ -10,17 +10,17 @@ use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pages {
-    /// Base pages only, 4 KiB on x86-64, whatever the system's policy.
+    /// Base pages only (4 KiB on x86-64), whatever the system's policy for huge pages.
     Base,
     /// Transparent huge pages, where available.
     Huge,
 }
 
-/// Size of a transparent huge page on x86-64 and on aarch64 with 4 KiB base pages. Elsewhere a mapping aligned to it
-/// still works, only without the gain.
+/// Bytes in a transparent huge page on x86-64, and on aarch64 with base pages of 4 KiB. Elsewhere a mapping aligned to it
+/// works, without the gain.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Size of a base page in bytes.
+/// Bytes in a base page.
 pub fn page_size() -> usize {
     rustix::param::page_size()
 }
@@ -32,13 +32,13 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping is owned, and nothing in it is tied to the thread that made it.
+// SAFETY: the mapping has one owner, and is not tied to the thread that made it.
 unsafe impl Send for Mapping {}
-// SAFETY: what is shared is only read.
+// SAFETY: a shared reference allows reading only; whoever writes through `at` ensures that nobody else uses those bytes.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes.
+    /// Maps `len` bytes with `flags` in addition to MAP_PRIVATE.
     pub(crate) fn of(len: usize, flags: MapFlags) -> io::Result<Self> {
         // SAFETY: a new private anonymous mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe {
@@ -48,47 +48,46 @@ impl Mapping {
     }
 
     #[cfg(feature = "lines")]
-    /// Resizes it to `len` bytes, possibly at another address. Content is kept.
+    /// Resizes it to `len` bytes, and may move it. The content is kept.
     pub(crate) fn resize(&mut self, len: usize) -> io::Result<()> {
-        // SAFETY: the mapping is ours and of this length, and `&mut self` says that nothing borrows from it.
+        // SAFETY: the mapping is ours and of this length, and `&mut self` guarantees that nothing borrows from it.
         let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, mm::MremapFlags::MAYMOVE) }?;
         self.start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         self.len = len;
         Ok(())
     }
 
-    /// Asks for huge pages, or for base pages only. A kernel without huge pages refuses, which leaves base pages:
-    /// slower, but correct.
+    /// Requests huge pages, or base pages only. A kernel without huge pages refuses: base pages are slower, but correct.
     pub(crate) fn prefer_huge_pages(&self, huge: bool) {
         let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // SAFETY: advice about a mapping of ours; it changes no content.
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 
-    /// The address of a byte. The caller has to ensure that no slice of the mapping overlaps what is written there.
+    /// The address of the byte at `place`. A caller that writes there ensures that no slice of the mapping overlaps.
     pub(crate) fn at(&self, place: usize) -> *mut u8 {
         self.start.as_ptr().wrapping_add(place)
     }
 
-    /// Drops the pages of `len` bytes from `start` on; both must be multiples of the page size. They then read as zero,
-    /// unless they are locked.
+    /// Drops the pages of `len` bytes from `start` on; both must be multiples of the page size. The bytes then read as zero,
+    /// unless the pages are locked.
     ///
     /// # Safety
-    /// Nobody has a reference to these bytes.
+    /// No one has a reference to these bytes.
     ///
     /// # Panics
-    /// If they lie beyond the end.
+    /// If the range exceeds the mapping.
     pub(crate) unsafe fn drop_part(&self, start: usize, len: usize) {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len), "a part of the mapping");
         let part = self.at(start).cast();
-        // SAFETY: the range is ours, and by the caller's promise nobody holds a reference to the content that goes.
+        // SAFETY: the range is ours, and by the caller's promise no one has a reference to its content, which is lost.
         let _ = unsafe { mm::madvise(part, len, Advice::LinuxDontNeed) };
     }
 
     /// See [`Region::drop_pages`].
     pub(crate) fn drop_pages(&mut self) -> io::Result<()> {
-        // SAFETY: the range is ours and borrowed exclusively, so nobody holds a reference to the content that goes, and
-        // zeroed bytes are as good as any.
+        // SAFETY: the range is ours and borrowed exclusively, so no one has a reference to its content, which is lost. The
+        // zeroes that replace it are valid bytes.
         unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxDontNeed) }?;
         Ok(())
     }
@@ -99,8 +98,8 @@ impl Deref for Mapping {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives, and
-        // only changed through `&mut self`.
+        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives. It changes
+        // only through `&mut self`, or through `at`, whose callers ensure that no slice overlaps what they write.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -115,7 +114,7 @@ impl DerefMut for Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, of this length, and no borrow of it outlives `self`.
+        // SAFETY: the mapping is ours and of this length, and no borrow of it outlives `self`.
         let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -123,14 +122,14 @@ impl Drop for Mapping {
 /// Private anonymous memory, zero until written.
 #[derive(Debug)]
 pub struct Region {
-    /// Larger than requested by up to a huge page, if the start had to be aligned to one.
+    /// Longer than requested by up to a huge page, if the start had to be aligned to one.
     mapping: Mapping,
     start: usize,
     len: usize,
 }
 
 impl Region {
-    /// Maps at least `len` bytes, starting on a page boundary (of a huge page, for [`Pages::Huge`]).
+    /// Maps `len` bytes, rounded up to whole pages (huge pages for [`Pages::Huge`]), starting on a page boundary.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -151,7 +150,7 @@ impl Region {
         self.len
     }
 
-    /// Never: a region has at least one page.
+    /// Always false: a region has at least one page.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -162,15 +161,15 @@ impl Region {
         &self.mapping[self.start..self.start + self.len]
     }
 
-    /// The region's bytes, to be written.
+    /// The region's bytes, for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.mapping[self.start..self.start + self.len]
     }
 
-    /// Drops all pages: the region reads as zero again, on new pages. Pages that a pipe still refers to stay unchanged
-    /// until the last reader is done with them, wherever it spliced or teed them to. This makes giving memory away
-    /// safe: bytes that may be in flight are never overwritten.
+    /// Drops all pages: the region then reads as zero, on new pages. Pages that a pipe still refers to stay unchanged until
+    /// their last reader is done with them, even if it spliced or teed them elsewhere. So it is safe to reuse a region that was
+    /// given away: bytes in flight are never overwritten.
     ///
     /// # Errors
     /// When the memory is locked.

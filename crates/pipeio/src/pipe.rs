@@ -19,11 +19,11 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe of the system's default capacity: 64 KiB, or two pages for an unprivileged user whose pipes hold more
-    /// than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
+    /// A pipe of the system's default capacity: 64 KiB with pages of 4 KiB, or two pages for an unprivileged user whose pipes
+    /// hold more than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
     ///
     /// # Errors
-    /// When descriptors or the user's pipe pages (pipe-user-pages-hard) are used up.
+    /// When descriptors are used up, or the user's pipes hold as much as /proc/sys/fs/pipe-user-pages-hard allows.
     ///
     /// ```
     /// use std::io::Write;
@@ -37,7 +37,7 @@ impl Pipe {
         Ok(Pipe { reader, writer })
     }
 
-    /// A pipe of at least this capacity, or of the largest that the system grants.
+    /// A pipe of at least `bytes`, or of the largest capacity that the system grants.
     ///
     /// # Errors
     /// As [`Pipe::new`]. A smaller capacity is no error: [`Pipe::capacity`] returns what was granted.
@@ -51,32 +51,32 @@ impl Pipe {
         let pipe = Pipe::new()?;
         if pipe.capacity()? < bytes && set_capacity(&pipe.writer, bytes).is_err() {
             let most = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-            // Above the user's page limit the capacity stays as it is.
+            // If that exceeds the user's limit too (pipe-user-pages-soft), the pipe keeps its capacity.
             let _ = most.trim().parse().map(|most| set_capacity(&pipe.writer, bytes.min(most)));
         }
         Ok(pipe)
     }
 
-    /// See [`capacity`].
+    /// The pipe's capacity in bytes, as the free function [`capacity`].
     ///
     /// # Errors
-    /// None that is known.
+    /// None is known.
     pub fn capacity(&self) -> io::Result<usize> {
         capacity(&self.writer)
     }
 
-    /// See [`set_capacity`].
+    /// Requests a capacity in bytes and returns the granted one, as the free function [`set_capacity`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`set_capacity`].
     pub fn set_capacity(&self, bytes: usize) -> io::Result<usize> {
         set_capacity(&self.writer, bytes)
     }
 
-    /// See [`fill`].
+    /// The number of bytes in the pipe, as the free function [`fill`].
     ///
     /// # Errors
-    /// None that is known.
+    /// None is known.
     pub fn fill(&self) -> io::Result<u64> {
         fill(&self.reader)
     }
@@ -90,30 +90,30 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
     Ok(fcntl_getpipe_size(fd)?)
 }
 
-/// Requests a capacity in bytes and returns the granted one: the next power of two of pages.
+/// Requests a capacity in bytes and returns the granted one: the request, rounded up to a power of two of pages.
 ///
 /// # Errors
-/// `EPERM` above /proc/sys/fs/pipe-max-size or the user's page limit without CAP_SYS_RESOURCE; `EBUSY` when the pipe
-/// holds more than it would then have room for.
+/// `EPERM` if the capacity exceeds /proc/sys/fs/pipe-max-size or the user's page limit, without CAP_SYS_RESOURCE; `EBUSY`
+/// if the pipe holds more bytes than the new capacity; `EBADF` if `fd` is not a pipe.
 pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// The capacity of a pipe in front of a file, or of `lines` on one CPU: the copy out of it then hits the second-level
-/// cache.
+/// Capacity in bytes of a pipe whose reader writes to a file, or is `lines` on one CPU: the copy out of the pipe then hits the
+/// second-level cache.
 pub(crate) const FOR_CACHE: usize = 256 << 10;
 
-/// Whether this thread, and so probably the process at the other end, may run on one CPU only.
+/// Whether this thread may run on one CPU only, and so probably the process at the other end too.
 pub(crate) fn has_one_cpu() -> bool {
     sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1)
 }
 
-/// Whether the parent process, and so its other children by default, may run on one CPU only.
+/// Whether the parent process may run on one CPU only, and so by default its other children too.
 pub(crate) fn parent_has_one_cpu() -> bool {
     getppid().is_some_and(|parent| sched_getaffinity(Some(parent)).is_ok_and(|cpus| cpus.count() == 1))
 }
 
-/// Raises the capacity of the pipe to `bytes` if it is smaller and the system allows it. Returns the capacity.
+/// Raises the pipe's capacity to `bytes` if it is smaller and the system allows it. Returns the capacity.
 ///
 /// # Errors
 /// When `fd` is not a pipe.
@@ -125,7 +125,7 @@ pub(crate) fn raise_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     }
 }
 
-/// The number of bytes in the pipe.
+/// The number of bytes in the pipe that `fd` is an end of.
 ///
 /// # Errors
 /// When `fd` is not a pipe.
@@ -133,13 +133,13 @@ pub fn fill(fd: impl AsFd) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(fd)?)
 }
 
-/// How vmsplice(2) would treat `fd`.
+/// How vmsplice(2) would treat a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
-    /// It was opened for reading only. vmsplice(2) *writes* to the memory that it is given with such an end; with any other
-    /// it reads it and keeps its pages.
+    /// Opened for reading only. With such an end vmsplice(2) *writes* to the memory it is given; with any other it reads
+    /// the memory and keeps references to its pages.
     pub(crate) reads_only: bool,
-    /// Calls on it return instead of waiting, except for vmsplice(2), which has to be told.
+    /// Calls return instead of waiting. Not vmsplice(2), which needs SPLICE_F_NONBLOCK for that.
     pub(crate) nonblocking: bool,
 }
 

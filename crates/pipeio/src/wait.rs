@@ -1,4 +1,4 @@
-//! Waiting until a descriptor can be read from or written to.
+//! Waiting until a descriptor is ready for reading or writing.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 
-/// Which way bytes go through a descriptor.
+/// The direction in which bytes pass through a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Out of this process.
@@ -16,8 +16,8 @@ pub enum Direction {
     In,
 }
 
-/// Waits until `fd` can be written to or read from, has an error or an end to report, or a signal comes. So try again what
-/// would have blocked, and expect that it may still.
+/// Waits until `fd` is ready for writing or reading, has an error or end of file to report, or a signal arrives. Then retry
+/// the call that would have blocked; it may block again.
 ///
 /// # Errors
 /// When poll(2) fails.
@@ -39,15 +39,15 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     }
 }
 
-/// How often an input is polled before the process sleeps: ten microseconds or so.
+/// How often an input is polled before the process sleeps: about ten microseconds in all.
 pub(crate) const LOOKS: u32 = 16;
 
-/// Waits for input without sleeping, about as long as going to sleep and being woken takes. A writer on the same CPU goes on
-/// meanwhile and fills the pipe, rather than wake this process at every piece; one on another CPU needn't wake it at all.
+/// Waits for input without sleeping, for about as long as a sleep and a wake-up take. Meanwhile a writer on the same CPU
+/// fills the pipe instead of waking this process after every write; a writer on another CPU needn't wake it at all.
 pub(crate) fn look_for_more(fd: BorrowedFd<'_>) {
     for _ in 0..LOOKS {
-        // Not poll(2): a pipe that has been polled wakes its reader at each write from then on. For a writer of single
-        // lines that takes a sixth more time.
+        // Not poll(2): a pipe that was polled once wakes its reader at every later write. That slows a writer of single
+        // lines by a sixth.
         if ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0) {
             return;
         }
@@ -55,7 +55,7 @@ pub(crate) fn look_for_more(fd: BorrowedFd<'_>) {
     }
 }
 
-/// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.
+/// Repeats `call` while it would block or is interrupted, and counts every attempt and every wait in `calls`.
 pub(crate) fn retry<T>(
     fd: BorrowedFd<'_>,
     direction: Direction,
@@ -67,7 +67,7 @@ pub(crate) fn retry<T>(
         match call() {
             Ok(value) => return Ok(value),
             Err(Errno::INTR) => {}
-            // A blocking caller polls too: the descriptor may have been made non-blocking by someone it is shared with.
+            // Even if the caller's descriptor was blocking: another process that shares it may have made it non-blocking.
             Err(Errno::AGAIN) => {
                 *calls += 1;
                 until_ready(fd, direction)?;
