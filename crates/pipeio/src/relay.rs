@@ -1,4 +1,4 @@
-//! Passes one descriptor's bytes to another as fast as the system can, every byte exactly once.
+//! Copies the bytes of one descriptor to another as fast as the system can, each byte exactly once.
 //!
 //! The types of the two descriptors determine the method: page references move where the kernel can move them (splice,
 //! sendfile, copy_file_range); otherwise the bytes are read and written. If a method fails midway, the next one
@@ -6,8 +6,8 @@
 //!
 //! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and any other
 //! process that reads or writes that pipe then sleeps uninterruptibly. So the relay splices directly only where the
-//! kernel waits without the lock, and otherwise through a pipe of its own: the table in `relay/ways.rs` explains why
-//! each method is safe.
+//! kernel waits without the lock, and otherwise through a private pipe: the table in `relay/ways.rs` explains why each
+//! method is safe.
 //!
 //! Moving references has a side effect. A process that fills a pipe by vmsplice and reuses its memory once the pipe is
 //! empty, or overwrites a file while it is sent, changes bytes that have been passed on but not yet read.
@@ -38,19 +38,19 @@ mod ways;
 pub use buffered::MemoryBuffer;
 pub use handle::{RelayHandle, unread};
 
-/// The most bytes asked for in one call: below the kernel's own limit of 2 GiB less a page.
+/// The most bytes requested in one call, below the kernel's limit of 2 GiB less a page.
 const MOST: usize = 1 << 30;
 
-/// The most per call where progress is displayed.
+/// The most bytes requested in one call while a handle reports progress.
 const MOST_SEEN: usize = 16 << 20;
 
-/// Sleep in the call if the descriptors are blocking.
+/// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
 
-/// The buffer of read and write. Larger ones leave the second-level cache of current processors.
+/// Bytes of the buffer of read and write. A larger one doesn't fit the second-level cache of current processors.
 const BUFFER: usize = 256 << 10;
 
-/// The capacity that [`Capacity::Raise`] aims at: the system's default limit for an unprivileged user's pipe.
+/// The capacity in bytes that [`Capacity::Raise`] requests: the default limit for unprivileged users (pipe-max-size).
 const RAISED: usize = 1 << 20;
 
 /// A way to move bytes.
@@ -59,9 +59,9 @@ const RAISED: usize = 1 << 20;
 pub enum Method {
     /// splice(2): page references move from one pipe to the other.
     Splice,
-    /// splice(2) into a pipe of our own and out again: no lock that others need is held while waiting for one side.
+    /// splice(2) into a private pipe and out again: the relay holds no lock that others need while it waits for one side.
     SpliceThroughPipe,
-    /// copy_file_range(2): the file system copies, or shares, extents.
+    /// copy_file_range(2): the file system copies extents, or shares them.
     CopyFileRange,
     /// sendfile(2): a file's pages move.
     Sendfile,
@@ -85,10 +85,10 @@ impl fmt::Display for Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Choice {
-    /// The fastest that the kernel permits between these two descriptors.
+    /// The fastest that the kernel permits between the two descriptors.
     #[default]
     Fastest,
-    /// Only read and write: the output no longer depends on memory or files that others may change.
+    /// Read and write only: the output does not depend on memory or files that others may change later.
     ReadWrite,
 }
 
@@ -96,14 +96,14 @@ pub enum Choice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Capacity {
-    /// Keep it.
+    /// Leave it as it is.
     Keep,
-    /// Raise it to 1 MiB, or 256 KiB in front of a file, if it is smaller and the system allows that. A refusal is no
-    /// error.
+    /// Raise it to 1 MiB, or to 256 KiB if the output is a file, if it is smaller and the system allows that. A refusal is
+    /// no error.
     #[default]
     Raise,
-    /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
-    /// pipe holds more already: the other end may have made it larger, and what it has filled it with cannot wait.
+    /// Set it to this many bytes, rounded up to a power of two of pages. A refusal is an error, unless the pipe holds more
+    /// bytes than that, because its other end enlarged and filled it: then it keeps its capacity.
     Set(usize),
 }
 
@@ -122,7 +122,7 @@ pub enum End {
 pub struct Fallback {
     /// The method that was tried.
     pub from: Method,
-    /// The errno(3); `None` if the kernel reported nothing to move although there was.
+    /// The errno(3); `None` if the method reported the end of the input, and read(2) found more bytes.
     pub errno: Option<i32>,
 }
 
@@ -132,31 +132,31 @@ pub struct Fallback {
 pub struct Report {
     /// Bytes written to the output.
     pub bytes: u64,
-    /// Bytes that were read but not delivered: those in the [buffer](Relay::buffer), and in the pipe behind it, when
-    /// the reader of the output left. 0 without a buffer.
+    /// Bytes that were read but not delivered because the reader of the output left: those in the [buffer](Relay::buffer)
+    /// and in the output's pipe. 0 without a buffer.
     pub undelivered: u64,
-    /// System calls that moved, tried to move or waited for bytes.
+    /// System calls that moved bytes, tried to, or waited for them. Naps that let a pipe fill or drain are not counted.
     pub calls: u64,
-    /// The last method used. Small pieces are read and written, whatever else would be possible, unless the output is
+    /// The last method used. Small pieces are read and written even where another method is possible, unless the output is
     /// /dev/null.
     pub method: Method,
-    /// The methods tried before it.
+    /// The methods tried before it, in order.
     pub fallbacks: Vec<Fallback>,
-    /// Capacities of the input and the output during the relay, for those that are pipes.
+    /// Capacities in bytes of the input and the output during the relay; `None` for a side that is no pipe.
     pub capacities: [Option<usize>; 2],
-    /// Which side ended it.
+    /// Which side ended the relay.
     pub end: End,
 }
 
-/// Passes everything from `from` to `to` by the fastest safe method, and reports which that was.
+/// Copies everything from `from` to `to` by the fastest safe method, and reports which that was.
 ///
-/// It does what [`std::io::copy`] does, for descriptors of any kind, blocking or not, and is [`Relay::run`] as it comes.
-/// The descriptors themselves are read and written: what a `BufReader` or [`std::io::Stdin`] has read ahead is not seen, and
-/// a `BufWriter` has to be flushed before. A side that is a pipe is made larger, as
-/// [`Capacity::Raise`] says; use [`Relay::capacity`] to keep it.
+/// Like [`std::io::copy`], but for descriptors of any type, blocking or not; the same as [`Relay::run`] with default
+/// options. It reads and writes the descriptors themselves: it misses bytes that a `BufReader` or [`std::io::Stdin`] has
+/// read ahead, and a `BufWriter` has to be flushed before. Pipes on either side are enlarged as [`Capacity::Raise`]
+/// describes; use [`Relay::capacity`] to prevent that.
 ///
 /// # Errors
-/// As [`Relay::run`], and `BrokenPipe` if the reader of `to` is gone before the end.
+/// As [`Relay::run`], and `BrokenPipe` if the reader of `to` leaves before the end of the input.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -179,7 +179,7 @@ pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<Report> {
     }
 }
 
-/// Passes bytes on, by its options.
+/// A copy between two descriptors, with options.
 ///
 /// ```
 /// use pipeio::relay::{Capacity, Choice, Relay};
@@ -198,53 +198,55 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// The fastest method; pipes are resized as in [`Capacity::Raise`].
+    /// A relay that uses the fastest method and enlarges pipes as [`Capacity::Raise`] describes.
     pub fn new() -> Relay {
         Relay::default()
     }
 
-    /// Sets the method.
+    /// Sets how the method is chosen.
     pub fn method(mut self, method: Choice) -> Relay {
         self.method = method;
         self
     }
 
-    /// Sets what to do with the capacities of pipes on either side.
+    /// Sets what to do with the capacity of a pipe on either side.
     pub fn capacity(mut self, capacity: Capacity) -> Relay {
         self.capacity = capacity;
         self
     }
 
-    /// Puts memory between the two sides, with a thread for each: a writer of bursts goes on while the reader pauses, and the
-    /// reader while the writer does. Every byte is copied, whatever the method. What has come is written at once, unless the
-    /// buffer has a [mark](MemoryBuffer::start_at).
+    /// Puts memory between the two sides, with a thread for each: a bursty writer continues while the reader pauses, and the
+    /// reader while the writer does. Every byte is copied, whatever the method. Bytes are written as soon as they arrive,
+    /// unless the buffer has a [mark](MemoryBuffer::start_at).
     pub fn buffer(mut self, buffer: MemoryBuffer) -> Relay {
         self.buffer = Some(buffer);
         self
     }
 
-    /// Passes everything from `input` to `output`, until the input ends or the output's reader is gone.
+    /// Copies everything from `input` to `output`, until the input ends or the output's reader is gone.
     ///
-    /// Works on blocking and non-blocking descriptors of any kind. The calling process should ignore SIGPIPE, as Rust
-    /// programs do, or it dies where this would report [`End::Output`].
+    /// Works on blocking and non-blocking descriptors of any type. The calling process should ignore SIGPIPE, as Rust
+    /// programs do by default. Otherwise the signal kills it where this function would report [`End::Output`].
     ///
     /// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. An empty message
-    /// ends a datagram socket's input, which has no other end.
+    /// ends the input from a datagram socket, which has no other end.
     ///
-    /// Where the calling thread and the parent process may run on one CPU only, the thread's scheduling policy may be SCHED_BATCH
-    /// meanwhile, so that whoever writes to the input isn't interrupted by each write.
+    /// If both the calling thread and the parent process may run on one CPU only, the thread's scheduling policy may be
+    /// SCHED_BATCH during the call. Then a writer that wakes this thread isn't preempted by it at each write.
     ///
     /// # Errors
-    /// Whatever read(2) or write(2) say when there is no other way left, with what had been passed on staying so;
-    /// `InvalidInput` if both descriptors are the same file and the copy would never end; `Unsupported` if one is a socket
-    /// that may lose messages without a word, as UDP does, or carries messages that a [buffer](Relay::buffer) would join;
-    /// `OutOfMemory` if there is no memory for the buffer; a capacity that was [set](Capacity::Set) and refused.
+    /// - The error of read(2) or write(2), once no other method is left. Bytes that were passed on before stay so.
+    /// - `InvalidInput` if both descriptors are the same file and the copy would never end.
+    /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries messages,
+    ///   which a [buffer](Relay::buffer) would join.
+    /// - `OutOfMemory` if there is no memory for the buffer.
+    /// - The kernel's refusal of a capacity that was [set](Capacity::Set).
     pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
         self.run_between(input.as_fd(), output.as_fd(), None)
     }
 
-    /// The same, seen and changed through a handle: how far it is, and the rate it is held to. With a limit every byte is
-    /// copied.
+    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a limit every byte is copied by read
+    /// and write.
     ///
     /// # Errors
     /// As [`Relay::run`].
@@ -260,9 +262,9 @@ impl Relay {
     ) -> io::Result<Report> {
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
-        // Pinned alone, its neighbours are on other CPUs.
+        // If only this process is pinned to one CPU, the processes at the other ends run on other CPUs.
         let one_cpu = pipe::has_one_cpu() && pipe::parent_has_one_cpu();
-        // In front of a file that takes 4 to 6 % less time on one CPU, and on two as long.
+        // Before a file, 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and as much on two.
         let raised = if kinds[1] == Kind::File { pipe::FOR_CACHE } else { RAISED };
         let capacities =
             [capacity(input, kinds[0], self.capacity, raised)?, capacity(output, kinds[1], self.capacity, raised)?];
@@ -295,8 +297,8 @@ impl Relay {
     }
 }
 
-/// Whether the kernel says "not this way" rather than "not at all": append mode, file systems that cannot, filters.
-/// Where it is the descriptor that is wrong, read and write say so too.
+/// Whether the kernel refuses the method rather than the descriptors: append mode, file systems without support, filters of
+/// system calls. If a descriptor itself is wrong, read and write report that too.
 fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,
@@ -316,7 +318,7 @@ fn is_refusal(errno: Errno) -> bool {
     )
 }
 
-/// A file copied to its own end grows until the disk is full.
+/// Refuses to copy a file to its own end, which would grow it until the disk is full.
 fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
     let (from, to) = (fstat(input)?, fstat(output)?);
     let regular = FileType::from_raw_mode(from.st_mode) == FileType::RegularFile;
@@ -334,7 +336,7 @@ fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Res
     Ok(())
 }
 
-/// Sets the capacity if `fd` is a pipe, and returns it.
+/// Sets the capacity as `wanted` if `fd` is a pipe. Returns the pipe's capacity in bytes.
 fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> io::Result<Option<usize>> {
     if !matches!(kind, Kind::Pipe | Kind::PacketPipe) {
         return Ok(None);
@@ -350,30 +352,31 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> 
     pipe::capacity(fd).map(Some)
 }
 
-/// Moves the position in an open file on, and returns where it was. The kernel keeps whole what write(2) and this do to the position,
-/// but splice(2) reads it first and sets it in the end: of what another process writes in between, either would be lost.
+/// Advances the position in an open file by `bytes`, and returns where it was. write(2) and lseek(2) update the position
+/// atomically, but splice(2) reads it at its start and sets it at its end: if another process writes in between, either its
+/// bytes or ours would be overwritten.
 fn reserve(file: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
     let end = seek(file, SeekFrom::Current(bytes as i64))?;
     Ok(end - bytes as u64)
 }
 
-/// Moves the position back to `place`, behind which `left` bytes could not be written, unless somebody has written there.
+/// Moves the position back to `place`, if the `left` bytes from there on could not be written and nobody else wrote since.
 fn give_back(file: BorrowedFd<'_>, place: u64, left: usize) {
     if seek(file, SeekFrom::Current(0)) == Ok(place + left as u64) {
         let _ = seek(file, SeekFrom::Start(place));
     }
 }
 
-/// A pipe private to the relay.
+/// A pipe that only the relay uses.
 fn private_pipe() -> io::Result<Pipe> {
     let pipe = Pipe::new()?;
     let _ = pipe::set_capacity(&pipe.writer, RAISED);
     Ok(pipe)
 }
 
-/// Why a method ended before the bytes did.
+/// Why a method ended before its input did.
 enum Stop {
-    /// Not this way. Everything that was taken from the input has been passed on.
+    /// The kernel refuses the method. Everything that was taken from the input has been passed on.
     Refused(Errno),
     Failed(io::Error),
 }
@@ -397,15 +400,15 @@ struct Passage<'a> {
     bytes: u64,
     undelivered: u64,
     calls: u64,
-    /// The most bytes asked for in one call.
+    /// The most bytes requested in one call.
     most: usize,
-    /// When [more was waited for](Passage::let_gather) last.
+    /// When [`let_gather`](Passage::let_gather) was last called.
     last: Instant,
-    /// If the output is a pipe.
+    /// Set if the output is a pipe and there is more than one CPU.
     naps: Option<Naps>,
-    /// The handle of an observer.
+    /// Set if the relay is observed.
     handle: Option<&'a RelayHandle>,
-    /// If the rate is limited.
+    /// Set if the rate is limited.
     throttle: Option<Throttle>,
 }
 
@@ -427,7 +430,7 @@ impl<'a> Passage<'a> {
             calls: 0,
             most: MOST,
             last: Instant::now(),
-            // On one CPU nothing is gained: there a reader that wakes this process goes on.
+            // Not on one CPU: there a reader that wakes this process keeps running, so naps gain nothing.
             naps: capacities[1].filter(|_| !one_cpu).map(Naps::new),
             handle: None,
             throttle: None,
@@ -436,7 +439,7 @@ impl<'a> Passage<'a> {
 }
 
 impl Passage<'_> {
-    /// Counts `bytes` more as written to the output.
+    /// Adds to the bytes written to the output.
     fn count(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         if let Some(handle) = self.handle {
@@ -444,19 +447,19 @@ impl Passage<'_> {
         }
     }
 
-    /// Waits until the limit lets something pass, and says how many bytes at most.
+    /// Waits until the rate limit lets bytes pass, and returns the most that may.
     fn throttle(&mut self) -> usize {
         self.throttle.as_mut().map_or(usize::MAX, Throttle::wait)
     }
 
-    /// Counts bytes against the limit.
+    /// Counts bytes against the rate limit.
     fn throttled(&mut self, bytes: usize) {
         if let Some(throttle) = &mut self.throttle {
             throttle.passed(bytes);
         }
     }
 
-    /// Goes the first of the ways that leads to the end.
+    /// Tries `ways` in order, then read and write, until one reaches the end of the input.
     fn run(&mut self, ways: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
         let (mut complete, most) = (None, self.most);
         for &method in ways {
@@ -468,9 +471,9 @@ impl Passage<'_> {
                 Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
             };
             match moved {
-                // A file that seems to be at its end may be one of /proc, whose size is 0 and whose content only read(2)
-                // shows, and a stream may be at its urgent byte, where splice(2) goes no further: read and write have the
-                // last word.
+                // A file that seems to be at its end may be one of /proc, which has size 0 and shows its content to read(2)
+                // only. A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides whether the input
+                // has ended.
                 Ok(used) if matches!(self.kinds[0], Kind::File | Kind::Stream) => {
                     complete = Some(used);
                     break;
@@ -500,7 +503,7 @@ impl Passage<'_> {
         Ok((Method::ReadWrite, end))
     }
 
-    /// Makes `call` until it moves nothing more.
+    /// Repeats `call` until it moves no more bytes.
     fn repeat(
         &mut self,
         method: Method,
@@ -523,7 +526,7 @@ impl Passage<'_> {
                     return Ok(moved);
                 }
                 Err(Errno::INTR) => {}
-                // One of them is non-blocking and has to be waited for; which one the kernel does not say.
+                // One of the two is non-blocking and not ready. The kernel doesn't report which, so wait for both.
                 Err(Errno::AGAIN) => {
                     self.wait_for(self.input, Direction::In)?;
                     self.wait_for(self.output, Direction::Out)?;
@@ -538,7 +541,7 @@ impl Passage<'_> {
         until_ready(fd, direction)
     }
 
-    /// Makes one call, again after an interruption, and after `fd` is ready should it be non-blocking.
+    /// Makes one call, and repeats it after an interruption, or once `fd` is ready if it is non-blocking.
     fn once(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -548,8 +551,8 @@ impl Passage<'_> {
         retry(fd, direction, &mut self.calls, call)
     }
 
-    /// Fills a pipe of our own and empties it again. What a socket has in small pieces is copied: each would take as much room in a
-    /// pipe as a page. Says by which way it went.
+    /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each takes as
+    /// much room as a page. Returns the last method used.
     fn splice_through_pipe(&mut self) -> Result<Method, Stop> {
         let between = private_pipe()?;
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
@@ -570,7 +573,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Reads once and writes that. 0 at the end.
+    /// Reads once and writes those bytes. Returns their number, 0 at the end.
     fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
         let most = self.throttle().min(buffer.len());
         let got = self.read(self.input, &mut buffer.bytes_mut()[..most])?;
@@ -579,7 +582,7 @@ impl Passage<'_> {
         Ok(got)
     }
 
-    /// Passes on what one call brings into the pipe `between`, before which it is [looked](Self::look) for so often.
+    /// Moves the bytes that one call brings through the pipe `between`. Before it may sleep, it [looks](Self::look) `looks` times.
     fn pass_through(&mut self, between: &Pipe, looks: u32) -> Result<usize, Stop> {
         let (input, output) = (self.input, self.output);
         let moved = match self.look(between.writer.as_fd(), looks)? {
@@ -600,7 +603,7 @@ impl Passage<'_> {
                     self.nap(given, between.reader.as_fd());
                 }
                 Err(Stop::Refused(errno)) => {
-                    // What the output does not take by splice is written.
+                    // The output refuses splice: write what is in the pipe.
                     self.drain(between.reader.as_fd(), left, place).map_err(Stop::Failed)?;
                     return Err(Stop::Refused(errno));
                 }
@@ -615,7 +618,7 @@ impl Passage<'_> {
         Ok(moved)
     }
 
-    /// Writes the `left` bytes that are still in the pipe between, from `place` on in a file.
+    /// Writes the `left` bytes that are still in the pipe `between`: in a file from `place` on.
     fn drain(&mut self, between: BorrowedFd<'_>, mut left: usize, mut place: Option<u64>) -> io::Result<()> {
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
         while left > 0 {
@@ -651,7 +654,7 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Waits a little for more, without sleeping, if the last piece was not [alone](ALONE).
+    /// Waits briefly for more bytes, without sleeping, unless the last piece was [isolated](ALONE).
     fn let_gather(&mut self) {
         let now = Instant::now();
         let alone = now - mem::replace(&mut self.last, now) > ALONE;
@@ -665,8 +668,8 @@ impl Passage<'_> {
             |got: &io::Result<usize>| got.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::IO));
         let mut got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
         if self.kinds[0] == Kind::TerminalMaster && closed(&got) {
-            // The last program has closed the terminal behind this end. What it wrote just before may have been on its way
-            // still: the kernel looks for that first, and whether it is closed then (n_tty_read).
+            // The last program has closed the terminal's other side. n_tty_read in the kernel checks for input first and for
+            // this second, so bytes that were written between the two checks are still there: read again.
             got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
             if closed(&got) {
                 return Ok(0);

@@ -1,8 +1,8 @@
-//! A relay with memory between its two sides: one thread reads into it, the calling one writes from it.
+//! A relay with memory between its two sides: one thread reads into the memory, the calling thread writes from it.
 //!
-//! The memory is cut into blocks, of which the one that was emptied last is filled next: it is in the cache still. All blocks
-//! with bytes but the last are full, whatever the size of what comes, and what is in the last can be written while more is read
-//! behind it: nothing waits for a block to be full.
+//! The memory is divided into blocks. The block that was emptied last is filled next, because it is still in the cache. All
+//! blocks with bytes except the last are full, whatever the size of the reads. The bytes of the last block can be written
+//! while more are read after them, so no byte waits until its block is full.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -23,19 +23,19 @@ use super::ways::Kind;
 use super::{BUFFER, End, Passage, unread};
 use crate::memory::Mapping;
 
-/// The fewest blocks; each is as large as what is read at once.
+/// The fewest blocks, unless they would be smaller than a page. The largest block has the size of one read.
 const FEWEST_BLOCKS: usize = 8;
 
-/// Below the mark to [start at](MemoryBuffer::start_at) bytes wait for more until none has come for this time.
+/// Below the mark to [start at](MemoryBuffer::start_at), bytes are written once no more have arrived for this time.
 const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
 
 /// An empty buffer keeps its memory for this time.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// What has not been used for this time is given back, once the buffer is empty.
+/// Blocks that were free for this time are released once the buffer is empty.
 const UNUSED: Duration = Duration::from_secs(1);
 
-/// Memory between the two sides of a relay, and the marks at which they go on.
+/// Memory between the two sides of a relay, and the fill levels at which writing and reading resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBuffer {
     bytes: usize,
@@ -44,63 +44,63 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// A buffer of this size in bytes, rounded up to pages. What comes is written at once, and what there is room for is read at
-    /// once.
+    /// A buffer of at least this many bytes: two pages or more, in whole blocks of up to 256 KiB. Bytes are written as soon as
+    /// they arrive, and read as soon as there is room.
     pub fn new(bytes: usize) -> MemoryBuffer {
         MemoryBuffer { bytes, start_at: 0, stop_at: 100 }
     }
 
-    /// Writing starts, and starts again each time that the buffer was empty, when it is filled to this percentage: `mbuffer -P`.
-    /// It also starts when the input has ended, or has brought nothing for one to two seconds.
+    /// Starts writing when the buffer is filled to this percentage (100 at most), and again each time after it was empty, like
+    /// `mbuffer -P`. Writing also starts when the input has ended, or has brought nothing for one to two seconds.
     pub fn start_at(mut self, percent: u8) -> MemoryBuffer {
         self.start_at = percent.min(100);
         self
     }
 
-    /// When the buffer was full, reading goes on once it has fallen to this percentage: `mbuffer -p`.
+    /// After the buffer was full, resumes reading once its fill level is at most this percentage, like `mbuffer -p`.
     pub fn stop_at(mut self, percent: u8) -> MemoryBuffer {
         self.stop_at = percent.min(100);
         self
     }
 }
 
-/// The buffer, used by one thread that fills it and one that empties it.
+/// The buffer, shared by the thread that fills it and the one that empties it.
 struct Shared {
     memory: Mapping,
     block: usize,
-    /// Bytes at which writing starts, and to which a full buffer has to fall.
+    /// Fill levels in bytes: the one at which writing starts, and the one to which a full buffer has to fall.
     marks: [u64; 2],
     state: Mutex<State>,
-    /// Signalled when there is something to write, and when there is room.
+    /// `filled` is signalled when there are bytes to write, `emptied` when there is room.
     filled: Condvar,
     emptied: Condvar,
     handle: RelayHandle,
 }
 
 struct State {
-    /// Blocks with bytes, the first to be written first. All but the last are full.
+    /// Blocks with bytes, the oldest first. All but the last are full.
     queue: VecDeque<usize>,
-    /// The last is used next.
+    /// Blocks without bytes. The last is used next.
     free: Vec<usize>,
-    /// Which have memory.
+    /// Which blocks have memory.
     touched: Vec<bool>,
-    /// Bytes in the last block of the queue, and those of its first that were written.
+    /// Bytes read into the last block of the queue, and bytes written from its first.
     filled: usize,
     taken: usize,
-    /// Bytes in all, and how many have been read.
+    /// Bytes in the buffer, and bytes read in all.
     bytes: u64,
     read: u64,
-    /// How the input ended.
+    /// Set at the end of the input: how it ended.
     ended: Option<io::Result<()>>,
-    /// Nobody writes any more.
+    /// The thread that writes has stopped.
     abandoned: bool,
-    /// It was full, and hasn't fallen to its mark.
+    /// The buffer was full, and hasn't fallen to its mark since.
     full: bool,
     writing: bool,
-    /// Who sleeps.
+    /// Which threads sleep.
     writer_waits: bool,
     reader_waits: bool,
-    /// The fewest free blocks since the time beside: those below are not needed.
+    /// The fewest free blocks since the time in `since`: that many, the first in `free`, were not needed.
     least_free: usize,
     since: Instant,
 }
@@ -115,7 +115,7 @@ impl Shared {
         let memory = Mapping::of(len, MapFlags::empty())?;
         memory.prefer_huge_pages(false);
         let mark = |percent: u8| (len as u128 * u128::from(percent) / 100) as u64;
-        // One that is written from can't be refilled, so 100 percent are reached with the last block.
+        // The block being written can't be refilled, so the buffer counts as 100 % full when no block is free (see `room`).
         let marks = [mark(buffer.start_at), mark(buffer.stop_at)];
         let state = State {
             queue: VecDeque::with_capacity(blocks),
@@ -142,7 +142,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room to read into; `None` if nobody writes any more. For the thread that reads, one at a time.
+    /// Waits for room to read into; `None` once nobody writes. For the reading thread only, one call at a time.
     #[expect(clippy::mut_from_ref, reason = "it is memory that nobody else uses until `add`")]
     fn room(&self) -> Option<&mut [u8]> {
         let mut state = self.state();
@@ -151,14 +151,14 @@ impl Shared {
                 return None;
             }
             if state.bytes == 0 && !state.queue.is_empty() {
-                // Nobody uses what was in this block.
+                // All bytes of this block were written: fill it from its start again.
                 (state.filled, state.taken) = (0, 0);
             }
             let last = state.queue.back().copied().filter(|_| state.filled < self.block);
             if let Some(last) = last {
                 let (start, len) = (self.memory.at(last * self.block + state.filled), self.block - state.filled);
-                // SAFETY: the block is within the mapping, which lives as long as `self`. Of it the thread that writes sees
-                // what lies below `filled`, and only the calling thread moves that, by `add`, when it no longer uses this.
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The writing thread uses only its bytes
+                // below `filled`, and only the calling thread changes `filled`: in `add`, when it no longer uses this slice.
                 return Some(unsafe { std::slice::from_raw_parts_mut(start, len) });
             }
             if !state.full || state.bytes <= self.marks[1] {
@@ -172,7 +172,7 @@ impl Shared {
                 }
                 state.full = true;
             }
-            // All that there is room for is in it: that is 100 percent.
+            // The buffer is as full as it can be, which counts as 100 %.
             state.writing = true;
             state.reader_waits = true;
             if state.writer_waits {
@@ -183,10 +183,10 @@ impl Shared {
         }
     }
 
-    /// Counts bytes that were read to the start of the free part.
+    /// Counts bytes that were read to the start of the slice from `room`.
     fn add(&self, bytes: usize) {
         let mut state = self.state();
-        // Who waits below the mark then waits no longer than for a pause.
+        // The first bytes wake a writer that waits for its mark: from then on it waits no longer than `PAUSE_OF_INPUT`.
         let was_empty = state.bytes == 0;
         state.filled += bytes;
         state.bytes += bytes as u64;
@@ -197,13 +197,13 @@ impl Shared {
         }
     }
 
-    /// There is no more to read.
+    /// Records the end of the input.
     fn end(&self, ended: io::Result<()>) {
         self.state().ended = Some(ended);
         self.filled.notify_one();
     }
 
-    /// Waits for bytes to write; `None` at the end. For the thread that writes, one at a time.
+    /// Waits for bytes to write; `None` at the end. For the writing thread only, one call at a time.
     fn bytes(&self) -> io::Result<Option<&[u8]>> {
         let mut state = self.state();
         let mut read = state.read;
@@ -212,8 +212,8 @@ impl Shared {
                 state.writing = true;
                 let end = if state.queue.len() == 1 { state.filled } else { self.block };
                 let (start, len) = (self.memory.at(state.queue[0] * self.block + state.taken), end - state.taken);
-                // SAFETY: the block is within the mapping, which lives as long as `self`. The thread that reads writes behind
-                // `filled` only, and gets the block anew after `remove`, when the calling thread no longer uses this.
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The reading thread writes only above
+                // `filled`, and gets these bytes again only after `remove`, when the calling thread no longer uses this slice.
                 return Ok(Some(unsafe { std::slice::from_raw_parts(start, len) }));
             }
             let mut wait = Duration::MAX;
@@ -248,7 +248,7 @@ impl Shared {
         }
     }
 
-    /// Counts bytes that were written, from the oldest on.
+    /// Counts bytes that were written, the oldest first.
     fn remove(&self, bytes: usize) {
         let mut state = self.state();
         state.taken += bytes;
@@ -263,14 +263,14 @@ impl Shared {
         }
     }
 
-    /// Gives back the memory of blocks that were free for so long. Says whether other free ones have some.
+    /// Releases the memory of blocks that were free for `unused`. Returns whether other free blocks have memory.
     fn give_back(&self, state: &mut State, unused: Duration) -> bool {
         let now = Instant::now();
         if now - state.since >= unused {
             let State { free, touched, least_free, .. } = state;
             for &block in &free[..*least_free] {
                 if std::mem::take(&mut touched[block]) {
-                    // SAFETY: `room` and `bytes` give out blocks of the queue only, and this is a free one.
+                    // SAFETY: `room` and `bytes` return parts of blocks in the queue only, and this one is free.
                     unsafe { self.memory.drop_part(block * self.block, self.block) };
                 }
             }
@@ -283,7 +283,7 @@ impl Shared {
         self.state().bytes > 0
     }
 
-    /// Nobody will write any more.
+    /// Records that nobody writes any more.
     fn abandon(&self) {
         self.state().abandoned = true;
         self.emptied.notify_one();
@@ -291,8 +291,7 @@ impl Shared {
 }
 
 impl Passage<'_> {
-    /// Passes on what comes, through memory. The thread that reads goes on until its next read is over, also where the output
-    /// fails before.
+    /// Copies everything through memory. If the output fails, the reading thread still runs until its current read returns.
     pub(super) fn run_buffered(&mut self, buffer: MemoryBuffer) -> io::Result<End> {
         let handle = self.handle.cloned().unwrap_or_default();
         let shared = Arc::new(Shared::new(buffer, handle)?);
@@ -328,7 +327,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Writes what is in the buffer, to the end.
+    /// Writes the buffer's bytes, to the end of the input.
     fn empty(&mut self, shared: &Shared) -> io::Result<()> {
         while let Some(bytes) = shared.bytes()? {
             let bytes = &bytes[..bytes.len().min(self.throttle())];
@@ -343,8 +342,8 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// The output, if it is a pipe, through a descriptor of our own whose writes don't wait: what is in the pipe has been counted
-    /// then.
+    /// The output, if it is a pipe, through another descriptor that doesn't block. A blocking write returns only at its end,
+    /// and until then the bytes already in the pipe would not be counted.
     fn output_without_waiting(&self) -> Option<OwnedFd> {
         if self.kinds[1] != Kind::Pipe {
             return None;
@@ -355,7 +354,7 @@ impl Passage<'_> {
     }
 }
 
-/// Reads until the input ends or nobody writes any more. Returns how many calls it took.
+/// Reads until the input ends or nobody writes any more. Returns the number of calls made.
 fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
     let input: BorrowedFd<'_> = side.input;
     let is_pipe = side.kinds[0] == Kind::Pipe;
@@ -380,8 +379,8 @@ fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
     side.calls
 }
 
-/// Refuses what the machine or the control group has no memory for: it is asked for when it is needed, and then it would be the
-/// whole process that ends.
+/// Refuses a buffer larger than the memory available to the machine or the control group. The kernel allocates memory when it is
+/// first used, and running out then would kill the whole process.
 fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(
@@ -392,7 +391,7 @@ fn check_available(bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Bytes of memory that are there, by the system and the control groups; `None` if it isn't known.
+/// Bytes of memory available, by /proc/meminfo and the control groups; `None` if neither is readable.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok();
     let line = |text: &str, name: &str| -> Option<u64> {
@@ -416,7 +415,7 @@ fn available() -> Option<u64> {
             let folder = Path::new(root).join(folder);
             let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
             let (Some(limit), Some(usage)) = (number(limit), number(usage)) else { continue };
-            // What files take can be had.
+            // The kernel can reclaim the page cache.
             let files = fs::read_to_string(folder.join("memory.stat")).ok();
             let files = files.and_then(|text| line(&text, "file ").or_else(|| line(&text, "cache "))).unwrap_or(0);
             let left = limit.saturating_sub(usage.saturating_sub(files));

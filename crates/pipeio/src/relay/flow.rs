@@ -1,18 +1,19 @@
-//! From a pipe: large pieces are spliced, small ones read and written. In which strategy a fast writer of small pieces is waited for
-//! is found by trying.
+//! Reads from a pipe: large pieces are spliced, small ones read and written. How to wait for a fast writer of small pieces is
+//! decided by measuring.
 //!
-//! A writer of 8 KiB or of single lines wakes this process at every write, if it waits for each. That can cost both more than
-//! the bytes do: a pause lets the pipe fill meanwhile. Or it can be the fastest there is: on two CPUs, writer and reader in step
-//! use the same two pages again and again, where a pipe that fills takes new ones. Only trying tells which.
+//! A writer of 8 KiB or of single lines wakes this process at every write, if the process sleeps between them. The wake-ups can
+//! cost both processes more than the bytes do; then a pause that lets the pipe fill is faster. But waking can also be fastest: on
+//! two CPUs, a writer and a reader in step reuse the same two pages, where a pipe that fills needs new ones. Only a trial shows
+//! which.
 //!
-//! On one CPU, waking this process at a write can also mean that it takes the CPU from the writer at once. A process of the
-//! scheduling policy SCHED_BATCH waits until the writer has filled the pipe or used up its time.
+//! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the scheduling
+//! policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.
 //!
-//! /dev/null doesn't look at what it takes: there pages are moved however little is in them, so that no byte goes from the cache of
-//! one CPU to that of the other.
+//! /dev/null doesn't read the bytes it is given. So pages are moved to it however few bytes they hold, and no byte moves from one
+//! CPU's cache to another's.
 //!
-//! When the output is full, each read wakes this process, and the reader pays for that: with `gzip -1` on another CPU of a virtual
-//! machine a tenth of its time. So it is left alone until about a third of the pipe is empty.
+//! When the output is full, each read from it wakes this process, at the reader's expense: a tenth of the time of `gzip -1` on
+//! another CPU of a virtual machine. So this process naps until about a third of the output's pipe is empty.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -30,49 +31,49 @@ use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{LOOKS, look_for_more};
 
-/// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
+/// Pieces of at least this many bytes are moved. Smaller ones are copied: a page with few bytes fills as much of a pipe as a full one.
 pub(super) const MANY: usize = 32 << 10;
 
-/// A pipe that holds less than this is full before a pause is over.
+/// A pipe with a smaller capacity is full before a pause is over.
 const ROOM: usize = 256 << 10;
 
-/// How long a pause is. The system adds some 50 µs.
+/// The length of a pause. The system adds some 50 µs.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// How long it is where many bytes come at a time, and how far these are apart at most. `gzip -d` writes 32 KiB every 90 µs, and to
-/// wake this process for each takes 4 % of its time.
+/// The length of a pause if large pieces arrive, and the longest interval between such pieces. `gzip -d` writes 32 KiB every
+/// 90 µs; waking this process for each takes 4 % of its time.
 const LONG_PAUSE: Duration = Duration::from_micros(200);
 const STEADY: Duration = Duration::from_millis(1);
 
-/// A piece so long after the last comes alone: nothing is gained by looking for more, and to yield the CPU while others compute
-/// would hold up the next one for as long as their share of time lasts.
+/// A piece this long after the previous one is isolated. Polling for more then gains nothing, and yielding the CPU to processes
+/// that compute would delay the next piece by their whole time slice.
 pub(super) const ALONE: Duration = Duration::from_millis(2);
 
-/// How often in a row more has to come soon before a pause is made.
+/// Pieces in quick succession that are needed before a pause.
 const IN_A_ROW: u32 = 4;
 
-/// How long a slow reader is left alone, at least and at most. The system adds some 50 µs.
+/// The shortest and the longest time that a slow reader is left alone. The system adds some 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long it is watched how fast the bytes go in one strategy: this time, or this number of moves, the second number with pauses. On one
-/// CPU, where pipes fill and empty by turns, as long as takes many turns.
+/// How long the speed of a strategy is measured: for this time or this number of moves (the second number with pauses), whichever
+/// ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
 const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
 const WINDOW_OF_TURNS: Duration = Duration::from_millis(8);
 
-/// After a longer gap the window is discarded.
+/// On one CPU, a window that ends with a longer gap is discarded.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// The fewest and the most windows before the other strategies are tried for one each.
+/// The fewest and the most windows before the other strategies are measured again, for one window each.
 const STAY: [u32; 2] = [64, 1024];
 
-/// How much faster a strategy has to be than one that takes less CPU time: more with large pieces, because there the writer's own speed
-/// varies.
+/// How many times as fast a strategy has to be as one that takes less CPU time. More for large pieces, because there the writer's
+/// own speed varies.
 const GAIN: f64 = 1.05;
 const GAIN_OF_MANY: f64 = 1.25;
 
 impl Passage<'_> {
-    /// Passes on what comes out of a pipe, by `method` where that pays. Says by which way it went.
+    /// Passes on the content of a pipe, by `method` where that is faster. Returns the last method used.
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
@@ -103,8 +104,8 @@ impl Passage<'_> {
                 }
             } else {
                 let got = self.copy_once(&mut buffer).map_err(Stop::Failed)?;
-                // A packet is a page at most. Moved into another pipe it would stay one, whose rest is lost to a reader of
-                // less.
+                // A packet has at most a page, so a larger read shows that there are none. Spliced into another pipe, a packet
+                // would remain one, and a reader with a smaller buffer would lose its rest.
                 packets &= got <= page_size();
                 got
             };
@@ -132,8 +133,8 @@ impl Passage<'_> {
         }
     }
 
-    /// Tries so often to move what is in the input, a pipe, to `to` without sleeping. A pipe that has been polled would wake its
-    /// reader at each write from then on, also where there is more in it already.
+    /// Tries up to `times` times to move bytes from the input, a pipe, to `to` without sleeping. Not poll(2): a pipe that was polled
+    /// once wakes its reader at every later write, even while it holds more bytes.
     pub(super) fn look(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
         for _ in 0..times {
             self.calls += 1;
@@ -145,14 +146,14 @@ impl Passage<'_> {
         Ok(None)
     }
 
-    /// Leaves the output's reader alone for a while if its pipe, to which `moved` bytes were passed on, is full, and there are
-    /// more in `input`. Says whether it did.
+    /// Leaves the output's reader alone for a while if the output's pipe, which `moved` bytes were just passed to, is full and
+    /// `input` has more bytes. Returns whether it did.
     pub(super) fn nap(&mut self, moved: usize, input: BorrowedFd<'_>) -> bool {
         // The input is not polled: see `look_for_more`.
         self.nap_if(moved, || ioctl_fionread(input).is_ok_and(|bytes| bytes > 0))
     }
 
-    /// The same where more are known to follow.
+    /// Like `nap`, where more bytes are known to follow.
     pub(super) fn nap_before_more(&mut self, moved: usize) -> bool {
         self.nap_if(moved, || true)
     }
@@ -165,8 +166,8 @@ impl Passage<'_> {
             poll(&mut full, Some(&Timespec::default())) == Ok(0) && more()
         });
         if let Some(nap) = nap {
-            // It ends sooner if the reader is gone. A pipe has no such event, so no read ends it, but it shows `pipemark why`
-            // what is waited for.
+            // It ends early if the reader is gone. Pipes have no WRBAND event, so no read ends it, but polling shows
+            // `pipemark why` the descriptor that is waited for.
             if let Ok(nap) = Timespec::try_from(nap) {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::WRBAND)], Some(&nap));
             }
@@ -175,59 +176,59 @@ impl Passage<'_> {
     }
 }
 
-/// Sleeps while the pipe fills. poll(2) passes over an inverted descriptor: a process in the pipe's queue would make every write
-/// longer, by a tenth with single lines. But it shows `pipemark why` what is waited for.
+/// Sleeps while the pipe fills. poll(2) ignores an inverted (negative) descriptor, so this process doesn't join the pipe's wait
+/// queue, which would slow every write, by a tenth with single lines. `pipemark why` still sees which pipe is waited for.
 fn pause(pipe: BorrowedFd<'_>, time: Duration) {
     let mut none = libc::pollfd { fd: !pipe.as_raw_fd(), events: libc::POLLRDBAND, revents: 0 };
     let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().cast_signed().into() };
-    // SAFETY: both are valid for the call, which writes to the first.
+    // SAFETY: both pointers are valid for the call, which writes only to the first.
     unsafe { libc::ppoll(&mut none, 1, &time, ptr::null()) };
 }
 
-/// What to do before more is asked for.
+/// What to do before reading more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IdleStrategy {
-    /// Let the pipe fill.
+    /// Sleep for a fixed time, to let the pipe fill.
     Pause,
-    /// Ask at once, and sleep if there is nothing. The pipe's lock keeps reader and writer in step.
+    /// Read at once, and sleep in the call if there is nothing. The pipe's lock keeps reader and writer in step.
     Sleep,
     /// Poll for a while before sleeping.
     Poll,
-    /// Sleep, and let the writer go on when it wakes this process.
+    /// Sleep in the call as SCHED_BATCH, so that the writer continues after it has woken this process.
     Batch,
 }
 
-/// What takes less CPU time comes first.
+/// In order of the CPU time they take, the least first.
 const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, IdleStrategy::Poll];
 const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
-/// Decides in which strategy a fast writer of little is read: each is tried for a window, and what is fastest goes on for a while.
+/// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a while.
 pub(super) struct Pace {
-    /// Those that there are: without room in the pipes there are no pauses.
+    /// The strategies to choose from: no pauses if the pipes are too small.
     strategies: &'static [IdleStrategy],
     one_cpu: bool,
-    /// Half of the input's capacity.
+    /// Half of the input's capacity, in bytes.
     half: usize,
     last: Instant,
     paused: bool,
     in_a_row: u32,
-    /// When the window began, and what has been moved since.
+    /// When the window began, and the bytes and moves since.
     begin: Instant,
     bytes: usize,
     moves: u32,
-    /// The strategy of this window, and the fastest by what is known.
+    /// The strategy of this window, and the fastest one so far.
     strategy: IdleStrategy,
     best: IdleStrategy,
-    /// The speeds that were seen, in bytes a second, by strategy.
+    /// Measured speeds in bytes per second, by strategy.
     speeds: [f64; IdleStrategy::Batch as usize + 1],
     untried: &'static [IdleStrategy],
-    /// Windows left before the others are tried again, and how many there will be after that.
+    /// Windows left before the other strategies are measured again, and the number that it starts from.
     left: u32,
     stay: u32,
 }
 
 impl Pace {
-    /// With the capacity of the input, if there are pauses.
+    /// `capacity` is the input's in bytes, or `None` to choose a strategy without pauses.
     pub(super) fn new(one_cpu: bool, capacity: Option<usize>) -> Pace {
         let now = Instant::now();
         let strategies = match (one_cpu, capacity) {
@@ -254,7 +255,7 @@ impl Pace {
         }
     }
 
-    /// After `moved` bytes were read from `pipe`: rests in the strategy that is fastest.
+    /// Waits by the fastest strategy, after `moved` bytes were read from `pipe`.
     pub(super) fn rest(&mut self, pipe: BorrowedFd<'_>, moved: usize, batch_policy: Option<&mut BatchPolicy>) {
         let strategy = self.after(moved, Instant::now());
         if let Some(batch_policy) = batch_policy {
@@ -271,7 +272,7 @@ impl Pace {
         }
     }
 
-    /// Takes note of a move, after which everything has been passed on, and says what to do next.
+    /// Records a move that left nothing to pass on, and returns what to do next.
     fn after(&mut self, moved: usize, now: Instant) -> IdleStrategy {
         let took = now - std::mem::replace(&mut self.last, now);
         let (large, paused) = (moved >= MANY, std::mem::take(&mut self.paused));
@@ -280,7 +281,7 @@ impl Pace {
         self.moves += 1;
         if self.one_cpu {
             if now - self.begin >= WINDOW_OF_TURNS {
-                // Where the pipe was filled each time there is nothing to gain, and where nothing came for long nothing to see.
+                // If each move filled the pipe, no strategy can be faster; a window with a long gap measures nothing.
                 let filled = self.strategy == IdleStrategy::Batch && self.bytes / self.moves as usize >= self.half;
                 if filled || took > IDLE {
                     self.begin_window(now);
@@ -340,7 +341,7 @@ impl Pace {
     }
 }
 
-/// The calling thread's scheduling policy, which is SCHED_BATCH for a while: no other process's, and only if it was the default one.
+/// The calling thread's scheduling policy: sets it to SCHED_BATCH for a while if it was the default, and restores it when dropped.
 pub(super) struct BatchPolicy {
     set: bool,
     possible: bool,
@@ -357,7 +358,7 @@ impl BatchPolicy {
         }
         let [default, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
         let (from, to) = if set { (default, batch) } else { (batch, default) };
-        // Unless somebody else has set another one since.
+        // Unless someone else has changed the policy since.
         self.possible = policy() == from.into() && set_policy(to);
         self.set = set;
     }
@@ -369,17 +370,17 @@ impl Drop for BatchPolicy {
     }
 }
 
-/// Sets the calling thread's scheduling policy, if that is allowed.
+/// Sets the calling thread's scheduling policy. Returns whether that was allowed.
 fn set_policy(policy: libc::c_int) -> bool {
-    // Of all the parameters, the policies used here have this one only, which is 0.
+    // `struct sched_param`: its only field for these policies is the priority, which is 0.
     let priority: libc::c_int = 0;
-    // SAFETY: the number is there for the call, which reads it.
+    // SAFETY: the pointer is to an int, which lives during the call and is only read.
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
-/// The calling thread's scheduling policy, with its flags.
+/// The calling thread's scheduling policy, including its flags.
 fn policy() -> libc::c_long {
-    // SAFETY: nothing of ours is touched. Not libc's function, which is none with musl.
+    // SAFETY: the call accesses no memory of ours. It is made directly because musl's function only returns an error.
     unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
 }
 
@@ -387,7 +388,7 @@ fn policy() -> libc::c_long {
 pub(super) struct Naps {
     capacity: usize,
     last: Instant,
-    /// Since when the reader alone has held up the bytes, and how many it has taken.
+    /// Since when only the reader has delayed the bytes, and how many it has taken since.
     held: Option<Instant>,
     taken: usize,
 }
@@ -397,10 +398,10 @@ impl Naps {
         Naps { capacity, last: Instant::now(), held: None, taken: 0 }
     }
 
-    /// Takes note of a move; `held` asks whether the reader holds up more. Says how long a nap to take.
+    /// Records a move and returns how long to nap. `held` checks whether only the reader delays more bytes.
     fn after(&mut self, moved: usize, now: Instant, held: impl FnOnce() -> bool) -> Option<Duration> {
         let took = now - std::mem::replace(&mut self.last, now);
-        // To ask is to look at both pipes while others use them.
+        // The check accesses both pipes while others use them, so it is made only if it may lead to a nap.
         if self.held.is_none() && self.nap(moved, took) < NAPS[0] {
             return None;
         }
@@ -423,7 +424,7 @@ impl Naps {
         slow.then(|| nap.min(NAPS[1]))
     }
 
-    /// Until a third of the pipe is empty, if `taken` bytes were read in this time.
+    /// The time in which a third of the pipe empties, if `taken` bytes were read in `time`.
     fn nap(&self, taken: usize, time: Duration) -> Duration {
         time.mul_f64(self.capacity as f64 / 3.0 / taken.max(1) as f64)
     }
@@ -433,8 +434,8 @@ impl Naps {
 mod tests {
     use super::*;
 
-    /// The share of naps in the time of 1000 moves to a pipe of 1 MiB, and the most bytes that were taken from it in one, where a
-    /// reader takes 64 KiB at a time, at each move `speed` bytes a second.
+    /// The share of naps in the time of 1000 moves to a pipe of 1 MiB, and the most bytes read from it during one nap. The reader
+    /// takes 64 KiB at a time, at `speed(move)` bytes per second.
     fn naps(speed: impl Fn(u32) -> f64) -> (f64, f64) {
         const CAPACITY: usize = 1 << 20;
         let mut naps = Naps::new(CAPACITY);
@@ -464,9 +465,9 @@ mod tests {
     #[test]
     fn a_fast_reader_finds_the_pipe_filled_at_once() {
         assert_eq!(naps(|_| 3e9).0, 0.0);
-        // Also if it has rested.
+        // Even after a pause.
         assert_eq!(naps(|at| if at == 500 { 65536.0 } else { 3e9 }).0, 0.0);
-        // One that was slow waits for what remains of a nap.
+        // A slow reader that becomes fast waits for the rest of one nap only.
         let (share, _) = naps(|at| if at < 10 { 50e6 } else { 3e9 });
         assert!(share > 0.0 && share < 0.5, "{share}");
     }
@@ -475,14 +476,14 @@ mod tests {
     fn nobody_is_left_alone_where_there_is_no_more_to_pass_on() {
         let mut naps = Naps::new(1 << 20);
         let begin = Instant::now();
-        // In every second move there is.
+        // More bytes follow only every second move.
         for at in 0..1000 {
             assert_eq!(naps.after(4096, begin + NAPS[1] * at, || at % 2 == 0), None);
         }
     }
 
-    /// The share of moves, each a fixed time after the one before, which, are followed by a pause, and what share of the time the
-    /// pauses take. A move brings `moved` bytes, or `gathered` after a pause.
+    /// The number of moves followed by a pause, and the share of the time that the pauses take. Moves are `apart` from each other and
+    /// bring `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
         let mut pace = Pace::new(false, Some(1 << 20));
         let (begin, pause) = (pace.last, PAUSE * 2);
@@ -495,8 +496,8 @@ mod tests {
         (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
     }
 
-    /// The share of 100,000 moves of 8,000 bytes after which the process asks at once, where they then take so long, and so
-    /// long after it has looked.
+    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `asked` after that strategy
+    /// and `looked` after polling.
     fn asked_at_once(room: bool, asked: Duration, looked: Duration) -> f64 {
         let mut pace = Pace::new(false, room.then_some(1 << 20));
         let (mut now, mut strategy, mut count) = (pace.last, IdleStrategy::Poll, 0);
@@ -547,8 +548,8 @@ mod tests {
         .unwrap();
     }
 
-    /// The share of a second on one CPU in which the writer is let go on, where moves then bring `bytes` in `time`,
-    /// and else 100 bytes in 20 microseconds.
+    /// The share of a second on one CPU spent in `IdleStrategy::Batch`, where a move brings `moved` bytes in `took`; in the other
+    /// strategy it brings 100 bytes in 20 µs.
     fn deferred(moved: usize, took: Duration) -> f64 {
         let mut pace = Pace::new(true, Some(1 << 20));
         let (begin, mut now, mut share) = (pace.last, pace.last, Duration::ZERO);
@@ -564,7 +565,7 @@ mod tests {
 
     #[test]
     fn on_one_cpu_a_writer_goes_on_until_the_pipe_is_full() {
-        // Nothing else is tried, also where that takes long.
+        // No other strategy is tried, even if the pipe takes long to fill.
         assert!(deferred(1 << 20, Duration::from_micros(400)) >= 1.0);
         assert!(deferred(1 << 20, Duration::from_millis(20)) >= 1.0);
     }

@@ -1,4 +1,4 @@
-//! What other threads see of a running relay and may change, and how it is held to a rate.
+//! Lets other threads observe a running relay and limit its rate.
 
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,7 +12,7 @@ use rustix::io::ioctl_fionread;
 
 use super::{BUFFER, RAISED};
 
-/// A handle on a running relay: how many bytes it has moved, and the rate that it is held to. Clones are the same handle.
+/// A handle on a running relay, which reports the bytes moved and limits the rate. All clones refer to the same relay.
 ///
 /// ```
 /// use pipeio::relay::{Relay, RelayHandle};
@@ -34,7 +34,7 @@ pub struct RelayHandle(Arc<Counters>);
 struct Counters {
     read: AtomicU64,
     written: AtomicU64,
-    /// Bytes a second; 0 for no limit.
+    /// Bytes per second; 0 for no limit.
     limit: AtomicU64,
 }
 
@@ -44,30 +44,30 @@ impl RelayHandle {
         RelayHandle::default()
     }
 
-    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) they are those that were written.
+    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) they are the bytes written.
     pub fn read(&self) -> u64 {
         self.0.read.load(Ordering::Acquire).max(self.written())
     }
 
-    /// Bytes that the output took.
+    /// Bytes written to the output.
     pub fn written(&self) -> u64 {
         self.0.written.load(Ordering::Acquire)
     }
 
-    /// Bytes read and not written yet.
+    /// Bytes read and not yet written.
     pub fn buffered(&self) -> u64 {
-        // In this order: what is written in between has been read before.
+        // In this order: bytes written between the two loads were read before, so the difference is never negative.
         let written = self.written();
         self.read() - written
     }
 
-    /// The rate that the relay is held to, in bytes a second.
+    /// The limit in bytes per second; `None` if there is none.
     pub fn limit(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.0.limit.load(Ordering::Relaxed))
     }
 
-    /// Limits the relay to this rate in bytes per second, from a tenth of a second from now on at the latest; `None` lets it go as
-    /// fast as it can. A relay that was started without a limit stays without one.
+    /// Limits the relay to this rate in bytes per second, at the latest a tenth of a second from now; `None` removes the limit. No
+    /// effect on a relay that was started without a limit.
     pub fn set_limit(&self, limit: Option<NonZeroU64>) {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
@@ -81,10 +81,10 @@ impl RelayHandle {
     }
 }
 
-/// Bytes that were written to a pipe or socket and that its reader hasn't taken yet; `None` where the kernel doesn't tell.
+/// Bytes that were written to a pipe or socket and not yet read from it; `None` if the kernel doesn't report them.
 ///
-/// Exact for pipes. For TCP, what the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets the memory that the
-/// kernel holds for them, which is some percent more than the bytes in it.
+/// Exact for pipes. For TCP, the bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets, the memory
+/// that the kernel uses to hold them, a few percent more than the bytes themselves.
 ///
 /// ```
 /// use std::io::Write;
@@ -100,7 +100,7 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
         FileType::Fifo => ioctl_fionread(output).ok(),
         FileType::Socket => {
             let mut bytes: libc::c_int = 0;
-            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int to where the pointer leads, and that is one.
+            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int through the pointer, which is to an int.
             let outcome = unsafe { libc::ioctl(output.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
             (outcome == 0).then(|| bytes.unsigned_abs().into())
         }
@@ -108,13 +108,13 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
     }
 }
 
-/// The longest sleep: a limit that was changed is obeyed after it.
+/// The longest sleep. A changed limit takes effect after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// What passes at once: as much as goes in this part of a second, but at least a byte.
+/// Pieces in a second's bytes: the most that passes at once, but at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
-/// Holds a relay to the rate of its handle: a bucket of tokens, a byte each, that never holds more than the output's pipe.
+/// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the output's pipe.
 pub(super) struct Throttle {
     handle: RelayHandle,
     tokens: f64,
@@ -123,13 +123,13 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// For an output that is a pipe of this capacity, or none.
+    /// `capacity` is the output's in bytes; `None` if it is no pipe.
     pub(super) fn new(handle: &RelayHandle, capacity: Option<usize>) -> Throttle {
         let most = capacity.unwrap_or(RAISED) as f64;
         Throttle { handle: handle.clone(), tokens: 0.0, most, last: Instant::now() }
     }
 
-    /// Waits until something may pass, and says how many bytes at most.
+    /// Waits until bytes may pass, and returns the most that may.
     pub(super) fn wait(&mut self) -> usize {
         loop {
             let Some(rate) = self.handle.limit() else {
@@ -145,18 +145,18 @@ impl Throttle {
         }
     }
 
-    /// How long to wait from now on.
+    /// Adds the tokens earned until `now`, and returns how long to wait from then on; zero if bytes may pass.
     fn after(&mut self, rate: NonZeroU64, now: Instant) -> Duration {
         let rate = rate.get() as f64;
         let passed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
         self.tokens = self.most.min(self.tokens + rate * passed.as_secs_f64());
-        // Rounded up: a token that lacks a bit would be waited for again and again.
+        // At least 1 ns while a fraction of a token is missing, because zero means that bytes may pass.
         Duration::try_from_secs_f64((-self.tokens).max(0.0) / rate).map_or(LONGEST_SLEEP, |left| {
             if left.is_zero() && self.tokens < 0.0 { Duration::from_nanos(1) } else { left }
         })
     }
 
-    /// Counts bytes that have passed.
+    /// Takes the tokens of bytes that have passed.
     pub(super) fn passed(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }
@@ -166,8 +166,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Bytes that pass in `seconds` at `rate`, where those after `stall` come without a pause, and the most that were
-    /// ahead of the rate.
+    /// The bytes that pass in `seconds` at `rate` if the input has none for `stall` seconds and then always some, and the most
+    /// bytes that were ahead of the rate.
     fn pass(rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
         let handle = RelayHandle::new();
         handle.set_limit(NonZeroU64::new(rate));
@@ -183,7 +183,7 @@ mod tests {
                 sum += piece as f64;
                 ahead = ahead.max(sum - rate as f64 * ((now - begin).as_secs_f64() - stall));
             } else {
-                // The system sleeps a little longer.
+                // The system sleeps a little longer than requested.
                 now += left.min(LONGEST_SLEEP) + Duration::from_micros(60);
             }
         }

@@ -1,4 +1,4 @@
-//! Sockets that carry messages: each is read whole, and none is joined with another on the way to such a socket.
+//! Input from sockets that carry messages: each is read whole, and written to an output of this type as one message.
 
 use std::io;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use rustix::net::{RecvFlags, recv};
 use super::{Kind, Passage};
 use crate::wait::Direction;
 
-/// The longest message made of bytes that were none: what receivers' buffers usually hold.
+/// The most bytes of a message made from a stream: the size that buffers of receivers commonly have.
 const LONGEST: usize = 64 << 10;
 
 impl Passage<'_> {
-    /// Passes messages on until their socket has no more.
+    /// Passes messages on until the socket has no more.
     pub(super) fn pass_messages(&mut self) -> io::Result<()> {
         let input = self.input;
         let mut buffer = Vec::new();
@@ -28,7 +28,7 @@ impl Passage<'_> {
             let whole = RecvFlags::TRUNC;
             let got = self.once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
             let Some(message) = buffer.get(..got?) else {
-                // Someone else took the one that was measured.
+                // Another process took the message whose length was peeked.
                 return Err(io::Error::other("a message was cut: another process reads from the same socket"));
             };
             if message.is_empty() && self.messages_ended()? {
@@ -43,7 +43,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Whether an empty message was the end.
+    /// Whether an empty message marks the end of the input.
     fn messages_ended(&mut self) -> io::Result<bool> {
         if self.kinds[0] == Kind::Datagrams {
             return Ok(true);
@@ -61,7 +61,7 @@ impl Passage<'_> {
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 
-    /// Makes messages of bytes, as long as the socket takes them.
+    /// Makes messages from bytes, as long as the socket accepts.
     pub(super) fn write_messages(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut longest = LONGEST;
         while !bytes.is_empty() {

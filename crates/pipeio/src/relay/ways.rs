@@ -1,4 +1,4 @@
-//! What two descriptors are, and the ways between them.
+//! The types of descriptors, and the methods between any two.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,23 +10,23 @@ use rustix::termios::isatty;
 
 use super::Method;
 
-/// What a descriptor is, as far as it matters here.
+/// A descriptor's type, as far as it matters for copying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Pipe,
-    /// A pipe whose writer asked for packets (O_DIRECT).
+    /// A pipe in packet mode (O_DIRECT).
     PacketPipe,
     File,
-    /// A socket that carries a stream.
+    /// A socket that carries a stream of bytes.
     Stream,
-    /// A Unix socket that carries datagrams. Nothing but an empty one ends them.
+    /// A Unix socket that carries datagrams. Only an empty one ends its input.
     Datagrams,
-    /// A Unix socket that carries messages in a connection.
+    /// A Unix socket that carries messages over a connection (SOCK_SEQPACKET).
     Messages,
-    /// A socket whose messages may get lost without a word.
+    /// A socket that may lose messages silently.
     Lossy,
     Null,
-    /// The side of a pseudo-terminal on which a person or program sits. Its end is EIO.
+    /// The master side of a pseudo-terminal, which reports the end of its input as EIO.
     TerminalMaster,
     /// A terminal or another device.
     Device,
@@ -56,25 +56,24 @@ impl Kind {
     }
 }
 
-/// The ways to try between two descriptors, the fastest first. Read and write are the last resort and not listed: they hold
-/// a lock only while they copy.
+/// The methods to try between two descriptors, the fastest first. Read and write are the last resort and not listed: they
+/// hold a pipe's lock only while they copy.
 pub(super) fn ways(input: Kind, output: Kind) -> &'static [Method] {
     match (input, output) {
-        // Between two pipes the kernel waits with neither of them locked, and /dev/null takes everything at once.
+        // Between two pipes the kernel waits with neither of them locked, and /dev/null never makes it wait.
         (Kind::Pipe, Kind::Pipe | Kind::Null) => &[Method::Splice],
-        // The lock is held while the other side is waited for: a peer for ever, a disk or the server behind a file system
-        // for long. So it has to be the lock of a pipe that nobody else has.
+        // The kernel holds the pipe's lock while it waits for the other side: possibly forever for a peer, and long for a
+        // disk or a file server. So the pipe must be one that nobody else uses.
         (Kind::Pipe, Kind::File | Kind::Stream)
         | (Kind::File | Kind::Stream, Kind::Pipe)
         | (Kind::Stream, Kind::File | Kind::Stream) => &[Method::SpliceThroughPipe],
-        // No pipe takes part.
+        // No pipe is involved.
         (Kind::File, Kind::File) => &[Method::CopyFileRange, Method::Sendfile],
         // The pipe inside sendfile belongs to the calling thread.
         (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
-        // What /dev/null takes is gone at once: reading a socket's bytes costs less than moving its pages. Messages and packets
-        // would be joined. The end of a terminal's input is a read of nothing, after which it goes on:
-        // it must be met exactly once. From other devices the kernel would copy into new pages: no gain over a buffer that
-        // stays in cache.
+        // /dev/null discards bytes at once, so reading a socket costs less than moving its pages. Splice would join messages
+        // and packets. A terminal's end of input is an empty read after which more may follow, so it must be read exactly
+        // once. From other devices the kernel would copy into new pages: no faster than a buffer that stays in the cache.
         _ => &[],
     }
 }
