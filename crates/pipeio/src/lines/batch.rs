@@ -1,9 +1,9 @@
-//! A batch of lines as a transform sees it.
+//! A batch of lines, as a transform receives it.
 
 use super::error::{Error, Failure};
 use super::simd::Ends;
 
-/// Whole lines, one after the other, each with its terminator; only the very last line of the input may lack it.
+/// Whole lines, one after the other, each with its terminator. Only the last line of the input may lack it.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'b> {
     bytes: &'b [u8],
@@ -13,48 +13,48 @@ pub struct Batch<'b> {
 }
 
 impl<'b> Batch<'b> {
-    /// A batch of `bytes`, as the engine would hand it over at the start of an input: for trying a transform out.
+    /// A batch of `bytes`, as the engine makes it at the start of an input: for testing a transform.
     pub fn new(bytes: &'b [u8], terminator: u8) -> Self {
         Self { bytes, terminator, offset: 0, first_line: 1 }
     }
 
-    /// The same lines further down the input.
+    /// The same lines at another place in the input.
     pub(super) fn at(self, offset: u64, first_line: u64) -> Self {
         Self { offset, first_line, ..self }
     }
 
-    /// All bytes of all lines.
+    /// All lines, with their terminators.
     #[inline]
     pub fn bytes(&self) -> &'b [u8] {
         self.bytes
     }
 
-    /// The byte lines end with.
+    /// The byte that ends a line.
     #[inline]
     pub fn terminator(&self) -> u8 {
         self.terminator
     }
 
-    /// Where the batch starts, in bytes since the run began; of a [range](super::Engine::range), in its file.
+    /// Where the batch starts, in bytes from the start of the run, or of the file if a [range](super::Engine::range) is read.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The number of the batch's first line, counted from 1. Right only if the transform asked for it with
-    /// [`numbered`](super::Transform::numbered); else lines aren't counted, and it is 1.
+    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line). Meaningless unless
+    /// the transform asks for it with [`numbered`](super::Transform::numbered); otherwise lines aren't counted.
     #[inline]
     pub fn first_line(&self) -> u64 {
         self.first_line
     }
 
-    /// The lines, without terminators, and whether each has one.
+    /// The lines, without terminators.
     #[inline]
     pub fn lines(&self) -> Lines<'b> {
         Lines { bytes: self.bytes, start: 0, ends: Ends::new(self.bytes, self.terminator) }
     }
 
-    /// The error of a transform which failed on `line`, which must be one of this batch.
+    /// The error of a transform that failed on `line`, which must be a line of this batch.
     pub fn failure(&self, line: &Line<'_>, source: Failure) -> Error {
         Error::Transform { offset: self.offset + line.start as u64, source }
     }
@@ -65,14 +65,14 @@ impl<'b> Batch<'b> {
 pub struct Line<'b> {
     /// The line without its terminator.
     pub bytes: &'b [u8],
-    /// Where in the batch it starts.
+    /// Where in the batch it starts, in bytes.
     pub start: usize,
-    /// Whether it ends with a terminator or with the input.
+    /// Whether a terminator or the end of the input ends it.
     pub end: LineEnd,
 }
 
 impl Line<'_> {
-    /// Bytes of its terminator: 1, or 0 for a line which ends with the input.
+    /// Bytes of its terminator: 1, or 0 for a line that ends with the input.
     pub(super) fn terminated(&self) -> usize {
         match self.end {
             LineEnd::Terminator => 1,
@@ -86,7 +86,7 @@ impl Line<'_> {
 pub enum LineEnd {
     /// With the terminator.
     Terminator,
-    /// With the input. The last line only.
+    /// With the input: only the last line.
     Input,
 }
 

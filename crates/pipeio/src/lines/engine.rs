@@ -19,15 +19,15 @@ use super::transform::{Flow, Transform};
 use super::writer::{Readers, SendMethod, Writer};
 use crate::pipe;
 
-/// Runs lines through a transform.
+/// Passes lines through a transform.
 ///
-/// Each read of up to [`batch`](Self::batch) bytes is one batch: its whole lines are transformed, and the start of a line
-/// at its end waits for the next. What became of them is written at once, or with that of the next if a pipe has more
-/// lines already. So nothing is held back when input comes slowly, and memory is bounded by a few batches a thread and
-/// what the transform makes of one, plus the longest line.
+/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed; an unfinished line at
+/// its end is kept for the next batch. The result is written at once, or together with the next one if a pipe already has
+/// more lines. So output is not delayed when input is slow, and memory is bounded: a few batches per thread, the output of
+/// one, and the longest line.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    /// None for what suits the input.
+    /// `None`: depends on the input's type.
     batch: Option<NonZeroUsize>,
     terminator: u8,
     max_line: usize,
@@ -43,26 +43,26 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Lines as text files have them: ended by `\n`, of up to 1 GiB; output written, not given away; batches of 512 KiB
-    /// from a file and up to 64 KiB from anything else. Where the calling thread may run on one CPU only, a pipe is made to
-    /// hold 256 KiB, and its batches have as much.
+    /// Defaults for text files: lines end with `\n` and have up to 1 GiB; output is written, not given away; batches have
+    /// 512 KiB from a file and up to 64 KiB from anything else. If the calling thread may run on one CPU only, an input pipe
+    /// is enlarged to 256 KiB, and its batches have up to that size.
     pub fn new() -> Self {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
     }
 
-    /// Bytes to ask for with one read. Any number is right; few are slow. A pipe is asked for a page at least, for it may have
-    /// packets, which lose what there is no room for.
+    /// Sets the bytes requested in one read. Any number works; small ones are slow. From a pipe at least a page is requested: it
+    /// may hold packets, which lose the bytes that a read has no room for.
     pub fn batch(mut self, bytes: NonZeroUsize) -> Self {
         self.batch = Some(bytes);
         self
     }
 
-    /// The number of threads which is fastest for a transform that does little, on the CPUs this process may use: up to
-    /// four for a file, one for anything else.
+    /// The number of threads that is fastest for a transform that does little, on the CPUs this process may use: up to four
+    /// for a file, one for anything else.
     ///
-    /// Of a file each thread reads its own parts, until memory is as fast as it can be. Anything else is read by one thread at a
-    /// time, and a pipe is written to by someone who wants the second CPU. A transform that works longer on a
-    /// batch than it takes to read it is faster with more.
+    /// Each thread reads its own parts of a file, until memory bandwidth is used up. Any other input is read by one thread at
+    /// a time, and a pipe's writer needs the second CPU. More threads are faster for a transform that works longer on a batch
+    /// than reading it takes.
     ///
     /// # Errors
     /// When `input` can't be inspected (fstat).
@@ -72,32 +72,32 @@ impl Engine {
         Ok(if is_file(input.as_fd())? { cpus.min(most) } else { NonZeroUsize::MIN })
     }
 
-    /// The byte which ends a line.
+    /// Sets the byte that ends a line.
     pub fn terminator(mut self, byte: u8) -> Self {
         self.terminator = byte;
         self
     }
 
-    /// Bytes a line may have without its terminator. A longer one is an error.
+    /// Sets the most bytes of a line, without its terminator. A longer line is [an error](Error::LineTooLong).
     pub fn max_line(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
         self
     }
 
-    /// How output reaches a pipe.
+    /// Sets how output reaches a pipe.
     pub fn send(mut self, send: SendMethod) -> Self {
         self.send = send;
         self
     }
 
-    /// Of a file, only the lines that start in these bytes of it, wherever its descriptor stands. Ranges that meet have
-    /// together the lines of the range they make up, each once, whoever cuts where.
+    /// Reads only those lines of a file that start within these bytes, whatever the descriptor's position. Adjacent ranges
+    /// together have each line of their union exactly once, wherever the cuts are.
     pub fn range(mut self, bytes: Range<u64>) -> Self {
         self.range = Some(bytes);
         self
     }
 
-    /// The number of the first line, for transforms that are [numbered](Transform::numbered). The greatest is followed by 0.
+    /// Sets the number of the first line, for transforms that are [numbered](Transform::numbered). After `u64::MAX` comes 0.
     pub fn first_line(mut self, number: u64) -> Self {
         self.first_line = number;
         self
@@ -107,8 +107,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. That the reader of `output` went away is none, see [`Ended`], if the process ignores SIGPIPE as
-    /// Rust programs do.
+    /// See [`Error`]. If the reader of `output` leaves, that is no error (see [`Ended`]), provided that the process ignores
+    /// SIGPIPE, as Rust programs do by default.
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
         let output = output.as_fd();
         through_cache(input.as_fd(), |input| {
@@ -121,7 +121,7 @@ impl Engine {
         })
     }
 
-    /// Takes what is left of the input.
+    /// Processes the rest of the input.
     pub(super) fn drain<T: Transform>(
         &self,
         reader: &mut Reader<'_>,
@@ -135,7 +135,7 @@ impl Engine {
             let extent = match reader.next(&mut buffer, when_idle) {
                 Ok(Next::Batch(extent)) => extent,
                 other => {
-                    // Before waiting or returning, what was held back goes out.
+                    // Before waiting or returning, write what was held back.
                     let mut output = Output::new(store);
                     let readers = writer.write(&mut output)?;
                     match (other?, readers) {
@@ -165,21 +165,21 @@ impl Engine {
         })
     }
 
-    /// Transforms all lines of `input` to `output` on several threads, each with a clone of `transform` and all its
-    /// batches in their order of input. One thread is the calling one.
+    /// Transforms all lines of `input` to `output` on up to `threads` threads, one of them the calling one. Each has a clone
+    /// of `transform`, and processes its batches in the order of the input.
     ///
-    /// Of a regular file each thread reads parts of its own by pread(2), unless the transform is
-    /// [numbered](Transform::numbered); anything else is read by one at a time. One writes at a time, and they transform
-    /// at the same time. There are no queues: who has to wait for its turn to write isn't reading, so a slow reader slows
-    /// the whole run.
+    /// Each thread reads its own parts of a regular file by pread(2), unless the transform is
+    /// [numbered](Transform::numbered); any other input is read by one thread at a time. One thread at a time writes, and all
+    /// transform at the same time. There are no queues: a thread that waits for its turn to write does not read, so a slow
+    /// reader of the output slows the whole run.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run). What is written then is the same as with one thread.
+    /// As [`run`](Self::run). The output written before an error is the same as on one thread.
     ///
     /// # Panics
     ///
-    /// If the transform does.
+    /// If the transform panics.
     pub fn run_parallel<T>(
         &self,
         input: impl AsFd,
@@ -230,13 +230,13 @@ impl Engine {
         Reader::new(input, cancel, plan)
     }
 
-    /// Where the lines of the range start and end, with the descriptor put to their start; without a range, all there is.
+    /// Where the lines of the range start and end, with the descriptor positioned at their start; without a range, everything.
     fn span(&self, input: BorrowedFd<'_>) -> Result<Range<u64>, Error> {
         let Some(Range { start: low, end: high }) = self.range.clone() else { return Ok(0..u64::MAX) };
         if !is_file(input)? {
             return Err(Error::RangeOfNoFile);
         }
-        // Far enough beyond the end the system refuses to look. What says to have nothing, as in /proc, is read to know.
+        // Far beyond the end, seeks and reads fail. A file that reports size 0, as in /proc, has to be read to find its end.
         let size = fstat(input).map_err(cannot_read)?.st_size.unsigned_abs();
         let is_beyond = |at| size > 0 && at > size;
         if is_beyond(low) {
@@ -244,7 +244,7 @@ impl Engine {
             return Ok(size..size);
         }
         let start = line_start(input, self.terminator, low, high)?.unwrap_or(high);
-        // The line that goes on beyond the range starts in it, if any does, and is read up to the longest line's length.
+        // The last line of the range may go on beyond it: it is read up to the longest line's length.
         let far = high.saturating_add(self.max_line as u64).saturating_add(2);
         let end = match start < high {
             true if is_beyond(high) => far,
@@ -259,7 +259,7 @@ impl Engine {
         Writer::new(output, self.send)
     }
 
-    /// The batch at the start of `buffer`.
+    /// The batch at `extent` in `buffer`.
     pub(super) fn whole<'b>(&self, buffer: &'b Region, extent: Extent) -> Batch<'b> {
         Batch::new(&buffer[extent.start..extent.start + extent.len], self.terminator)
             .at(extent.offset, extent.first_line)
@@ -276,8 +276,8 @@ fn cannot_read(errno: Errno) -> Error {
     Error::Read(errno.into())
 }
 
-/// Refuses a file as output of itself unless nothing of it is left to read: lines may become longer, so it would be
-/// overwritten before it is read, or read what was written, for ever.
+/// Refuses a file as its own output if any of it is left to read. Lines may become longer: they would be overwritten before
+/// they are read, or the run would read its own output forever.
 fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
     if !is_file(input)? {
         return Ok(());
@@ -290,8 +290,8 @@ fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(),
     Ok(())
 }
 
-/// Calls `run` with `input`, or, where that reads past the page cache (O_DIRECT), with the same file read through it: a read
-/// past it starts and ends on blocks of the disk, and lines don't.
+/// Calls `run` with `input`, or, if that bypasses the page cache (O_DIRECT), with the same file opened without that flag. Direct
+/// reads must start and end on disk blocks, and lines don't.
 fn through_cache(
     input: BorrowedFd<'_>,
     run: impl FnOnce(BorrowedFd<'_>) -> Result<Report, Error>,
@@ -308,50 +308,50 @@ fn through_cache(
     report
 }
 
-/// Bytes of a batch of a file. Of a file in memory, 285-byte lines to /dev/null, on a core with 1 MiB of second-level
-/// cache: 64 KiB took 1.05 to 1.2 times the CPU time of 512 KiB.
+/// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2 times
+/// the CPU time of 512 KiB, on a core with 1 MiB of second-level cache.
 const FILE_BATCH: usize = 512 << 10;
 
-/// Bytes of a batch of anything else: what a pipe holds by default. A larger read keeps the pipe's writer waiting for
-/// longer, who then fills pages that have left the caches.
+/// Bytes of a batch from anything else: a pipe's default capacity. A larger read keeps the pipe's writer waiting longer,
+/// which then fills pages that have left the caches.
 const BATCH: usize = 64 << 10;
 
-/// Bytes of a batch of a pipe where there is one CPU, and what the pipe is made to hold: its writer, which runs only while this
-/// process doesn't, is then woken less often. With lines of 8 bytes that took 0.8 of the time, with 285 bytes 0.9.
+/// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. The pipe's writer runs only while this process doesn't, and is
+/// then woken less often. That takes 0.8 of the time with lines of 8 bytes, and 0.9 with 285 bytes.
 const ONE_CPU_BATCH: usize = pipe::FOR_CACHE;
 
-/// Reads in a row whose output may be held back: of lines that come one by one as fast as they are read, each is written
-/// after some 0.1 ms.
+/// Reads in a row whose output may be held back. If lines arrive one by one as fast as they are read, each is written
+/// after about 0.1 ms.
 const HOLD_READS: u32 = 64;
 
-/// How a run that didn't fail ended.
+/// How a run without an error ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// With its input.
+    /// The input ended.
     Input,
-    /// The transform said [`Flow::Stop`].
+    /// The transform returned [`Flow::Stop`].
     Stopped,
-    /// Everyone who read the output went away, as `head` does.
+    /// Nobody reads the output any more, as when `head` exits.
     ReadersGone,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// How it ended.
+    /// How the run ended.
     pub ended: Ended,
-    /// Threads that worked: as many as there were to have, up to what was asked for.
+    /// Threads that worked: as many as requested, or as could be started.
     pub threads: usize,
-    /// Bytes of all lines taken from the input. After an early end that may be more than was transformed.
+    /// Bytes of all lines read from the input. After an early end, more than were transformed, possibly.
     pub bytes_in: u64,
-    /// Bytes written or given away.
+    /// Bytes written or given away to the output.
     pub bytes_out: u64,
     /// Of these, bytes given away without a copy.
     pub given_away: u64,
-    /// Calls of read(2), without those that only looked and found nothing.
+    /// System calls that read from the input, without attempts that found nothing.
     pub reads: u64,
-    /// Calls of writev(2) and vmsplice(2).
+    /// Calls of write(2), writev(2) and vmsplice(2).
     pub writes: u64,
 }
 

@@ -1,37 +1,37 @@
-//! What can end a run of lines before its input does.
+//! The errors that end a run of lines before its input does.
 
 use std::{error, fmt, io};
 
-/// What a transform's own failure travels in.
+/// The error of a transform.
 pub type Failure = Box<dyn error::Error + Send + Sync>;
 
-/// Why a run of lines failed. Every whole line before the failure has reached the output, unless the output is what failed.
+/// Why a run of lines failed. The output of every line before the failure was written, unless writing is what failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The input could not be read.
     Read(io::Error),
-    /// The output could not be written: a full disk, say. A reader which went away is no error, see
+    /// The output could not be written, for example because the disk is full. A reader that leaves is no error, see
     /// [`Ended`](super::Ended).
     Write(io::Error),
-    /// No memory for a line or its output.
+    /// There is no memory for a line or its output.
     Memory(io::Error),
-    /// Input and output are one file, which would grow with each line that is read of it.
+    /// Input and output are the same file, which would grow with each line that is read from it.
     SameFile,
-    /// A range is wanted of what is not a regular file.
+    /// A range was requested of an input that is not a regular file.
     RangeOfNoFile,
     /// A line is longer than the engine's limit.
     LineTooLong {
-        /// Where in the input the line starts, in bytes since the run began, or in a file of which a range is read.
+        /// Where the line starts, in bytes from the start of the run, or of the file if a range is read.
         offset: u64,
         /// The longest line accepted, in bytes without its terminator.
         limit: usize,
     },
     /// The transform failed.
     Transform {
-        /// Where in the input the line starts which it failed on, counted as for one that is too long.
+        /// Where the failed line starts, in bytes, counted as in [`LineTooLong`](Error::LineTooLong).
         offset: u64,
-        /// What the transform said.
+        /// The transform's error.
         source: Failure,
     },
 }

@@ -1,4 +1,4 @@
-//! Where tests make what the engine asks of the system fail. Nothing of it is left in a program.
+//! Fault injection: tests make the engine's system calls and allocations fail. Does nothing in a program.
 
 #[cfg(not(test))]
 #[inline(always)]
@@ -11,7 +11,7 @@ pub(super) use tests::point;
 
 #[cfg(test)]
 mod tests {
-    //! Every call and every allocation of a run fails once, and from then on.
+    //! Makes each call and each allocation of a run fail: only that one, or all from it on.
 
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::fs::File;
@@ -30,7 +30,7 @@ mod tests {
     use crate::lines::transforms::{Length, Number, Spaces, Upper};
     use crate::lines::{Engine, Error, Fate, Report, SendMethod, Transform, per_line};
 
-    /// How many more times nothing fails, and how often something fails then; far from zero where nobody tests.
+    /// Calls until the first failure, and the number of failures. Far from zero while no test injects faults.
     static BEFORE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
     static FAILURES: AtomicI64 = AtomicI64::new(0);
 
@@ -47,18 +47,18 @@ mod tests {
     #[global_allocator]
     static ALLOCATOR: Allocator = Allocator;
 
-    // SAFETY: all is the system's allocator's, and to have no memory is allowed at any time.
+    // SAFETY: every call goes to the system's allocator, or `alloc` returns null, which it may at any time.
     unsafe impl GlobalAlloc for Allocator {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if fails() {
                 return ptr::null_mut();
             }
-            // SAFETY: the caller's promises are those that are asked for.
+            // SAFETY: the caller's promises are those that the system's allocator requires.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-            // SAFETY: the caller promises that it came from `alloc`, which is the system's.
+            // SAFETY: by the caller's promise the memory came from `alloc`, and so from the system's allocator.
             unsafe { System.dealloc(start, layout) }
         }
     }
@@ -100,8 +100,8 @@ mod tests {
         rustix::fs::memfd_create("t", MemfdFlags::CLOEXEC).unwrap().into()
     }
 
-    /// Of 150 KB of lines, what comes of a run of which all but the first `before` calls fail, up to `failures` of them;
-    /// and whether it had that many calls.
+    /// Transforms `input`, where calls after the first `before` fail, up to `failures` of them. Returns the output, the
+    /// result, and whether there were more than `before` calls.
     fn run<T: Transform + Clone + Send>(
         engine: &Engine,
         input: &OwnedFd,
@@ -125,7 +125,7 @@ mod tests {
         for number in 0..4000 {
             writeln!(text, "{}line number {number}", " x".repeat(number % 17)).unwrap();
         }
-        // Long enough to be lent, and for memory that has to grow.
+        // Long enough to be lent, and to make memory grow.
         text.extend([b'y'; 50_000]);
         text.extend(b"\nand the last");
         for (kind, threads) in
@@ -140,7 +140,7 @@ mod tests {
                     let case =
                         format!("{kind:?}, {threads} threads, {before} calls before {failures} fail: {result:?}");
                     match result {
-                        // What was refused could be done without: a thread, or a second look.
+                        // The run could do without the call that failed: a thread, or a read that doesn't wait.
                         Ok(_) => assert!(bytes == whole, "{case}"),
                         Err(Error::Memory(_) | Error::Read(_) | Error::Write(_)) => {
                             assert!(whole.starts_with(&bytes), "{case}");
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// In a process of its own, for allocations of other tests would fail too, and as one that aborts or hangs is found so.
+    /// Runs in a separate process: other tests' allocations would fail too, and the parent notices if it aborts or hangs.
     #[test]
     fn whatever_fails_the_run_ends_with_an_error() {
         const CHILD: &str = "PIPEIO_FAULTS";

@@ -1,17 +1,17 @@
 //! Lines from one descriptor to another at the speed of the pipe.
 //!
-//! A filter which takes a line, works on it and writes it spends most of its time between lines. This engine reads large
-//! batches, finds the ends of lines with vector instructions, hands a transform the whole batch, and writes the result
-//! with one call: on one thread with [`Engine::run`], on several with [`Engine::run_parallel`], whose output is in the
-//! order of the input all the same.
+//! A filter that reads a line, processes it and writes it spends most of its time between lines. This engine reads large
+//! batches, finds the ends of lines with vector instructions, passes the whole batch to a transform, and writes the result
+//! with one call: on one thread with [`Engine::run`], on several with [`Engine::run_parallel`], which keeps the output in
+//! the order of the input.
 //!
-//! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its end stay.
-//! - **Nothing waits.** Output is held back only while more whole lines can be read without waiting, and no more than a
-//!   few reads of it.
-//! - **All is bounded.** Memory grows with the longest line only, which is bounded by [`Engine::max_line`].
-//! - **Messages are whole.** Of a socket that keeps messages apart each is read with room for all of it.
-//! - **Shortage is reported.** No memory is an error, never a panic; where threads can't be started there are fewer.
-//! - **Interrupted calls** are repeated, **non-blocking descriptors** waited for, a **reader which went away** ends the
+//! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its terminator are kept.
+//! - **Output is prompt.** It is held back only while more whole lines can be read without waiting, and for 64 reads at
+//!   most.
+//! - **Memory is bounded.** It grows only with the longest line, which [`Engine::max_line`] limits.
+//! - **Messages are whole.** Each message of a socket that keeps them apart is read into a buffer with room for all of it.
+//! - **Shortage is reported.** Lack of memory is an error, never a panic; if threads can't be started, there are fewer.
+//! - **Interrupted calls** are repeated, **non-blocking descriptors** are waited for, and a **reader that leaves** ends the
 //!   run without an error.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Where a transform puts its lines: bytes of its own, and bytes of the batch lent without a copy.
+//! A transform's output: bytes of its own, and bytes of the batch lent without a copy.
 
 use std::collections::TryReserveError;
 use std::io::{self, IoSlice};
@@ -9,38 +9,38 @@ use super::fault;
 use super::region::Region;
 use super::transform::Flow;
 
-/// From this length on, lending a piece of the batch costs less than copying it.
+/// From this length on, lending bytes of the batch costs less than copying them.
 const LEND: usize = 32 << 10;
 
-/// Where output starts in its memory. Batches start on a page; a copy that starts as far into a page as what it is made
-/// of is up to twice as slow, for a processor compares the lowest twelve bits of addresses, whatever the size of its pages,
-/// to see whether a load has to wait for a store.
+/// Where output starts in its memory. Batches start on a page, and a copy between the same offsets within a page is up to
+/// twice as slow: to see whether a load has to wait for a store, processors compare only the lowest twelve bits of
+/// addresses, whatever the page size.
 const STAGGER: usize = 2 << 10;
 
-/// What a transform made of a batch, in order.
+/// A transform's output for a batch, in order.
 ///
-/// It is written when the batch is done, so all of it is in memory: a transform which makes much of little needs that
-/// much memory.
+/// It is written when the batch is done, so all of it is in memory: a transform that makes much output from little input
+/// needs that much memory.
 #[derive(Debug)]
 pub struct Output<'b> {
     store: Store,
-    /// Where this batch's begins, behind what was held back of others before.
+    /// Where this batch's output begins, after output of earlier batches that was held back.
     begin: usize,
     lent: Vec<Lent<'b>>,
-    /// There was no memory for something that was appended.
+    /// There was no memory for some of the output.
     short: bool,
-    /// Bytes that the last `spare` returned, less those appended since.
+    /// Bytes left of those that the last `spare` returned.
     spare: usize,
 }
 
-/// Bytes of the batch, and how many bytes of the store go before them.
+/// Bytes of the batch, and the end of those bytes of the store that precede them.
 #[derive(Debug)]
 struct Lent<'b> {
     after: usize,
     bytes: &'b [u8],
 }
 
-/// Memory for output, kept from batch to batch. What lies before `start` belongs to the pipe and is never written again.
+/// Memory for output, kept from batch to batch. Bytes before `start` belong to the pipe and are never written again.
 #[derive(Debug)]
 pub(super) struct Store {
     region: Region,
@@ -48,7 +48,9 @@ pub(super) struct Store {
     end: usize,
 }
 
-/// A place in an output to go back to, of the same batch: what came before it may be with a reader already.
+/// A place in an output to return to, within the same batch only: a reader may already have the output of earlier ones.
+///
+/// A transform can't keep one. This doesn't compile:
 ///
 /// ```compile_fail
 /// use pipeio::lines::{Failure, Fate, Mark, Output, Transform};
@@ -67,7 +69,7 @@ pub(super) struct Store {
 pub struct Mark<'b> {
     end: usize,
     lent: usize,
-    /// Exactly this lifetime, for which a transform has no name outside of one call.
+    /// Exactly this lifetime, neither longer nor shorter; a transform can't name it outside of one call.
     batch: PhantomData<fn(&'b ()) -> &'b ()>,
 }
 
@@ -80,18 +82,18 @@ impl Store {
         self.end == self.start
     }
 
-    /// Forgets the content: its memory is used again.
+    /// Discards the content and reuses its memory.
     pub(super) fn reuse(&mut self) {
         self.end = self.start;
     }
 
-    /// Leaves the content to the kernel, which has references to its pages: the next output goes to other memory.
+    /// Leaves the content to the kernel, which refers to its pages: the next output uses other memory.
     ///
-    /// The rest of the last page is used further. A pipe's reference names an offset and a length, and what lies beyond
-    /// is not part of it.
+    /// That includes the rest of the last page: a pipe's reference has an offset and a length, and excludes the bytes
+    /// beyond.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.start = self.end;
-        // Half a region is always left, so one grows only for an output larger than that, whatever the others were.
+        // At least half a region is always left, so it grows only for an output larger than that.
         if self.start > self.region.len() / 2 {
             fault::point().map_err(|errno| Error::Memory(errno.into()))?;
             self.region.drop_pages().map_err(Error::Memory)?;
@@ -107,7 +109,7 @@ impl<'b> Output<'b> {
         Self { begin: store.end, store, lent: Vec::new(), short: false, spare: 0 }
     }
 
-    /// What the transform said of the batch. If there was no memory for all that it appended nothing of it is kept.
+    /// Returns `flow`, the transform's result. If there was no memory for all of its output, discards that and returns an error.
     pub(super) fn settle(&mut self, flow: Result<Flow, Error>) -> Result<Flow, Error> {
         if !self.short {
             return flow;
@@ -121,14 +123,14 @@ impl<'b> Output<'b> {
         self.store
     }
 
-    /// Empties it, for its memory to be used again.
+    /// Empties it and reuses its memory.
     pub(super) fn reuse(&mut self) {
         self.lent.clear();
         self.store.reuse();
         (self.begin, self.spare) = (self.store.start, 0);
     }
 
-    /// Empties it, and never writes to its memory again.
+    /// Empties it and never writes to its memory again.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.spare = 0;
         self.store.give_away()?;
@@ -136,7 +138,7 @@ impl<'b> Output<'b> {
         Ok(())
     }
 
-    /// Appends a copy of `bytes`.
+    /// Appends a copy of `bytes`. If there is no memory for them, the run fails with [`Error::Memory`].
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
         if let Ok(spare) = self.spare(bytes.len()) {
@@ -146,13 +148,13 @@ impl<'b> Output<'b> {
         }
     }
 
-    /// Appends one byte.
+    /// Appends one byte, like [`extend`](Self::extend).
     #[inline]
     pub fn push(&mut self, byte: u8) {
         self.extend(&[byte]);
     }
 
-    /// Appends `bytes` of the batch: by reference if they are many, which saves copying a huge line, else by copy.
+    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy.
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
         if bytes.len() < LEND {
@@ -165,12 +167,12 @@ impl<'b> Output<'b> {
         }
     }
 
-    /// At least `len` bytes to write to, of which [`advance`](Self::advance) then makes some part of the output. What
-    /// they hold before is arbitrary.
+    /// At least `len` bytes to write to; [`advance`](Self::advance) then appends the first of them. Their initial content is
+    /// arbitrary.
     ///
     /// # Errors
     ///
-    /// If there is no memory for them. The run then fails with [`Error::Memory`], whatever the transform says.
+    /// If there is no memory for them. The run then fails with [`Error::Memory`], whatever the transform returns.
     #[inline]
     pub fn spare(&mut self, len: usize) -> io::Result<&mut [u8]> {
         if self.store.region.len() - self.store.end < len {
@@ -180,12 +182,11 @@ impl<'b> Output<'b> {
         Ok(&mut self.store.region[self.store.end..])
     }
 
-    /// Appends the first `len` bytes of what [`spare`](Self::spare) returned, or the next ones if it is called again.
+    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends those after them.
     ///
     /// # Panics
     ///
-    /// If that is more than is left of what `spare` returned, of which nothing is left once something else was appended or
-    /// taken back.
+    /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were removed.
     #[inline]
     pub fn advance(&mut self, len: usize) {
         assert!(len <= self.spare, "more bytes appended than there were to spare");
@@ -201,17 +202,17 @@ impl<'b> Output<'b> {
         grown
     }
 
-    /// The place to go [back](Self::back_to) to.
+    /// The current end of the output, to [return](Self::back_to) to.
     #[inline]
     pub fn mark(&self) -> Mark<'b> {
         Mark { end: self.store.end, lent: self.lent.len(), batch: PhantomData }
     }
 
-    /// Takes back what was appended since `mark` was taken.
+    /// Removes everything that was appended since `mark` was made.
     ///
     /// # Panics
     ///
-    /// If that was before something that was taken back already.
+    /// If the mark is in a part of the output that was already removed.
     pub fn back_to(&mut self, mark: Mark<'b>) {
         let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
         let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
@@ -220,22 +221,22 @@ impl<'b> Output<'b> {
         self.lent.truncate(mark.lent);
     }
 
-    /// Bytes in it.
+    /// Bytes of this batch's output.
     pub fn len(&self) -> usize {
         self.store.end - self.begin + self.lent.iter().map(|lent| lent.bytes.len()).sum::<usize>()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether this batch has no output.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of it and what was held back before, if nothing was lent.
+    /// This output and what was held back before it, if nothing was lent.
     pub(super) fn unlent(&self) -> Option<&[u8]> {
         self.lent.is_empty().then(|| self.own())
     }
 
-    /// All of it and what was held back before, in order and in pieces, none of which is empty.
+    /// This output and what was held back before it, in order, in pieces that are not empty.
     pub(super) fn pieces(&self) -> Result<Vec<IoSlice<'_>>, TryReserveError> {
         let mut pieces = Vec::new();
         pieces.try_reserve_exact(2 * self.lent.len() + 1)?;
@@ -253,13 +254,13 @@ impl<'b> Output<'b> {
         Ok(pieces)
     }
 
-    /// All that isn't lent.
+    /// All bytes that aren't lent.
     fn own(&self) -> &[u8] {
         &self.store.region[self.store.start..self.store.end]
     }
 }
 
-/// So that `write!` works.
+/// Makes `write!` work.
 impl io::Write for Output<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -330,7 +331,7 @@ mod tests {
         assert_eq!(content(&output), b"abcd");
     }
 
-    /// A use of `advance` that would append what happens to be in memory.
+    /// Calls `before`, then `advance`, which must panic: it would append arbitrary memory.
     fn advances_in_vain(before: impl FnOnce(&mut Output<'_>)) {
         let mut output = Output::new(Store::new(100).unwrap());
         before(&mut output);
@@ -383,7 +384,7 @@ mod tests {
             store = output.into_store();
             store.give_away().unwrap();
             let next = store.region[store.start..].as_ptr();
-            // Further on in the same region, or at its start with its pages dropped.
+            // The next output is further on in the same region, or at its start after its pages were dropped.
             assert!(next > start || (store.start == STAGGER && store.region.iter().all(|&byte| byte == 0)));
         }
     }

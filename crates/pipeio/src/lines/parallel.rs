@@ -1,4 +1,4 @@
-//! The run on several threads: turns to read, turns to write, and the transform between them.
+//! A run on several threads, which read in turn, write in turn, and transform in between.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -21,22 +21,22 @@ use super::threads;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
 
-/// A batch takes some 20 µs to read and as long to transform, waking a thread of a virtual machine about as much. With
-/// this wait, two threads were 1.5 times as fast as without.
+/// How long a thread stays awake while it waits. Reading a batch takes some 20 µs, transforming it as long, and waking a thread
+/// of a virtual machine about the same: two threads were 1.5 times as fast with this wait as without.
 const PATIENCE: Duration = Duration::from_micros(50);
 
 /// What the threads share.
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
-    /// Where a file is read by all at once, from which they take their batches instead.
+    /// Set if all threads read a file at once: they take their batches from here, not from `input`.
     stretches: Option<Stretches<'fd>>,
     output: Mutex<Turns<'fd>>,
-    /// The batch whose output is to be written next. Changed with `output` locked.
+    /// The batch to write next. Changed only with `output` locked.
     next: AtomicU64,
-    /// Signalled when the turn goes to the next batch, and at the end.
+    /// Signalled when `next` changes, and at the end.
     turn: Condvar,
-    /// Set at the end, with `cancel` readable, so that nobody reads on.
+    /// Set at the end, when `cancel` becomes readable too, so that nobody reads on.
     over: AtomicBool,
     cancel: &'e OwnedFd,
     /// How long to wait for a turn before going to sleep.
@@ -50,7 +50,7 @@ struct Input<'fd> {
 
 struct Turns<'fd> {
     writer: Writer<'fd>,
-    /// How the run ended, once it has.
+    /// How the run ended; `None` until then.
     ended: Option<Result<Ended, Error>>,
 }
 
@@ -66,8 +66,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let cancel = cancel.map_err(|errno| Error::Read(errno.into()))?;
     let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered(), span)?;
     let writer = engine.writer(output)?;
-    // A pipe's other end may take its time and may want this CPU; between files it is another thread's turn that is
-    // waited for, which is over sooner than a sleeper is awake.
+    // A pipe's other end may take long, and may need this CPU. Between files a thread waits only for another thread's turn,
+    // which ends sooner than a sleeping thread wakes up.
     let patience = if reader.never_waits() && writer.never_waits() { PATIENCE } else { Duration::ZERO };
     let plan = reader.plan();
     let stretches = Stretches::of(input, plan);
@@ -86,7 +86,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (mut transform, run) = (transform.clone(), &run);
         move || run.work(&mut transform, buffer, store)
     };
-    // As many as there is memory for.
+    // As many threads as there is memory for.
     let others = (1..threads.get()).map(|_| plan.memory().ok().map(work));
     let threads = threads::run(work(plan.memory()?), others);
     let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +96,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (bytes, reads) = stretches.leave()?;
         reader.go_on_after(bytes, reads);
         if ended == Ended::Input {
-            // A last line without an end, one that is too long, or what was appended meanwhile.
+            // A last line without a terminator, a line that is too long, or bytes that were appended meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }
@@ -126,7 +126,7 @@ impl<'fd> Run<'_, 'fd> {
                 Err(error) => return self.end(self.turn_of(batch), Err(error)),
             };
             let mut output = Output::new(store);
-            // A stretch in which no line begins.
+            // No line begins in this stretch.
             let flow = match extent.len {
                 0 => Ok(Flow::Continue),
                 _ => transform.batch(&self.engine.whole(&buffer, extent), &mut output),
@@ -153,7 +153,7 @@ impl<'fd> Run<'_, 'fd> {
         }
     }
 
-    /// Waits until all batches before this one are written. None if the run ended instead.
+    /// Waits until all earlier batches are written. `None` if the run ended instead.
     fn turn_of(&self, batch: u64) -> Option<MutexGuard<'_, Turns<'fd>>> {
         let is_next = || self.next.load(Ordering::Relaxed) == batch;
         wait_awake(self.patience, || is_next().then_some(()));
@@ -173,13 +173,13 @@ impl<'fd> Run<'_, 'fd> {
 
     fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
-        // Nothing else is ever written to it, so there is room.
+        // The write adds to an eventfd's counter, which nothing else increases, so it doesn't wait.
         let _ = rustix::io::write(self.cancel, &1u64.to_ne_bytes());
         self.turn.notify_all();
     }
 }
 
-/// Ends the run if a transform panics, so that the others don't wait for its batch. The scope then passes the panic on.
+/// Ends the run if a transform panics, so that no thread waits for its batch. `threads::run` then passes the panic on.
 struct EndIfUnwinding<'r, 'e, 'fd>(&'r Run<'e, 'fd>);
 
 impl Drop for EndIfUnwinding<'_, '_, '_> {
@@ -191,12 +191,12 @@ impl Drop for EndIfUnwinding<'_, '_, '_> {
     }
 }
 
-/// A panicking transform holds no lock, and what a panicking engine held is only read to end the run.
+/// Ignores poisoning: a panicking transform holds no lock, and the state of a panicking engine is read only to end the run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks again and again, for as long as `patience` lasts.
+/// Repeats `ask` until it returns an answer or `patience` is over.
 fn wait_awake<T>(patience: Duration, ask: impl Fn() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {

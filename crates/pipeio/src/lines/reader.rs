@@ -1,4 +1,4 @@
-//! From a descriptor to batches of whole lines.
+//! Reads batches of whole lines from a descriptor.
 
 use std::io::Write;
 use std::mem;
@@ -19,19 +19,19 @@ use super::output::Store;
 use super::region::Region;
 use crate::wait::{Direction, LOOKS, until_ready};
 
-/// Bytes of output a thread has memory for at first, of which it touches what it needs.
+/// Bytes of address space for output that a thread has at first. It touches only the memory that it needs.
 const STORE: usize = 2 << 20;
 
-/// From this length on, the start of a line isn't copied to where the rest of it is read to; memory changes hands.
+/// The start of an unfinished line longer than this isn't copied to the next buffer: the two buffers are swapped.
 const WORTH_SWAPPING: usize = 64 << 10;
 
-/// At least one wait in 64 is preceded by looking.
+/// Polling is tried before at least one wait in 64.
 const MOST_IN_VAIN: u32 = 63;
 
-/// What the reader is to do.
+/// What to read, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Bytes asked for with one read, or the most of them if the number isn't fixed.
+    /// Bytes requested in one read, or the most if `fixed` is false.
     pub(super) block: usize,
     pub(super) fixed: bool,
     pub(super) terminator: u8,
@@ -40,44 +40,43 @@ pub(super) struct Plan {
     pub(super) numbered: bool,
     /// The number of the first line.
     pub(super) first_line: u64,
-    /// Where in the input the first line starts, and how far it is read.
+    /// Where in the input the first line starts, and where reading ends, in bytes.
     pub(super) origin: u64,
     pub(super) end: u64,
 }
 
 impl Plan {
-    /// The memory of one thread: for a batch, and for what becomes of it.
+    /// One thread's memory: for a batch and for its output.
     pub(super) fn memory(self) -> Result<(Region, Store), Error> {
         Ok((Region::new(self.block).map_err(Error::Memory)?, Store::new(self.block.max(STORE))?))
     }
 }
 
-/// Reads batches. One read makes one batch, so nothing waits for input which isn't there yet.
+/// Reads batches. One read makes one batch, so no batch waits for more input.
 #[derive(Debug)]
 pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
-    /// Readable when reading is to end, for what can be waited for beside it.
+    /// Readable once reading is to end; `None` if it can't be polled together with the input.
     cancel: Option<BorrowedFd<'fd>>,
-    /// Whether a read of it waits. Then what cancels is checked before, else only where there is nothing to read: a FIFO
-    /// that
-    /// nobody ever opened for writing is at its end, and would be waited for.
+    /// Whether a read waits. Then `cancel` is polled before each read; otherwise only if there is nothing to read, because
+    /// a FIFO that nobody ever opened for writing is at its end, and poll(2) would wait for it.
     waits: bool,
     kind: FileType,
-    /// Whether it is a socket that keeps messages apart, and drops what of one there is no room for.
+    /// Whether it is a socket that keeps messages apart, and drops those bytes of one that a read has no room for.
     messages: bool,
     plan: Plan,
-    /// The start of a line whose end hasn't been read.
+    /// The start of an unfinished line: `filled` bytes from `start` on.
     pending: Region,
     start: usize,
     filled: usize,
-    /// Where the pending bytes start, and the number of their line.
+    /// Where in the input the pending bytes start, and the number of their line.
     offset: u64,
     line: u64,
     state: State,
     read_size: ReadSize,
-    /// The same pipe through a descriptor of our own that doesn't wait.
+    /// The same pipe through a private descriptor that doesn't block.
     look: Option<OwnedFd>,
-    /// Waits to skip before looking again, and how many were skipped last.
+    /// Waits that don't poll before the next that does, and their number the last time.
     until_spin: u32,
     in_vain: u32,
     pub(super) reads: u64,
@@ -86,29 +85,29 @@ pub(super) struct Reader<'fd> {
 #[derive(Debug)]
 enum State {
     Open,
-    /// The input ended, or a read reported so.
+    /// The input ended, or an error was returned.
     Ended,
-    /// A batch had to be cut before this.
+    /// The error that follows a batch that had to be cut before it.
     Failed(Error),
 }
 
-/// What the input has.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum Next {
     Batch(Extent),
-    /// No whole line now, or none that could be had without waiting.
+    /// No whole line yet, or none without waiting.
     Idle,
     End,
 }
 
-/// What to do when there is no whole line to read.
+/// What to do if there is no whole line to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhenIdle {
     Wait,
     Return,
 }
 
-/// What there is of the input: in which part of the buffer, and where in the input.
+/// Where a batch is in the buffer and in the input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     pub(super) start: usize,
@@ -123,14 +122,14 @@ impl<'fd> Reader<'fd> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(cannot_read)?.st_mode);
         let flags = fcntl_getfl(input).map_err(cannot_read)?;
         if flags.contains(OFlags::WRONLY) {
-            // A pipe's could be read through a descriptor of our own, and waited for without end.
+            // A pipe's write end could be opened again and read, and would be waited for forever.
             return Err(cannot_read(Errno::BADF));
         }
-        // What has no type, such as an eventfd or epoll, may be readable and yet refuse a read, or the other way round: only a
-        // read tells. Files never make a reader wait.
+        // A descriptor without a file type, such as an eventfd or epoll, may poll as readable and yet refuse a read, or the
+        // reverse: only a read shows. Files never make a reader wait.
         let cancel = cancel.filter(|_| !matches!(kind, FileType::RegularFile | FileType::Unknown));
         if kind == FileType::Socket && cancel.is_some() {
-            // One that is not connected would be waited for without end, where a read says so.
+            // Polling a socket that isn't connected would wait forever; a read reports the error.
             match recv(input, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(cannot_read(error)),
@@ -140,7 +139,7 @@ impl<'fd> Reader<'fd> {
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
-        // A pipe may have packets (O_DIRECT), of up to a page, and loses what of one a read has no room for.
+        // A pipe may hold packets (O_DIRECT) of up to a page, which lose the bytes that a read has no room for.
         let block = if is_pipe { plan.block.max(page_size()) } else { plan.block };
         Ok(Self {
             input,
@@ -163,17 +162,17 @@ impl<'fd> Reader<'fd> {
         })
     }
 
-    /// What it is to do.
+    /// What it reads, and how.
     pub(super) fn plan(&self) -> Plan {
         self.plan
     }
 
-    /// Whether a read never waits for someone else.
+    /// Whether a read never waits for another process.
     pub(super) fn never_waits(&self) -> bool {
         self.kind == FileType::RegularFile
     }
 
-    /// Goes on behind what others have read: `bytes` of whole lines, by `reads` calls.
+    /// Continues after what other threads have read: `bytes` of whole lines, by `reads` calls.
     pub(super) fn go_on_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
         self.reads += reads;
@@ -184,7 +183,7 @@ impl<'fd> Reader<'fd> {
         self.offset - self.plan.origin
     }
 
-    /// Puts the next lines into `buffer`, whose content is lost. After an error there are no more.
+    /// Puts the next lines into `buffer`, replacing its content. After an error there are none.
     pub(super) fn next(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
         let next = self.next_lines(buffer, when_idle);
         if next.is_err() {
@@ -271,9 +270,9 @@ impl<'fd> Reader<'fd> {
         }
     }
 
-    /// Puts the start of a line where the rest of it will be read to; returns where. It ends on a page: 8 KiB were read
-    /// from a pipe in 0.5 µs to memory that lies as the pipe's pages do, in 0.6 µs to most other places, and in 2.8 µs to
-    /// those one to 15 bytes off, where each load looks as if it had to wait for the last store.
+    /// Copies the start of an unfinished line to the place before its rest, and returns where it starts. The rest starts on a page:
+    /// reading 8 KiB from a pipe took 0.5 µs into memory with the same offset in a page as the pipe's data, 0.6 µs into most
+    /// others, and 2.8 µs with an offset 1 to 15 bytes away, where each load seems to depend on the last store.
     fn take_pending(&mut self, buffer: &mut Region) -> Result<usize, Error> {
         if self.filled > WORTH_SWAPPING {
             mem::swap(&mut self.pending, buffer);
@@ -286,7 +285,7 @@ impl<'fd> Reader<'fd> {
         Ok(start)
     }
 
-    /// Lets someone else do something before the rest of a line is read, of which `buffer` has what there is.
+    /// Returns before the rest of a line is read, and keeps its start, which is in `buffer`.
     fn leave_pending(&mut self, buffer: &mut Region, start: usize) -> Next {
         mem::swap(&mut self.pending, buffer);
         self.start = start;
@@ -306,12 +305,11 @@ impl<'fd> Reader<'fd> {
         Error::LineTooLong { offset: self.offset + start as u64, limit: self.plan.max_line }
     }
 
-    /// Where the first line of `bytes` starts which is too long, be it whole or not. Looks only as often as lines as long
-    /// as allowed would fit.
+    /// Where the first line of `bytes` starts that is too long, finished or not. Searches about once per `max_line` bytes.
     fn first_too_long(&self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         while bytes.len() - start > self.plan.max_line {
-            // The last terminator a legal line starting here can have.
+            // A legal line that starts here has its terminator in this window; the last terminator in it skips the most lines.
             let window = &bytes[start..=start + self.plan.max_line];
             match memchr::memrchr(self.plan.terminator, window) {
                 Some(end) => start += end + 1,
@@ -321,7 +319,7 @@ impl<'fd> Reader<'fd> {
         None
     }
 
-    /// Reads what is there. None if that is nothing, or if it can't be had so; whatever is wrong, reading tells.
+    /// Reads without waiting. `None` if there is nothing or the call fails; a later read that may wait reports the error.
     fn look(&mut self, space: &mut [u8]) -> Option<usize> {
         let look = self.look.as_ref()?;
         let read = fault::point().and_then(|()| rustix::io::read(look, space)).ok()?;
@@ -329,9 +327,8 @@ impl<'fd> Reader<'fd> {
         Some(read)
     }
 
-    /// Reads what is there or comes at once: a writer that has to wake a reader for each write may take longer for that
-    /// than the
-    /// reader for the bytes. After a vain attempt the next waits skip it: 1, 3, 7, up to 63.
+    /// Reads what is there or arrives shortly: waking a reader at each write may take a writer longer than the reader needs for
+    /// the bytes. After an attempt that finds nothing, the next waits skip it: 1, 3, 7, up to 63 of them.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.look(space);
         if read.is_some() || self.look.is_none() {
@@ -358,7 +355,7 @@ impl<'fd> Reader<'fd> {
         let read = self.call(|input| match self.messages {
             false => rustix::io::read(input, &mut *space),
             true => match recv(input, &mut *space, RecvFlags::TRUNC)? {
-                // Someone else has taken the one that there was room for.
+                // Another process took the message whose length was peeked.
                 (read, len) if len > read => Err(Errno::MSGSIZE),
                 (read, _) => Ok(read),
             },
@@ -374,19 +371,19 @@ impl<'fd> Reader<'fd> {
             if len != Some(0) || self.peer_is_gone().map_err(|errno| Error::Read(errno.into()))? {
                 return Ok(len.filter(|&len| len > 0));
             }
-            // One without bytes, which a read reports like the end.
+            // An empty message, which a read reports like the end: discard it.
             self.call(|input| recv(input, &mut [0; 1], RecvFlags::DONTWAIT))?;
         }
     }
 
-    /// Whether a socket has no more to come.
+    /// Whether a socket has no more messages to deliver.
     fn peer_is_gone(&self) -> rustix::io::Result<bool> {
         let mut polled = [PollFd::from_borrowed_fd(self.input, PollFlags::RDHUP)];
         poll(&mut polled, Some(&Timespec::default()))?;
         Ok(!polled[0].revents().is_empty() && rustix::io::ioctl_fionread(self.input)? == 0)
     }
 
-    /// Makes a call until it neither was interrupted nor has to wait. None if reading is to end instead.
+    /// Repeats a call until it is neither interrupted nor has to wait. `None` if reading was cancelled.
     fn call<T>(&self, mut call: impl FnMut(BorrowedFd<'fd>) -> rustix::io::Result<T>) -> Result<Option<T>, Error> {
         let mut cancel = self.cancel.filter(|_| self.waits);
         loop {
@@ -413,14 +410,12 @@ impl<'fd> Reader<'fd> {
     }
 }
 
-/// How many bytes to ask a pipe for.
+/// The number of bytes to request from a pipe.
 ///
-/// A pipe keeps two of the pages that were emptied for its writer to fill again and gives the rest back to the kernel
-/// (`tmp_page` in fs/pipe.c). Where a writer writes no more than that at once, and finds it taken before it writes again,
-/// the same
-/// two go to and fro: `yes` got rid of 1.2 times as much so as with reads of 64 KiB. A writer of 16 KiB and more is faster
-/// when all
-/// is read that is there. So each is tried, and the faster goes on for a while.
+/// A pipe keeps two of its emptied pages for its writer to refill, and returns the others to the kernel (`tmp_page` in
+/// fs/pipe.c). If a writer writes no more than two pages at once, and each write is read before the next, the pipe uses the
+/// same two pages again and again: `yes` was 1.2 times as fast as with reads of 64 KiB. A writer of 16 KiB or more is faster
+/// if each read takes everything. So both sizes are measured, and the faster one is used for a while.
 #[derive(Debug)]
 struct ReadSize {
     bytes: usize,
@@ -431,22 +426,22 @@ struct ReadSize {
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// Reads until it is decided what to ask for next, what they brought so far, and since when: the first has been waited
-    /// for.
+    /// Reads until the next decision, the bytes they returned so far, and their start. The first read of all isn't counted,
+    /// because it may have waited.
     left: u32,
     read: usize,
     since: Option<Instant>,
-    /// Whether it is known which is faster.
+    /// Whether the faster size is known.
     settled: bool,
-    /// What reads of all there is brought, in bytes a second.
+    /// The speed with the largest size, in bytes per second.
     speed_of_largest: f64,
 }
 
 impl ReadSize {
-    /// Reads of all there is, and of two pages, to see which is faster, and reads of either before the next trial.
+    /// Reads of a trial, and reads until the next trial: for the largest size and for two pages.
     const TRIAL: [u32; 2] = [64, 256];
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
-    /// How much faster two pages have to be: a writer of more may be slow just while a full read is tried.
+    /// How many times as fast two pages have to be: a writer of more may just be slow while the largest size is measured.
     const GAIN: f64 = 1.1;
 
     /// Bytes of the two pages that a pipe keeps.
@@ -489,8 +484,8 @@ impl ReadSize {
     }
 }
 
-/// What `input` reads through another descriptor, with flags of its own: setting them on the one we have would set them
-/// for everyone who shares it. None where it isn't ours to open, or /proc isn't there.
+/// Opens `input` again for reading, with `flags`. Setting them on the descriptor itself would set them for everyone who shares
+/// it. `None` if this process may not open it, or /proc is missing.
 pub(super) fn open_again(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd> {
     let mut path = [0; 32];
     let mut rest = &mut path[..];
@@ -521,7 +516,7 @@ mod tests {
         }
     }
 
-    /// What was held back would wait for as long as the line goes on.
+    /// Output that was held back would otherwise wait as long as the line goes on.
     #[test]
     fn a_line_that_goes_on_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();

@@ -1,4 +1,4 @@
-//! Private anonymous memory which grows without copying and whose pages can be given away.
+//! Private anonymous memory that grows without copying, and whose pages can be given away.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use rustix::param::page_size;
 use super::fault;
 pub(super) use crate::memory::Mapping as Region;
 
-/// Sizes from which and up to which huge pages are asked for: one fault instead of 512. The kernel makes room for them
-/// by moving other pages about. For a line of 256 MiB that took from nothing to 0.5 s, where small pages take 0.1 s.
+/// Sizes in bytes at which huge pages are requested: one fault instead of 512. The kernel makes room for huge pages by moving
+/// others. For a line of 256 MiB that took up to 0.5 s, where small pages take 0.1 s.
 const HUGE: std::ops::RangeInclusive<usize> = 2 << 20..=16 << 20;
 
 impl Region {
@@ -21,7 +21,7 @@ impl Region {
         Ok(region)
     }
 
-    /// Grows to at least `len` bytes, at least doubling so that repeated growth stays cheap. What was written stays.
+    /// Grows to at least `len` bytes, and doubles at least, so that repeated growth stays cheap. The content is kept.
     pub(super) fn grow(&mut self, len: usize) -> io::Result<()> {
         if len <= self.len() {
             return Ok(());
@@ -36,8 +36,8 @@ impl Region {
         Ok(())
     }
 
-    /// Asks for huge pages where they can help, and for small ones beyond: a mapping that grows keeps what was asked for
-    /// when it was smaller.
+    /// Requests huge pages where they help, and small ones beyond: a mapping that grows keeps the advice given when it was
+    /// smaller.
     fn choose_pages(&self) {
         if self.len() >= *HUGE.start() {
             self.prefer_huge_pages(HUGE.contains(&self.len()));

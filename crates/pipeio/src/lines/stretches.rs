@@ -1,5 +1,5 @@
-//! A regular file read by several threads at once: each takes the next stretch and what of its last line lies beyond it,
-//! and leaves the line that began before it to the thread before.
+//! A regular file read by several threads at once. Each takes the next stretch and the rest of its last line beyond it, and
+//! leaves a line that began earlier to the thread with the previous stretch.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,26 +13,26 @@ use super::fault;
 use super::reader::{Extent, Next, Plan};
 use super::region::Region;
 
-/// Bytes asked for at first to find the end of a line; then twice as many as before.
+/// Bytes of the first read that looks for the end of a line; each further one reads twice as many.
 const MORE: usize = 16 << 10;
 
-/// The part of a file that is read so: from where its descriptor stands to the size it has now, or to the start of a last
-/// line without an end. What comes later is read as any input is.
+/// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line without a
+/// terminator. Bytes appended later are read like any other input.
 #[derive(Debug)]
 pub(super) struct Stretches<'fd> {
     input: BorrowedFd<'fd>,
     plan: Plan,
     start: u64,
     end: u64,
-    /// The stretch that nobody has taken yet.
+    /// The next stretch to take.
     next: AtomicU64,
-    /// Where the last whole line ends, as far as is known.
+    /// Where the last whole line ends, as far as known.
     tail: AtomicU64,
     reads: AtomicU64,
 }
 
 impl<'fd> Stretches<'fd> {
-    /// None if `input` is not a file, or too little of it, or if lines have to be read in their order.
+    /// `None` if `input` is not a regular file, has few bytes, or its lines must be read in order or be shorter than a stretch.
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
@@ -49,7 +49,7 @@ impl<'fd> Stretches<'fd> {
         })
     }
 
-    /// Takes the next stretch: its number, and the lines that begin in it; no line may begin there.
+    /// Takes the next stretch. Returns its number and the lines that begin in it, which may be none.
     pub(super) fn take(&self, buffer: &mut Region) -> (u64, Result<Next, Error>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let begin = self.start.saturating_add(number.saturating_mul(self.plan.block as u64));
@@ -62,8 +62,8 @@ impl<'fd> Stretches<'fd> {
     /// The lines that begin in the stretch at `begin`.
     fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
         let terminator = self.plan.terminator;
-        // Bytes lie in memory as they lie in their pages. A place one byte off, which the byte before the stretch would
-        // give them, made copying two and a half times as slow: each load looks as if it had to wait for the last store.
+        // Bytes have the same offset within a page in memory as in the file. An offset one byte larger, as the byte before the
+        // stretch would cause, made copying 2.5 times as slow, because each load seemed to depend on the last store.
         let page = page_size();
         let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
@@ -77,12 +77,12 @@ impl<'fd> Stretches<'fd> {
         };
         let first = match begin > self.start && self.read(begin - 1, &mut buffer[lead - 1..lead])? > 0 {
             false => Some(lead),
-            // A line that begins behind the last byte is the next stretch's.
+            // A line that begins after the last byte is the next stretch's.
             true => memchr::memchr(terminator, &buffer[lead - 1..filled - 1]).map(|end| lead + end),
         };
         let Some(first) = first.filter(|_| filled > lead) else { return Ok(extent(lead, lead)) };
         let last_start = memchr::memrchr(terminator, &buffer[first..filled]).map_or(first, |end| first + end + 1);
-        // The lines before one that is too long or has no end are good. It is found again by who reads what is left.
+        // Returns the lines before one that is too long or has no end. Whoever reads the rest of the file finds that one again.
         let leave_the_last = || {
             self.tail.fetch_min(begin + (last_start - lead) as u64, Ordering::Relaxed);
             Ok(extent(first, last_start))
@@ -90,7 +90,7 @@ impl<'fd> Stretches<'fd> {
         let mut more = MORE;
         let mut end = last_start;
         while end == last_start && last_start < filled {
-            // A line as long as allowed may be followed by its end only.
+            // A line of exactly the longest length may still be followed by its terminator.
             if filled - last_start > self.plan.max_line {
                 return leave_the_last();
             }
@@ -110,19 +110,19 @@ impl<'fd> Stretches<'fd> {
         Ok(extent(first, end))
     }
 
-    /// Fills `bytes` from `at` as far as the file goes.
+    /// Fills `bytes` from the file at `at`, up to its end. Returns the number of bytes.
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<usize, Error> {
         let (filled, reads) = read(self.input, at, bytes)?;
         self.reads.fetch_add(reads, Ordering::Relaxed);
         Ok(filled)
     }
 
-    /// Whether the stretch `number` begins behind the last whole line.
+    /// Whether stretch `number` begins after the last whole line.
     pub(super) fn is_behind(&self, number: u64) -> bool {
         self.start.saturating_add(number.saturating_mul(self.plan.block as u64)) >= self.tail.load(Ordering::Relaxed)
     }
 
-    /// Puts the descriptor where the last whole line ends; returns the bytes up to there, and the calls made.
+    /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls made.
     pub(super) fn leave(&self) -> Result<(u64, u64), Error> {
         let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
         let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));
@@ -133,7 +133,7 @@ impl<'fd> Stretches<'fd> {
     }
 }
 
-/// Fills `bytes` from `at` as far as the file goes; returns how many that are, and the calls made.
+/// Fills `bytes` from the file at `at`, up to its end. Returns the number of bytes, and the calls made.
 fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64), Error> {
     let (mut filled, mut reads) = (0, 0);
     while filled < bytes.len() {
@@ -148,12 +148,12 @@ fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64)
     Ok((filled, reads))
 }
 
-/// Where the first line of a file starts that starts at `from` or behind it: at the end of the file if none does. None if
-/// it would be at `limit` or beyond.
+/// Where the first line starts that starts at `from` or later; the end of the file if none does. `None` if that is at
+/// `limit` or later.
 pub(super) fn line_start(input: BorrowedFd<'_>, terminator: u8, from: u64, limit: u64) -> Result<Option<u64>, Error> {
     let mut buffer = [0; MORE];
     let mut at = from;
-    // What ends at the first byte or before it is a terminator, or the start of the file.
+    // A line starts at `at` if the byte before is a terminator, or if it is the start of the file.
     while at < limit {
         let Some(before) = at.checked_sub(1) else { return Ok(Some(at)) };
         let wanted = buffer.len().min(usize::try_from(limit - at).unwrap_or(usize::MAX));

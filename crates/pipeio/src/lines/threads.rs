@@ -1,6 +1,6 @@
-//! Threads, or fewer where the system has no more.
+//! Starts threads, or fewer if the system can't start all.
 //!
-//! Not those of std: it ends the process when there is no memory for what it keeps about a thread.
+//! Not std's: they end the process if there is no memory for std's record of a thread.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -10,7 +10,7 @@ use std::ptr;
 
 use super::fault;
 
-/// What a thread of std has if nobody asks for more.
+/// The default stack size of std's threads, in bytes.
 const STACK: usize = 2 << 20;
 
 struct Task<F> {
@@ -21,17 +21,17 @@ struct Task<F> {
 impl<F: FnOnce()> Task<F> {
     fn run(&mut self) {
         if let Some(work) = self.work.take() {
-            // Whatever a panic leaves half done is the caller's to look after: it goes on there.
+            // The panic continues in the caller of `run`, which decides about what was left half done.
             self.panic = catch_unwind(AssertUnwindSafe(work)).err();
         }
     }
 }
 
-/// Does `own` on this thread and each of `others` on one of its own, and returns when all are done. Where no thread can be
-/// started for one it is dropped, and no more are asked for. Returns how many were done.
+/// Runs `own` on this thread and each of `others` on its own thread, and returns when all are done. If a thread can't be
+/// started, its task is dropped and no more are started. Returns the number of tasks that ran.
 ///
 /// # Panics
-/// If one of them does.
+/// If one of them panics.
 pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Item = Option<F>>) -> usize {
     let mut own = Task { work: Some(own), panic: None };
     let (mut tasks, mut threads) = (Vec::new(), Joined(Vec::new()));
@@ -40,8 +40,8 @@ pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Ite
     for work in others.take(most).map_while(|work| work) {
         tasks.push(Task { work: Some(work), panic: None });
         let task = tasks.as_mut_ptr().wrapping_add(tasks.len() - 1);
-        // SAFETY: the task stays where it is, for there is room for all of them, and nobody else reads it until its
-        // thread has been joined.
+        // SAFETY: the task stays in place, because the vector has room for all tasks and never moves them. Nobody else
+        // accesses it until its thread has been joined.
         match unsafe { start(task) } {
             Some(thread) => threads.0.push(thread),
             None => break,
@@ -56,7 +56,7 @@ pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Ite
     done
 }
 
-/// Threads that are waited for whatever happens.
+/// Threads that are joined on drop, and so on every path.
 struct Joined(Vec<libc::pthread_t>);
 
 impl Drop for Joined {
@@ -69,26 +69,26 @@ impl Drop for Joined {
 }
 
 /// # Safety
-/// `task` must stay valid, touched by nobody, until the thread has been joined.
+/// `task` stays valid, and nobody else accesses it, until the thread has been joined.
 unsafe fn start<F: FnOnce() + Send>(task: *mut Task<F>) -> Option<libc::pthread_t> {
     extern "C" fn enter<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
-        // SAFETY: it is the task that `start` was given, and only this thread's.
+        // SAFETY: it is the task that `start` received: valid until this thread is joined, and used by this thread only.
         unsafe { &mut *task.cast::<Task<F>>() }.run();
         ptr::null_mut()
     }
     fault::point().ok()?;
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: it is to be filled in.
+    // SAFETY: the pointer is to memory for attributes, which the call initialises.
     if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
         return None;
     }
     let mut thread = MaybeUninit::uninit();
-    // SAFETY: they were filled in. A size that is refused leaves the default.
+    // SAFETY: the attributes were initialised. If the size is refused, the default remains.
     unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK) };
-    // SAFETY: `enter` gets the task, which the caller keeps for it; the attributes were filled in.
+    // SAFETY: the attributes were initialised, and the caller keeps the task for `enter` until the thread is joined.
     let refused = unsafe { libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), enter::<F>, task.cast()) };
-    // SAFETY: they were filled in, and the thread has its own by now.
+    // SAFETY: the attributes were initialised, and the thread that was started with them doesn't refer to them.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
-    // SAFETY: filled in when there was no error.
+    // SAFETY: without an error, pthread_create has stored the thread.
     (refused == 0).then(|| unsafe { thread.assume_init() })
 }

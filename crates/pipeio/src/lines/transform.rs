@@ -1,38 +1,38 @@
-//! The one thing a user of the engine writes: what becomes of a line.
+//! What a user of the engine implements: the output for a line.
 
 use super::batch::{Batch, LineEnd};
 use super::error::{Error, Failure};
 use super::output::Output;
 
-/// What becomes of a line, besides what was appended for it.
+/// What to do with a line, besides the bytes appended for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// What was appended is a line: it gets the terminator of the one it came from.
+    /// The appended bytes become a line, with the terminator of the line they came from.
     Keep,
-    /// The line leaves nothing: what was appended for it is taken back.
+    /// No line: the bytes appended for it are removed.
     Drop,
-    /// As `Keep`, and this is the last line: see [`Flow::Stop`].
+    /// Like `Keep`, and the run stops after this line: see [`Flow::Stop`].
     KeepAndStop,
-    /// As `Drop`, and no further line is read: see [`Flow::Stop`].
+    /// Like `Drop`, and the run stops: see [`Flow::Stop`].
     DropAndStop,
 }
 
-/// Whether the batches go on.
+/// Whether the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// The next batch, please.
+    /// Continue with the next batch.
     Continue,
-    /// Enough: what is in the output is written, and the rest of the input is ignored. Some of it has been read
-    /// already, so it is lost to whoever reads the same descriptor next.
+    /// Stop: the output is written, and the rest of the input is ignored. Some of it has been read already, so whoever reads
+    /// the same descriptor next misses it.
     Stop,
 }
 
-/// Makes output of lines.
+/// Turns lines into output.
 ///
-/// [`line`](Self::line) is all there is to write. Where it is too slow, [`batch`](Self::batch) does many lines at once.
+/// Only [`line`](Self::line) is required. Where it is too slow, [`batch`](Self::batch) processes many lines at once.
 ///
-/// A transform on several threads is cloned for each, and a clone sees some of the batches only: state that goes from
-/// line to line, other than memory to be used again, works on one thread only. The line's number is had from the batch.
+/// On several threads each has a clone of the transform, which receives some of the batches only. So state that passes from
+/// line to line works on one thread only; buffers may be reused on any. The number of a line comes from the batch.
 ///
 /// ```
 /// use pipeio::lines::{Failure, Fate, Output, Transform};
@@ -65,17 +65,17 @@ pub enum Flow {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Transform {
-    /// Appends to `output` what becomes of `line`, both without terminator. What it appended before it failed is taken
-    /// back; the lines before are written.
+    /// Appends the output for `line` to `output`. Neither has a terminator. If this fails, the bytes it appended are removed,
+    /// and the output of the lines before is written.
     ///
     /// # Errors
     ///
-    /// Whatever the transform can't do. It ends the run, and [`Error::Transform`] brings it to the caller.
+    /// Any error ends the run, and is returned as [`Error::Transform`].
     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure>;
 
-    /// Appends what becomes of a whole batch, terminators included.
+    /// Appends the output for a whole batch, including terminators.
     ///
-    /// As written here it calls [`line`](Self::line) for each, and ends each with the terminator it had.
+    /// The default calls [`line`](Self::line) for each line, and ends its output with the terminator that the line had.
     ///
     /// ```
     /// use pipeio::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
@@ -116,18 +116,18 @@ pub trait Transform {
     ///
     /// # Errors
     ///
-    /// [`Batch::failure`] makes one which names the line. Output of the lines before it is to be left in `output`.
+    /// [`Batch::failure`] makes one that names the line. Output of the lines before it should stay in `output`.
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
         line_by_line(self, batch, output)
     }
 
-    /// Whether [`Batch::first_line`] must be right. Counting costs a pass over the batch, so ask only if it is used.
+    /// Whether [`Batch::first_line`] is used. Counting lines costs a pass over each batch.
     fn numbered(&self) -> bool {
         false
     }
 }
 
-/// What [`Transform::batch`] does unless a transform knows better.
+/// The default of [`Transform::batch`].
 pub(super) fn line_by_line<'b, T: Transform + ?Sized>(
     transform: &mut T,
     batch: &Batch<'b>,
@@ -152,7 +152,7 @@ pub(super) fn line_by_line<'b, T: Transform + ?Sized>(
     Ok(Flow::Continue)
 }
 
-/// A transform made of a function of one line.
+/// Makes a transform from a function of one line.
 ///
 /// ```
 /// use pipeio::lines::{Engine, Fate, per_line};
@@ -182,7 +182,7 @@ where
     PerLine(function)
 }
 
-/// What [`per_line`] makes.
+/// The transform that [`per_line`] returns.
 #[derive(Debug, Clone, Copy)]
 pub struct PerLine<F>(F);
 

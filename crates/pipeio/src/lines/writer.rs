@@ -1,4 +1,4 @@
-//! From outputs to a descriptor.
+//! Writes outputs to a descriptor.
 
 use std::io::{ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,28 +13,29 @@ use super::output::Output;
 use crate::pipe::Access;
 use crate::wait::{Direction, until_ready};
 
-/// The kernel takes no more pieces with one call (IOV_MAX in limits.h).
+/// The most pieces that the kernel accepts in one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
 
-/// Less than this is copied: a pipe has a slot for each page, and a page lent costs a fault to replace.
+/// Fewer bytes are copied: a pipe has one slot per page, and replacing a page that was given away costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// What a message has at most where the output has no room for all in one, and below what it isn't tried.
+/// Longest messages if the output refuses all bytes in one: the first number at most, halved until below the second.
 const MOST_OF_A_MESSAGE: usize = 64 << 10;
 const LEAST_MESSAGE: usize = 512;
 
-/// How output reaches a pipe. Anything else than a pipe is written to.
+/// How output reaches a pipe. Any other output is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SendMethod {
     /// write(2): the kernel copies.
     #[default]
     Write,
-    /// vmsplice(2): the pipe refers to the engine's pages, which the engine then never writes to again but drops, so
-    /// that the reader may pass them on as it likes and as late as it likes. Where the kernel refuses, write(2).
+    /// vmsplice(2): the pipe refers to the engine's pages. The engine never writes to them again but drops them, so a
+    /// reader may pass them on and keep them as long as it likes. Outputs below 32 KiB, and all where the kernel refuses,
+    /// are written by write(2).
     GiveAway,
 }
 
-/// Whether there's still someone to write to.
+/// Whether the output still has readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
     Present,
@@ -44,12 +45,12 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
-    /// What memory is given away through: nobody can put a pipe's read end in its place, from which vmsplice(2) would read
-    /// into our memory.
+    /// A private duplicate of `output`, to give memory away through. Nobody can replace it by a pipe's read end, from which
+    /// vmsplice(2) would read into our memory.
     own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
-    /// Bytes that a call takes at most: a socket that keeps messages apart has no room for any length.
+    /// The most bytes of one call: a socket that keeps messages apart refuses long ones.
     most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
@@ -64,7 +65,7 @@ impl<'fd> Writer<'fd> {
         } else {
             None
         };
-        // What isn't for writing is left to write(2) to refuse.
+        // If the descriptor isn't for writing, write(2) reports the error.
         let can_take = match &own {
             Some(own) => !Access::of(own.as_fd()).map_err(Error::Write)?.reads_only,
             None => false,
@@ -73,14 +74,15 @@ impl<'fd> Writer<'fd> {
         Ok(Self { output, own, kind, send, most: usize::MAX, bytes: 0, given_away: 0, writes: 0 })
     }
 
-    /// Whether a write never waits for a reader.
+    /// Whether a write never waits for another process.
     pub(super) fn never_waits(&self) -> bool {
         matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
     }
 
-    /// Bytes of output from which on it is written although there is more to read. Less makes more calls, each of which
-    /// may let the writer of the input go ahead. But what waits to go into a pipe leaves the caches meanwhile: of
-    /// `yes | lines | sink` on two CPUs, 16 KiB carried 1.2 times as much as 8 KiB and 1.4 times as much as 64 KiB.
+    /// The number of bytes from which output is written even if there is more to read. A smaller one means more calls, each of
+    /// which may let the input's writer get ahead. With a larger one, bytes for a pipe leave the caches before they are
+    /// written. `yes | lines | sink` on two CPUs was 1.2 times as fast with 16 KiB as with 8 KiB, and 1.4 times as fast as with
+    /// 64 KiB.
     pub(super) fn hold(&self) -> usize {
         match (self.kind, self.send) {
             (FileType::Fifo, SendMethod::Write) => 16 << 10,
@@ -88,7 +90,7 @@ impl<'fd> Writer<'fd> {
         }
     }
 
-    /// Writes all of it, and leaves its memory ready for the next.
+    /// Writes all of `output`, and makes its memory ready for the next.
     pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
         let given = match (self.send, output.unlent()) {
             (SendMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
@@ -115,12 +117,12 @@ impl<'fd> Writer<'fd> {
     }
 
     fn copy(&mut self, mut pieces: &mut [IoSlice<'_>]) -> Result<Readers, Error> {
-        // Drops empty pieces, of which an empty output has one.
+        // Drops empty pieces; an empty output has one.
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
             self.writes += 1;
             let written = fault::point().and_then(|()| match pieces {
-                // A call for one piece takes 0.1 µs less than one for a list of one.
+                // write(2) of one piece takes 0.1 µs less than writev(2) of a list of one.
                 [piece, rest @ ..] if rest.is_empty() || self.most < usize::MAX => {
                     rustix::io::write(self.output, &piece[..piece.len().min(self.most)])
                 }
@@ -150,8 +152,9 @@ impl<'fd> Writer<'fd> {
         while given < bytes.len() {
             let rest = [IoSliceRaw::from_slice(&bytes[given..])];
             self.writes += 1;
-            // SAFETY: the bytes are readable, and the descriptor is not one for reading only. The pipe's references outlive this call, but what a reader sees through
-            // them is not changed: `Output::give_away` makes sure that the bytes are never written to again.
+            // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not for reading only.
+            // The pipe's references outlive this call, but what a reader sees through them doesn't change:
+            // `Output::give_away` ensures that the bytes are never written again.
             let call = || unsafe { rustix::pipe::vmsplice(own, &rest, SpliceFlags::empty()) };
             match fault::point().and_then(|()| call()) {
                 Ok(some) => {
@@ -175,7 +178,7 @@ impl<'fd> Writer<'fd> {
 
 enum Given {
     All,
-    /// Nothing was given away, and it isn't tried again.
+    /// Nothing was given away: the bytes have to be written.
     Refused,
     ReadersGone,
 }

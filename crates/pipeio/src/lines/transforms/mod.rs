@@ -1,7 +1,7 @@
-//! Transforms ready to use.
+//! Ready-made transforms.
 //!
-//! They are here and not in the program, as two of them work with vector instructions of their own, and as a library's
-//! user should find what the program offers.
+//! They are in the library, not in the program `pipemark`, because [`Spaces`] uses vector instructions of the engine, and
+//! so that users of the library have the transforms that the program offers.
 
 mod spaces;
 
@@ -12,7 +12,7 @@ use super::transform::line_by_line;
 use super::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 pub use spaces::Spaces;
 
-/// Appends `number` in decimal, without the detour through `fmt`, which would cost more than the line.
+/// Appends `number` in decimal. Formatting it with `fmt` would take longer than the rest of the line.
 #[inline]
 fn append_decimal(output: &mut Output<'_>, mut number: u64) {
     let mut digits = [0; 20];
@@ -28,7 +28,7 @@ fn append_decimal(output: &mut Output<'_>, mut number: u64) {
     output.extend(&digits[first..]);
 }
 
-/// Each line unchanged: what the engine costs by itself. Nothing is copied, the batch is written from where it was read.
+/// Each line unchanged, to measure the engine's own cost. A batch of 32 KiB or more is written from where it was read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Identity;
 
@@ -44,7 +44,7 @@ impl Transform for Identity {
     }
 }
 
-/// Each line's length in bytes, in its place: `hello` becomes `5`.
+/// Replaces each line with its length in bytes: `hello` becomes `5`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Length;
 
@@ -56,10 +56,11 @@ impl Transform for Length {
     }
 }
 
-/// Each line after its number and a tab, counted from 1: `hello` becomes `1<TAB>hello`.
+/// Prefixes each line with its number and a tab: `hello` becomes `1<TAB>hello`. Starts at
+/// [`Engine::first_line`](super::Engine::first_line), 1 by default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Number {
-    /// The number of the line before.
+    /// The number of the previous line.
     last: u64,
 }
 
@@ -83,8 +84,8 @@ impl Transform for Number {
     }
 }
 
-/// The n-th field of each line, counted from 1, in place of the line. Fields lie between delimiters, so two delimiters
-/// in a row have an empty field between them; a line with too few fields becomes an empty one.
+/// Replaces each line with its n-th field, counted from 1. Fields are separated by delimiters, so two delimiters in a row
+/// have an empty field between them. A line with too few fields becomes empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     number: NonZeroUsize,
@@ -92,7 +93,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Field `number` of those which `delimiter` separates.
+    /// Field `number`, counted from 1, of the fields that `delimiter` separates.
     pub fn new(number: NonZeroUsize, delimiter: u8) -> Self {
         Self { number, delimiter }
     }
@@ -114,7 +115,7 @@ impl Transform for Field {
     }
 }
 
-/// Each line with `a` to `z` as `A` to `Z`. Other bytes stay, and so does whatever is not ASCII.
+/// Replaces `a` to `z` with `A` to `Z`. All other bytes stay, including those that are not ASCII.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Upper;
 
@@ -136,7 +137,7 @@ impl Transform for Upper {
 
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
         if batch.terminator().is_ascii_lowercase() {
-            // A terminator isn't part of a line, so it stays as it is.
+            // The terminator isn't part of a line, so it stays as it is.
             for line in batch.lines() {
                 Self::append(line.bytes, output).map_err(Error::Memory)?;
                 output.extend(&batch.bytes()[line.start + line.bytes.len()..][..line.terminated()]);
