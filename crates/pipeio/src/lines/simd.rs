@@ -1,4 +1,4 @@
-//! 64 bytes at a time: which of them equal a given byte. Vector instructions are chosen when the program runs.
+//! Finds which of 64 bytes equal a given byte. The vector instructions are chosen at run time.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes compared in one step: one bit each in a `u64`.
 pub(super) const WORD: usize = 64;
 
-/// The instructions the engine works with. All give the same result.
+/// The instructions that the engine uses. All give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Simd {
@@ -18,7 +18,7 @@ pub enum Simd {
     /// 64 bytes in an AVX-512 register, with the byte comparisons of AVX-512BW.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// The same, with the byte permutations of AVX-512VBMI.
+    /// 64 bytes in an AVX-512 register, with the byte permutations of AVX-512VBMI too.
     #[cfg(target_arch = "x86_64")]
     Avx512Vbmi,
     /// Four times 16 bytes in NEON registers, which every aarch64 processor has.
@@ -30,7 +30,7 @@ pub enum Simd {
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
 impl Simd {
-    /// The widest this processor and system offer.
+    /// The widest that this processor and system support.
     #[inline]
     pub fn best() -> Self {
         if PORTABLE.load(Ordering::Relaxed) {
@@ -42,8 +42,8 @@ impl Simd {
         Self::detected()
     }
 
-    /// From now on [`Simd::best`] is [`Simd::Portable`] in this process: to see whether wide instructions are at fault, and what
-    /// they gain.
+    /// Makes [`Simd::best`] return [`Simd::Portable`] in this process from now on: to check whether wide instructions cause a
+    /// fault, and to measure what they gain.
     pub fn use_portable() {
         PORTABLE.store(true, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Simd {
         Self::Portable
     }
 
-    /// Every level this processor has, widest last.
+    /// Every level that this processor supports, up to [`Simd::best`], the widest last.
     pub fn available() -> impl Iterator<Item = Self> {
         let all = [
             Self::Portable,
@@ -85,19 +85,19 @@ impl Simd {
     }
 }
 
-/// A way to look at 64 bytes and to move them.
+/// Compares and copies 64 bytes.
 pub(super) trait Lanes {
     /// Whether [`Lanes::permute`] is one instruction.
     const PERMUTES: bool = false;
 
-    /// For each of `bytes` and of the 64 bytes at `from`, a bit that says whether they are equal; the first is bit 0.
+    /// For each of `bytes`, a bit mask of the 64 bytes at `from` that equal it; bit 0 is the first byte.
     ///
     /// # Safety
     ///
     /// 64 bytes at `from` are readable, and the processor has the instructions.
     unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N];
 
-    /// Moves 64 bytes.
+    /// Copies 64 bytes.
     ///
     /// # Safety
     ///
@@ -105,33 +105,34 @@ pub(super) trait Lanes {
     /// instructions.
     unsafe fn copy(from: *const u8, to: *mut u8);
 
-    /// Stores the first `AT` bytes of `before`, at most 16, and behind them 16 or more from `from`: up to 32 bytes in all.
+    /// Stores the first `AT` bytes of `before`, at most 16, and after them at least 16 bytes from `from`: up to 32 bytes in all.
     ///
     /// # Safety
     ///
     /// 32 bytes at `from` are readable and 32 at `to` writable, they don't overlap, and the processor has the instructions.
     #[inline(always)]
     unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap. `AT` is
+        // at most 16, so both stores of 16 bytes end within these.
         unsafe {
             to.cast::<[u8; 16]>().write(*before);
             std::ptr::copy_nonoverlapping(from, to.add(AT), 16);
         }
     }
 
-    /// Stores 64 bytes: for each index below 64 that byte of those at `from`, for each from 64 on one of `others`.
+    /// Stores 64 bytes, one for each index: that byte of the 64 at `from` if it is below 64, otherwise byte index − 64 of `others`.
     ///
     /// # Safety
     ///
     /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the instructions.
     unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises 64 readable bytes at `from`.
         let word = unsafe { &*from.cast::<[u8; WORD]>() };
         let stored = indices.map(|index| {
             let index = usize::from(index);
             if index < WORD { word[index] } else { others[index % WORD] }
         });
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises 64 writable bytes at `to`.
         unsafe { to.cast::<[u8; WORD]>().write(stored) };
     }
 }
@@ -145,13 +146,13 @@ impl Lanes for Portable {
         const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
         let mut masks = [0; N];
         for eight in 0..8 {
-            // SAFETY: the caller's 64 bytes are these eight times eight.
+            // SAFETY: the caller promises 64 readable bytes; these are eight of them.
             let word = u64::from_le_bytes(unsafe { from.add(8 * eight).cast::<[u8; 8]>().read() });
             for (mask, byte) in masks.iter_mut().zip(bytes) {
                 let differs = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
-                // The top bit of each byte which is zero, and of no other: no carry crosses from byte to byte.
+                // The top bit of each byte that is zero, and of no other: no carry crosses from byte to byte.
                 let equal = !(((differs & LOW) + LOW) | differs | LOW);
-                // Multiplying gathers the eight bits in the top byte.
+                // The multiplication gathers the eight bits in the top byte.
                 let gathered = (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
                 *mask |= gathered << (8 * eight);
             }
@@ -161,7 +162,7 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn copy(from: *const u8, to: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, WORD) };
     }
 }
@@ -185,10 +186,10 @@ mod x86 {
     impl Lanes for Avx2 {
         #[inline(always)]
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller's 64 bytes are these two halves.
+            // SAFETY: the caller promises 64 readable bytes; these are their two halves.
             let (low, high) = unsafe { (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) };
             bytes.map(|byte| {
-                // SAFETY: arithmetic on registers, which the caller says are there.
+                // SAFETY: arithmetic on registers; the caller promises that the processor has the instructions.
                 let (low, high) = unsafe {
                     let byte = _mm256_set1_epi8(byte.cast_signed());
                     (
@@ -202,7 +203,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's 64 bytes, both sides, are these two halves.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are their halves.
             unsafe {
                 let (low, high) = (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast()));
                 _mm256_storeu_si256(to.cast(), low);
@@ -217,21 +218,22 @@ mod x86 {
     impl Lanes for Avx512 {
         #[inline(always)]
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller's 64 bytes.
+            // SAFETY: the caller promises 64 readable bytes.
             let word = unsafe { _mm512_loadu_si512(from.cast()) };
-            // SAFETY: arithmetic on registers, which the caller says are there.
+            // SAFETY: arithmetic on registers; the caller promises that the processor has the instructions.
             bytes.map(|byte| unsafe { _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(byte.cast_signed())) })
         }
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's 64 bytes, both sides.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`.
             unsafe { _mm512_storeu_si512(to.cast(), _mm512_loadu_si512(from.cast())) };
         }
 
         #[inline(always)]
         unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's; of what is before `from`, which is masked, nothing is read.
+            // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to`. The mask excludes the bytes
+            // before `from`, so they aren't read.
             unsafe {
                 let before = _mm256_castsi128_si256(_mm_loadu_si128(before.as_ptr().cast()));
                 let from = from.wrapping_sub(AT);
@@ -248,25 +250,27 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises 64 readable bytes, and AVX-512VBMI, which includes these instructions.
             unsafe { Avx512::equal(from, bytes) }
         }
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap, and
+            // AVX-512VBMI, which includes these instructions.
             unsafe { Avx512::copy(from, to) };
         }
 
         #[inline(always)]
         unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap, and
+            // AVX-512VBMI, which includes these instructions.
             unsafe { Avx512::join::<AT>(before, from, to) };
         }
 
         #[inline(always)]
         unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
-            // SAFETY: the caller's 64 bytes, both sides, and two arrays of 64.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; both arrays have 64 bytes.
             unsafe {
                 let (word, others) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(others.as_ptr().cast()));
                 let indices = _mm512_loadu_si512(indices.as_ptr().cast());
@@ -290,30 +294,30 @@ mod arm {
     /// [`Simd::Neon`](super::Simd::Neon).
     pub(in super::super) struct Neon;
 
-    /// The bit of each of eight bytes, twice.
+    /// One bit for each of eight bytes, twice.
     const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
-    /// The 64 bytes at `from`.
+    /// Loads the 64 bytes at `from`.
     ///
     /// # Safety
     ///
     /// They are readable.
     #[inline(always)]
     unsafe fn load(from: *const u8) -> [uint8x16_t; 4] {
-        // SAFETY: the caller's 64 bytes are these four times 16.
+        // SAFETY: the caller promises 64 readable bytes; these are four times 16 of them.
         [0, 16, 32, 48].map(|at| unsafe { vld1q_u8(from.add(at)) })
     }
 
     impl Lanes for Neon {
         #[inline(always)]
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller's 64 bytes, and 16 of a constant.
+            // SAFETY: the caller promises 64 readable bytes, and `BITS` has 16.
             let (word, bits) = unsafe { (load(from), vld1q_u8(BITS.as_ptr())) };
             bytes.map(|byte| {
                 // SAFETY: arithmetic on registers, which every aarch64 processor has.
                 unsafe {
                     let byte = vdupq_n_u8(byte);
-                    // A byte that is equal keeps its bit; adding neighbours three times gathers the bits of eight bytes in one.
+                    // A byte that is equal keeps its bit. Adding neighbours three times gathers the bits of eight bytes in one.
                     let [a, b, c, d] = word.map(|sixteen| vandq_u8(vceqq_u8(sixteen, byte), bits));
                     let all = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
                     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(all, all)))
@@ -323,7 +327,8 @@ mod arm {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's 64 bytes, both sides, are these four times 16; all are read before any is written.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are four times 16 of
+            // them. All are read before any is written.
             unsafe {
                 for (sixteen, at) in load(from).into_iter().zip([0, 16, 32, 48]) {
                     vst1q_u8(to.add(at), sixteen);
@@ -333,28 +338,28 @@ mod arm {
     }
 }
 
-/// Calls the generic function of [`Lanes`] as it was compiled for these instructions, which this processor has.
+/// Calls the function, generic over [`Lanes`], as compiled for the level `$simd`, which this processor must have.
 macro_rules! with_lanes {
     ($simd:expr, $function:ident$(<$life:lifetime>)?($($name:ident: $type:ty),*) -> $result:ty) => {{
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn avx2$(<$life>)?($($name: $type),*) -> $result {
-            // SAFETY: this function has the instructions.
+            // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
             unsafe { $function::<$crate::lines::simd::Avx2>($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
         fn avx512$(<$life>)?($($name: $type),*) -> $result {
-            // SAFETY: this function has the instructions.
+            // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512>($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
         fn avx512vbmi$(<$life>)?($($name: $type),*) -> $result {
-            // SAFETY: this function has the instructions.
+            // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512Vbmi>($($name),*) }
         }
-        // SAFETY: the instructions are ones this processor has.
+        // SAFETY: this processor has the instructions of the level, so it may run the function compiled for them.
         unsafe {
             match $simd {
                 Simd::Portable => $function::<$crate::lines::simd::Portable>($($name),*),
@@ -364,7 +369,7 @@ macro_rules! with_lanes {
                 Simd::Avx512 => avx512($($name),*),
                 #[cfg(target_arch = "x86_64")]
                 Simd::Avx512Vbmi => avx512vbmi($($name),*),
-                // No function of its own: the whole program is compiled for NEON.
+                // No separate function: the whole program is compiled for NEON.
                 #[cfg(target_arch = "aarch64")]
                 Simd::Neon => $function::<$crate::lines::simd::Neon>($($name),*),
             }
@@ -373,13 +378,13 @@ macro_rules! with_lanes {
 }
 pub(super) use with_lanes;
 
-/// Where in `bytes` a given byte is, first to last.
+/// The positions of a given byte in `bytes`, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Ends<'b> {
     bytes: &'b [u8],
     byte: u8,
     simd: Simd,
-    /// Bytes compared, and the matches in the last 64 of them that are not yet returned.
+    /// Bytes compared, and those matches in the last 64 of them that were not returned yet.
     seen: usize,
     found: u64,
 }
@@ -395,7 +400,7 @@ impl<'b> Ends<'b> {
         Self { bytes, byte, simd, seen: 0, found: 0 }
     }
 
-    /// Looks on until something is found or 64 bytes are no longer left.
+    /// Searches on until a word has a match or fewer than 64 bytes are left.
     #[inline]
     fn whole_words(&mut self) {
         let (bytes, seen, byte) = (self.bytes, self.seen, self.byte);
@@ -408,7 +413,7 @@ impl<'b> Ends<'b> {
         for (bit, &byte) in rest.iter().enumerate() {
             self.found |= u64::from(byte == self.byte) << bit;
         }
-        // As if a whole word had been there, so that bit 0 is where it is for the others.
+        // As if there had been a whole word, so that bit 0 is at `seen - WORD`, as for the others.
         self.seen += WORD;
     }
 }
@@ -435,7 +440,7 @@ impl Iterator for Ends<'_> {
     }
 }
 
-/// Looks for `byte` in whole words from `seen` on; how far it looked, and what it found in the last word.
+/// Searches for `byte` in whole words from `seen` on. Returns how far it searched, and the matches in the last word.
 ///
 /// # Safety
 ///
@@ -443,7 +448,7 @@ impl Iterator for Ends<'_> {
 #[inline(always)]
 unsafe fn find<L: Lanes>(bytes: &[u8], mut seen: usize, byte: u8) -> (usize, u64) {
     while bytes.len() - seen >= WORD {
-        // SAFETY: 64 bytes are left.
+        // SAFETY: 64 bytes are left from `seen` on, and the caller promises the instructions.
         let [found] = unsafe { L::equal(bytes.as_ptr().add(seen), [byte]) };
         seen += WORD;
         if found != 0 {

@@ -1,4 +1,4 @@
-//! The transform of pipelines: `hello world` becomes `[spaces: 1]hello world`.
+//! Counts the spaces of each line: `hello world` becomes `[spaces: 1]hello world`.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
 use std::{io, ptr};
@@ -6,10 +6,10 @@ use std::{io, ptr};
 use crate::lines::simd::{Lanes, Simd, WORD, with_lanes};
 use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
-/// Each line after a header with its number of spaces, `[spaces: >6]` if they are more than six.
+/// Prefixes each line with its number of spaces: `[spaces: 2]`, or `[spaces: >6]` if there are more than six.
 ///
-/// A batch is gone through once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces, and
-/// what is left for each line is to count bits, to store a header and to copy.
+/// Each batch is processed once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces. What
+/// remains for each line is to count bits, store a header and copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Spaces {
     simd: Simd,
@@ -17,12 +17,12 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// With the widest instructions this processor has.
+    /// Uses the widest instructions of this processor.
     pub fn new() -> Self {
         Self::with(Simd::best())
     }
 
-    /// With no wider instructions than these: to see what they bring.
+    /// Uses no wider instructions than `simd`, to measure what wider ones gain; the widest there are if the processor lacks it.
     pub fn with(simd: Simd) -> Self {
         let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
         Self { simd, shapes: Shapes::new() }
@@ -54,13 +54,13 @@ impl Transform for Spaces {
     }
 }
 
-/// `[spaces: N]`, padded so that it can be stored with one instruction.
+/// `[spaces: N]`, padded so that one instruction stores it.
 type Header = [u8; 16];
 
-/// From this count on, a header says `>6`.
+/// From this number of spaces on, the header is `[spaces: >6]`.
 const MANY: u64 = 7;
 
-/// Where in a header its digit is.
+/// The offset of the digit in a header.
 const DIGIT: usize = 9;
 
 static HEADERS: [Header; MANY as usize + 1] = [
@@ -91,16 +91,16 @@ const fn header_len(many: bool) -> usize {
     11 + many as usize
 }
 
-/// Up to this length a line is copied with one small store: a word's would cross two lines of the cache each time.
+/// A line up to this length is copied with one small store. Storing a whole word would cross a cache line each time.
 const SHORT: usize = 16;
 
-/// Words copied between two checks of how much room is left and how long the line has become.
+/// Words processed between two checks of the room left and of the line's length.
 const CHUNK: usize = 64;
 
-/// From this length on, a line is handed to the output, which knows whether to copy or to lend it.
+/// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// Room for what becomes of `words` words, which is most if all of them are terminators, and for what is stored behind.
+/// The most bytes that `words` words become, which is if all are terminators, and the bytes that stores write beyond them.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -113,7 +113,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     let (bytes, terminator) = (batch.bytes(), batch.terminator());
     let mut line = SpacesLine::begin(false, output)?;
     let mut at = 0;
-    // A word is gone through only if another follows, of which a line that begins in the first may copy a part.
+    // A word is processed only if another follows, because copying a line that begins in it may read into the next.
     while bytes.len() - at >= 2 * WORD {
         if line.content() >= LONG {
             let from = at - line.content();
@@ -122,20 +122,21 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         }
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
-        // SAFETY: `bytes` has `words` words from `at` on and one more, for `words` is one less than it has at most. `room` is
-        // for them behind the line in progress, and is the output's own memory. The caller has the instructions.
+        // SAFETY: `bytes` has `words` words and one more from `at` on, because `words` is at most one less than their number.
+        // `room` has space for them after the line in progress, and is the output's own memory. The caller promises the
+        // instructions.
         let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
     }
-    // What is left is gone through with padding, which has no spaces and no ends of lines.
+    // The rest is processed with padding, which has neither spaces nor terminators.
     let rest = &bytes[at..];
     let mut padded = [u8::from(terminator == 0); 3 * WORD];
     padded[..rest.len()].copy_from_slice(rest);
     let words = rest.len().div_ceil(WORD);
     let room = output.spare(line.filled + room_for(words))?;
-    // SAFETY: `rest` is shorter than two words, so `padded`, of three, has those that hold it and one more. `room` is for them
-    // behind the line in progress, and is the output's own memory. The caller has the instructions.
+    // SAFETY: `rest` is shorter than two words, so `padded`, of three, has `words` words and one more. `room` has space for
+    // them after the line in progress, and is the output's own memory. The caller promises the instructions.
     let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
@@ -145,14 +146,14 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     Ok(())
 }
 
-/// A line which is being copied, so that its length and its number of spaces aren't known yet.
+/// A line that is being copied: its length and its number of spaces aren't known yet.
 ///
-/// Its header is stored first, with the digit left open and of the length which the last line's header had. If that
-/// turns out wrong, the line is moved by a byte.
+/// Its header is stored first, without the right digit and with the length of the previous line's header. If that turns
+/// out to be wrong, the line is moved by a byte.
 struct SpacesLine {
     many: bool,
     spaces: u64,
-    /// Bytes of it, header included, that lie behind the output's end.
+    /// Its bytes so far, header included. They lie after the output's end.
     filled: usize,
 }
 
@@ -163,18 +164,18 @@ impl SpacesLine {
         Ok(Self { many, spaces: 0, filled: header_len(many) })
     }
 
-    /// Bytes of the batch that were copied.
+    /// Bytes copied from the batch.
     fn content(&self) -> usize {
         self.filled - header_len(self.many)
     }
 
-    /// Goes on with `words` words at `from`, and with the lines that begin in them. Returns how many bytes at `room` are
-    /// whole lines now; the bytes of the line then in progress are behind them, as they were at `room` before.
+    /// Continues the line with `words` words at `from`, and copies the lines that begin in them. Returns the number of bytes at
+    /// `room` that are whole lines. The line then in progress follows them; before the call it lies at `room`.
     ///
     /// # Safety
     ///
-    /// One word more is readable at `from`, [`room_for`] as many words behind the line in progress is writable at `room`,
-    /// they don't overlap, and the processor has `L`'s instructions.
+    /// `words` words and one more are readable at `from`. After the line in progress, [`room_for`] that many words is writable
+    /// at `room`. The two don't overlap, and the processor has `L`'s instructions.
     #[inline(always)]
     unsafe fn words<L: Lanes>(
         &mut self,
@@ -186,27 +187,27 @@ impl SpacesLine {
     ) -> usize {
         let Self { mut many, mut spaces, filled } = *self;
         let mut start = room;
-        // SAFETY: the line in progress lies there, and so do the pointers below: each word moves `to` by a word and by
-        // a header for each line that ends in it.
+        // SAFETY: the line in progress lies there. The pointers below stay in the room too: each word advances `to` by a
+        // word, and by a header for each line that ends in it.
         let mut to = unsafe { room.add(filled) };
         for word in 0..words {
-            // SAFETY: a word of those at `from`.
+            // SAFETY: this is one of the words at `from`.
             let word = unsafe { from.add(word * WORD) };
-            // SAFETY: a word there, and the caller has the instructions.
+            // SAFETY: a word is readable there, and the caller promises the instructions.
             let [mut ends] = unsafe { L::equal(word, [terminator]) };
             if ends == 0 {
-                // SAFETY: a word there and a word's room.
+                // SAFETY: a word is readable there, `to` has room for one, and the caller promises the instructions.
                 unsafe { L::copy(word, to) };
                 if spaces < MANY {
-                    // SAFETY: `word` is one of those at `from`, and the caller has the instructions.
+                    // SAFETY: `word` is one of those at `from`, and the caller promises the instructions.
                     let [blanks] = unsafe { L::equal(word, [b' ']) };
                     spaces += u64::from(blanks.count_ones());
                 }
-                // SAFETY: there was a word's room, which has just been filled.
+                // SAFETY: there was room for the word that was just stored.
                 to = unsafe { to.add(WORD) };
                 continue;
             }
-            // SAFETY: `word` is one of those at `from`, and the caller has the instructions.
+            // SAFETY: `word` is one of those at `from`, and the caller promises the instructions.
             let [mut blanks] = unsafe { L::equal(word, [b' ']) };
             blanks &= !ends;
             if L::PERMUTES
@@ -215,7 +216,8 @@ impl SpacesLine {
                 && !many
                 && let Some(shape) = shapes.find(ends)
             {
-                // SAFETY: a word there, and room for one behind what becomes of it.
+                // SAFETY: a word is readable there, `to` has room for its output and a word more, and the caller promises the
+                // instructions.
                 (start, to) = unsafe { shape.store::<L>(word, to) };
                 continue;
             }
@@ -223,24 +225,25 @@ impl SpacesLine {
                 if L::PERMUTES {
                     shapes.learn(ends);
                 }
-                // SAFETY: a word is there with one more behind it, and the line in progress lies from `start` to `to`. For each line
-                // that ends in the word there is room for a header beside its bytes, and for a word behind.
+                // SAFETY: a word is readable there and one more after it, and the line in progress lies from `start` to `to`. There
+                // is room for the word, for a header at each line's end in it, and for a word after these. The caller promises
+                // the instructions.
                 (start, to) = unsafe { plain::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
             }
-            // SAFETY: a word there and a word's room.
+            // SAFETY: a word is readable there, `to` has room for one, and the caller promises the instructions.
             unsafe { L::copy(word, to) };
-            // Bits up to the lowest end are those of the line which ends there.
+            // The bits up to the lowest end are those of the line that ends there.
             let this = ends ^ (ends - 1);
             let mut last = ends.trailing_zeros() as usize;
             spaces += u64::from((blanks & this).count_ones());
-            // SAFETY: the line lies from `start` to where its end has been copied, with a byte's room behind.
+            // SAFETY: the line lies from `start` to its end, which has been copied, and there is room for a byte after it.
             (to, many) = unsafe { finish(start, to.add(last + 1), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
-            // Lines that begin and end in this word. None of them can have many spaces if all together have not: then where
-            // one goes depends on none of the counts, and not on the line before: only on where it ends and how many they are.
+            // Lines that begin and end in this word. If all together have few spaces, none has many. Then a line's place depends
+            // neither on the counts nor on the line before, only on where it ends and how many lines precede it.
             let few = u64::from(blanks.count_ones()) < MANY;
             many &= !few || ends == 0;
             let mut shifted = to.wrapping_sub(last);
@@ -248,9 +251,9 @@ impl SpacesLine {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize;
                 let header = &HEADERS[((blanks & this).count_ones() & 7) as usize];
-                // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the word beside
-                // its bytes, and a word behind. Where the line is short, `SHORT` bytes are copied, otherwise a word; both begin in
-                // this word and end in the next one at the latest, which is readable.
+                // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the word besides
+                // its bytes, and a word more. A short line is copied as `SHORT` bytes, any other as a word. Both copies begin in
+                // this word and end in the next one at the latest, which is readable. The caller promises the instructions.
                 unsafe {
                     let to = shifted.wrapping_add(last);
                     to.cast::<Header>().write(*header);
@@ -273,7 +276,8 @@ impl SpacesLine {
                 let end = ends.trailing_zeros() as usize + 1;
                 spaces = u64::from((blanks & this).count_ones());
                 many = spaces >= MANY;
-                // SAFETY: there is room for both, and a word at `next`, which is in this word, ends in the one behind.
+                // SAFETY: there is room for the header and a word. A word that begins at `next`, in this word, ends in the next one,
+                // which is readable. The caller promises the instructions.
                 unsafe {
                     to.cast::<Header>().write(*header(spaces));
                     to = to.add(header_len(many));
@@ -286,8 +290,8 @@ impl SpacesLine {
             }
             start = to;
             spaces = u64::from(blanks.count_ones());
-            // SAFETY: the room has a header for this line too, which the word before it or this one has an end for, and a word
-            // behind. The copy begins in this word and ends in the next one, which is readable.
+            // SAFETY: the room has a header for each end, and so for the line after it, and a word more. The copy begins in this
+            // word and ends in the next one, which is readable. The caller promises the instructions.
             unsafe {
                 to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));
@@ -295,29 +299,29 @@ impl SpacesLine {
                 to = to.add(WORD - next);
             }
         }
-        // SAFETY: both are in the room, in this order.
+        // SAFETY: both pointers are in the room, in this order.
         let (done, filled) = unsafe { (start.offset_from_unsigned(room), to.offset_from_unsigned(start)) };
         *self = Self { many, spaces, filled };
         done
     }
 
-    /// Makes the line in progress, of which all bytes are copied, part of the output.
+    /// Appends the line in progress, all of whose bytes are copied, to the output.
     fn finish(self, output: &mut Output<'_>) -> io::Result<()> {
         let start = output.spare(self.filled + 1)?.as_mut_ptr();
-        // SAFETY: the line lies there, with a byte's room behind it.
+        // SAFETY: the line lies there, with room for a byte after it.
         let len =
             unsafe { finish(start, start.add(self.filled), self.many, self.spaces).0.offset_from_unsigned(start) };
         output.advance(len);
         Ok(())
     }
 
-    /// Starts over with a line that has become long, whose bytes and those behind them are in `bytes`. Returns its length
-    /// with its terminator.
+    /// Passes a line that has become long to the output, and begins the next one. `bytes` has the line from its start and the
+    /// bytes after it. Returns the line's length with its terminator.
     #[cold]
     #[inline(never)]
     fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> io::Result<usize> {
         let mut len = self.content();
-        // By pieces that stay in the caches for the second look.
+        // In pieces, which stay in the caches for the second search.
         for piece in bytes[len..].chunks(LONG) {
             let end = memchr::memchr(terminator, piece);
             let piece = &piece[..end.unwrap_or(piece.len())];
@@ -335,10 +339,10 @@ impl SpacesLine {
     }
 }
 
-/// Whether no line has more than [`SHORT`] of a word's bytes, if lines end at these bits.
+/// Whether no line has more than [`SHORT`] bytes in a word in which lines end at the bits `ends`.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
-    // The bits less than that far behind where a line begins, or goes on with the word.
+    // The bits less than 16 after the start of a line or of the word.
     let mut near = ends << 1 | 1;
     for bits in [1, 2, 4, 8] {
         near |= near << bits;
@@ -346,34 +350,33 @@ fn all_short(ends: u64) -> bool {
     near == u64::MAX
 }
 
-/// What becomes of words without spaces whose lines are [short](all_short) and end at the same bits, as in a column of
-/// numbers:
-/// their bytes and those of headers, always in the same order.
+/// What to store for words without spaces, by the bits at which lines end: the bytes of the word and of headers, in the
+/// same order each time. For words whose lines are all [short](all_short), as in a column of numbers.
 #[derive(Debug, Clone, Copy)]
 struct Shapes([Shape; SHAPES]);
 
-/// How many shapes are kept. Lines of one length have at most as many as that.
+/// The number of shapes kept. Lines of one length have at most as many.
 const SHAPES: usize = 1 << SHAPES_BITS;
 const SHAPES_BITS: u32 = 5;
 
 #[derive(Debug, Clone, Copy)]
 struct Shape {
-    /// Where lines end.
+    /// Bits at which lines end.
     ends: u64,
-    /// Bytes stored; 0 before the word has come a second time.
+    /// Bytes to store; 0 until such a word has occurred twice.
     stored: usize,
     /// Of these, bytes of the line that goes on in the next word.
     unfinished: usize,
-    /// How many words of other shapes came for this place since it was filled.
+    /// Words of other shapes with the same slot since this one was filled.
     missed: u8,
-    /// The bytes stored, by their place in the word or, from 64 on, in the header.
+    /// The bytes to store: indices in the word or, from 64 on, in the header.
     indices: [[u8; WORD]; MOST_STORES],
 }
 
 const MOST_STORES: usize = 4;
 
-/// A shape is given up for another after this number of words: two that have the same place would otherwise never stay long
-/// enough.
+/// Words of other shapes after which a shape is replaced. If each replaced it, two shapes with the same slot would never stay
+/// long enough.
 const MOST_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
@@ -400,7 +403,7 @@ impl Shapes {
         (slot.ends == ends && slot.stored > 0).then_some(slot)
     }
 
-    /// Records a word in which lines end at these bits.
+    /// Records a word in which lines end at the bits `ends`.
     #[inline(always)]
     fn learn(&mut self, ends: u64) {
         if ends.count_ones() as usize * header_len(false) > (MOST_STORES - 1) * WORD {
@@ -433,15 +436,16 @@ impl Shape {
         self.unfinished = header_len(false) + self.ends.leading_zeros() as usize;
     }
 
-    /// Returns where the line then in progress begins, header included, and where it goes on.
+    /// Stores what becomes of `word`. Returns where the line then in progress begins, header included, and where it goes on.
     ///
     /// # Safety
     ///
-    /// 64 bytes at `word` are readable and 64 more than what is stored writable at `to`, they don't overlap, and the
-    /// processor has the instructions.
+    /// 64 bytes are readable at `word`, and `stored` bytes and 64 more writable at `to`; they don't overlap, and the processor
+    /// has `L`'s instructions.
     #[inline(always)]
     unsafe fn store<L: Lanes>(&self, word: *const u8, to: *mut u8) -> (*mut u8, *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the bytes at `word` and the instructions. Each store of 64 bytes begins before `stored`,
+        // so it ends within the promised room. `stored` is more than 64, and `unfinished` is at most `stored`.
         unsafe {
             L::permute(word, &HEADER_WORD, &self.indices[0], to);
             L::permute(word, &HEADER_WORD, &self.indices[1], to.add(WORD));
@@ -457,14 +461,15 @@ impl Shape {
     }
 }
 
-/// Goes on with a word without spaces whose lines end at these bits and are [all short](all_short): there is nothing to
-/// count
-/// and nothing to choose, and no line waits for the one before. Returns where the line then in progress begins, header
-/// included, and where it goes on.
+/// Copies a word without spaces in which lines end at the bits `ends` and are [all short](all_short): nothing is counted or
+/// chosen, and no line depends on the one before. Returns where the line then in progress begins, header included, and where
+/// it goes on.
 ///
 /// # Safety
 ///
-/// As for [`SpacesLine::words`]; the line in progress lies from `start` to `to`, with a header for `many` spaces or not.
+/// A word and one more are readable at `word`. The line in progress lies from `start` to `to`, with a header for many spaces
+/// if `many`. After it a word, a header for each end and another word are writable. The two don't overlap, and the processor
+/// has `L`'s instructions.
 #[inline(always)]
 unsafe fn plain<L: Lanes>(
     word: *const u8,
@@ -475,8 +480,8 @@ unsafe fn plain<L: Lanes>(
     spaces: u64,
 ) -> (*mut u8, *mut u8) {
     let first = ends.trailing_zeros() as usize + 1;
-    // SAFETY: there is room for a word, and for a header and what is stored behind it for each of its ends. The bytes behind
-    // the last end are followed by another word.
+    // SAFETY: the caller promises room for the word, for a header at each end, and for what is stored after them. The bytes
+    // after the last end are followed by another readable word.
     unsafe {
         ptr::copy_nonoverlapping(word, to, SHORT);
         let (mut line, _) = finish(start, to.add(first), many, spaces);
@@ -493,15 +498,15 @@ unsafe fn plain<L: Lanes>(
     }
 }
 
-/// Gives the line from `start` to `end` the header for `spaces` spaces, where there is room for one of `many` or not.
-/// Returns its end, and whether they are many.
+/// Completes the line from `start` to `end`: stores the header for `spaces` spaces, where there is one for many spaces if
+/// `many`. Returns the line's end, and whether it has many spaces.
 ///
 /// # Safety
 ///
-/// The line lies there, with a byte's room behind it.
+/// The line lies there, with room for a byte after it.
 #[inline(always)]
 unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut u8, bool) {
-    // SAFETY: the caller's.
+    // SAFETY: the digit is within the header at `start`; the caller's promises are those that `move_by_one` requires.
     unsafe {
         if many == (spaces >= MANY) {
             *start.add(DIGIT) = header(spaces)[DIGIT];
@@ -512,17 +517,18 @@ unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut
     }
 }
 
-/// Gives the line from `start` to `end` the header for `spaces` spaces, which is a byte longer or shorter than the one it
-/// has room for now. Returns its new end.
+/// Stores the header for `spaces` spaces of the line from `start` to `end`, where there is a header with the other length, for
+/// many spaces if `many`. Returns the line's new end.
 ///
 /// # Safety
 ///
-/// The line lies there, with a header for `many` spaces or not, and a byte's room behind it.
+/// The line lies there, with a header for many spaces if `many`, and room for a byte after it.
 #[cold]
 #[inline(never)]
 unsafe fn move_by_one(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> *mut u8 {
     let header = &header(spaces)[..header_len(!many)];
-    // SAFETY: the caller's.
+    // SAFETY: the line's content lies between its header and `end`, and there is room to move it by a byte. The new header
+    // fits in front of it.
     unsafe {
         let content = start.add(header_len(many));
         let len = end.offset_from_unsigned(content);
@@ -540,26 +546,26 @@ mod tests {
     use crate::lines::output::Store;
     use crate::lines::simd::Portable;
 
-    /// Takes the way of the widest instructions with the narrowest.
+    /// Takes the code path of the widest instructions, with portable ones.
     struct Permuting;
 
     impl Lanes for Permuting {
         const PERMUTES: bool = true;
 
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises 64 readable bytes; any processor has the instructions.
             unsafe { Portable::equal(from, bytes) }
         }
 
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap.
             unsafe { Portable::copy(from, to) };
         }
     }
 
     fn permuted(bytes: &[u8], terminator: u8) -> Vec<u8> {
         let mut output = Output::new(Store::new(1).unwrap());
-        // SAFETY: they are any processor's.
+        // SAFETY: any processor has the instructions.
         unsafe { run::<Permuting>(&Batch::new(bytes, terminator), &mut Shapes::new(), &mut output) }.unwrap();
         output.pieces().unwrap().iter().flat_map(|piece| piece.iter().copied()).collect()
     }
@@ -591,7 +597,7 @@ mod tests {
         prop_oneof![1 => Just(b'\n'), 10 => Just(b' '), 200 => any::<u8>()]
     }
 
-    /// Words of short lines without spaces, between lines with some.
+    /// Words of short lines without spaces, between lines with some spaces.
     fn plain_lines() -> impl Strategy<Value = Vec<u8>> {
         let plain =
             (0_usize..17, 4_usize..30).prop_map(|(len, lines)| [vec![b'x'; len], vec![b'\n']].concat().repeat(lines));
@@ -625,12 +631,12 @@ mod tests {
             vec![b' '; 100_000],
             [vec![b' '; 70_000], vec![b'\n'], vec![b'y'; 40_000], b"\nshort\n".to_vec()].concat(),
             b"abcdefg\n".repeat(10_000),
-            // As many shapes as bytes, some of which may have the same place.
+            // As many shapes as a line has bytes, some of which may have the same slot.
             b"abcdefghijkl\n".repeat(10_000),
             [&b"abcdefghij\n".repeat(100)[..], b"a b\n", &b"abcdefghij\n".repeat(100), b"1 2 3 4 5 6 7 8\n"]
                 .concat()
                 .repeat(9),
-            // Of up to 22 bytes without spaces, where up to 16 are short.
+            // Lines of up to 22 bytes without spaces; up to 16 are short.
             (0..5000).flat_map(|number| [vec![b'x'; number * 7 % 23], vec![b'\n']].concat()).collect(),
         ];
         for input in inputs {
