@@ -1,11 +1,11 @@
-//! The public interface is what `public-api.txt` says: what changes it is seen in a review, and called by its name in a release.
+//! Compares the public API with `public-api.txt`, so that a review sees every change and a release can name it.
 
 use std::fs;
 use std::process::Command;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/public-api.txt");
 
-/// No type of a dependency, whose new version would be a new version of this.
+/// Otherwise a new major version of a dependency would need one of this crate.
 #[test]
 fn no_type_of_a_dependency_is_in_the_interface() {
     let snapshot = fs::read_to_string(SNAPSHOT).unwrap();
@@ -18,7 +18,7 @@ fn no_type_of_a_dependency_is_in_the_interface() {
 fn the_interface_is_the_snapshot() {
     let target = concat!(env!("CARGO_TARGET_TMPDIR"), "/public-api");
     let mut list = Command::new(env!("CARGO"));
-    // The toolchain that runs this test is not the one that writes rustdoc's JSON.
+    // cargo-public-api chooses its own toolchain (nightly) to write rustdoc's JSON.
     list.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
     list.args(["public-api", "-sss", "--target-dir", target, "--manifest-path"]);
     let listed = list.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).output().unwrap();
@@ -43,7 +43,7 @@ fn the_interface_is_the_snapshot() {
     assert!(changes.is_empty(), "if that is meant, run PIPEMARK_BLESS=1 cargo test -p pipeio api::\n{changes}");
 }
 
-/// `make test` prints these at its end.
+/// Reports a test that could not run; `make test` prints these reports at its end.
 fn left_out(what: &str) {
     use std::io::Write;
     eprintln!("skipped: {what}");

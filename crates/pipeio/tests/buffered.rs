@@ -1,4 +1,4 @@
-//! Relays with memory between their sides, and relays that are held to a rate.
+//! Relays with memory between their sides, and relays with a rate limit.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
 use std::num::NonZeroU64;
@@ -35,7 +35,7 @@ fn buffered(bytes: usize, start_at: u8, stop_at: u8) -> Relay {
     Relay::new().buffer(MemoryBuffer::new(bytes).start_at(start_at).stop_at(stop_at)).capacity(Capacity::Keep)
 }
 
-/// Waits for something that happens soon.
+/// Waits until `happens` returns true, for 20 seconds at most.
 fn eventually(what: &str, mut happens: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !happens() {
@@ -67,7 +67,7 @@ fn bytes_stay_as_they_were() {
 fn a_writer_goes_on_while_the_reader_rests() {
     let Running { mut input, mut output, handle, thread } = start(buffered(8 << 20, 0, 100), None);
     let bytes = content(4 << 20);
-    // Nobody reads, and this returns.
+    // Returns although nobody reads.
     input.write_all(&bytes).unwrap();
     eventually("all is read", || handle.read() == 4 << 20);
     assert!(handle.written() <= 65536 && unread(&input).is_some());
@@ -82,11 +82,11 @@ fn a_writer_goes_on_while_the_reader_rests() {
 fn a_full_buffer_takes_no_more_before_its_mark() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 25), None);
     let source = thread::spawn(move || input.write_all(&content(3 << 20)).unwrap());
-    // What went through at once before it filled comes to that: at most what the pipe holds.
+    // Until it was full, bytes also passed through, at most as many as the pipe holds.
     eventually("it is full", || handle.read() >= 1 << 20);
     thread::sleep(Duration::from_millis(100));
     let full = handle.read();
-    // Half of it is taken, which is not down to the mark.
+    // Take half of it, which leaves more than its mark.
     output.read_exact(&mut vec![0; 1 << 19]).unwrap();
     eventually("it falls", || handle.written() >= 1 << 19);
     assert_eq!(handle.read(), full);
@@ -104,7 +104,7 @@ fn below_its_mark_bytes_wait_for_more_for_a_while() {
     input.write_all(b"little").unwrap();
     output.read_exact(&mut [0; 6]).unwrap();
     assert!(begin.elapsed() >= Duration::from_secs(1), "it came before a pause");
-    // What is at its end doesn't wait.
+    // Bytes before the end of the input don't wait.
     input.write_all(b"end").unwrap();
     drop(input);
     let mut rest = String::new();
@@ -122,7 +122,7 @@ fn what_has_no_reader_is_counted() {
     drop(output);
     let report = thread.join().unwrap().unwrap();
     assert_eq!(report.end, End::Output);
-    // All that was read but for what was taken: some may be in the pipe in front of it still.
+    // All bytes that were read, except those taken. Some may still be in the pipe before the relay.
     assert!((1 << 19..=(1 << 20) - 1000).contains(&report.undelivered), "{}", report.undelivered);
 }
 
@@ -134,7 +134,7 @@ fn a_limit_holds_and_changes() {
     let source = thread::spawn(move || input.write_all(&sent).unwrap());
     let mut arrived = vec![0];
     output.read_exact(&mut arrived).unwrap();
-    // At a byte a second it would take six days.
+    // At one byte per second this would take six days.
     handle.set_limit(NonZeroU64::new(1 << 30));
     output.read_to_end(&mut arrived).unwrap();
     assert!(arrived == bytes);

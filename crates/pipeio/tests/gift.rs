@@ -1,4 +1,4 @@
-//! Memory that is given away: all of it arrives, and nothing that was sent ever changes.
+//! Memory that is given away arrives complete, and never changes after it was sent.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +19,7 @@ fn filled(gifts: &mut Gifts, len: usize, byte: u8) -> Gift {
     gift
 }
 
-/// Sends 40 MiB through a pipe whose reader keeps all in pipes of its own until the end.
+/// Sends 40 MiB to readers that keep all of it in pipes until the end.
 #[test]
 fn what_readers_hold_never_changes() {
     let mut gifts = Gifts::new();
@@ -27,7 +27,7 @@ fn what_readers_hold_never_changes() {
         .map(|byte| {
             let link = Pipe::with_capacity(MANY * 2).unwrap();
             let kept = Pipe::with_capacity(MANY * 2).unwrap();
-            // Where pipes are small, less goes in.
+            // Send less if the pipes are smaller than requested.
             let len = (MANY * 2).min(link.capacity().unwrap()).min(kept.capacity().unwrap());
             filled(&mut gifts, len, byte).send(&link.writer).unwrap();
             let flags = rustix::pipe::SpliceFlags::NONBLOCK;
@@ -97,7 +97,7 @@ fn a_reader_that_is_gone_is_an_error() {
     assert_eq!((unsent.error.kind(), unsent.gift.len()), (ErrorKind::BrokenPipe, MANY));
 }
 
-/// What has no room comes back, and nothing is lost or sent twice.
+/// A full pipe returns the unsent rest, and nothing is lost or sent twice.
 #[test]
 fn a_non_blocking_end_hands_back_the_rest() {
     let mut pipe = Pipe::new().unwrap();
@@ -107,7 +107,7 @@ fn a_non_blocking_end_hands_back_the_rest() {
         *byte = (at % 251) as u8;
     }
     let expected = gift.to_vec();
-    // Nobody reads yet, and the pipe is too small.
+    // Nobody reads yet, and the gift is larger than the pipe.
     let mut unsent = gift.send(&pipe.writer).unwrap_err();
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -127,7 +127,7 @@ fn a_non_blocking_end_hands_back_the_rest() {
     assert!(reader.join().unwrap() == expected);
 }
 
-/// Pieces of all lengths, on an end that blocks and one that doesn't.
+/// Writes pieces of many lengths, to a blocking and to a non-blocking end.
 #[test]
 fn a_writer_gathers_and_sends_everything() {
     for nonblocking in [false, true] {

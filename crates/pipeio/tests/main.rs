@@ -1,4 +1,4 @@
-//! The library's tests on real descriptors, in one program.
+//! Tests of the library on real descriptors, in one program.
 
 mod api;
 mod buffered;
@@ -7,7 +7,7 @@ mod gift;
 mod lines;
 mod relay;
 
-/// What `run` returns on a thread that may run on one CPU only.
+/// The result of `run` on a thread that may run on one CPU only.
 fn on_one_cpu<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The relay between every kind of descriptor and every other: what comes out is what went in.
+//! The relay between descriptors of every type: the output is the input.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -65,7 +65,7 @@ const OUTPUTS: [Kind; 13] = [
     Kind::Null,
 ];
 
-/// Lines that differ, because a terminal takes lines; no whole number of pages.
+/// Lines, because a terminal needs them. All differ, and they fill no whole number of pages.
 fn content(bytes: usize) -> Vec<u8> {
     let lines = (0..).map(|n: u64| format!("{n:08} {:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let mut text = lines.take(bytes / 26 + 1).collect::<String>().into_bytes();
@@ -74,7 +74,7 @@ fn content(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// A new file, and where it is.
+/// A new file and its path.
 fn scratch() -> (PathBuf, File) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("pipeio-relay-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -96,7 +96,7 @@ fn tcp() -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
-/// A connection that carries messages.
+/// Two ends of a connection that carries messages.
 fn messages() -> (OwnedFd, OwnedFd) {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
 }
@@ -106,7 +106,7 @@ fn fifo() -> (OwnedFd, OwnedFd) {
     let (path, _) = scratch();
     fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    // The first end would wait for the other.
+    // Opening one end alone would wait for the other.
     let both = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let reader = File::open(&path).unwrap();
     let writer = OpenOptions::new().write(true).open(&path).unwrap();
@@ -119,7 +119,7 @@ fn memfd() -> File {
     rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
 }
 
-/// A terminal: what the person has, and what the program has.
+/// A pseudo-terminal: the person's side (master), then the program's.
 fn tty() -> (OwnedFd, OwnedFd) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&person).unwrap();
@@ -133,10 +133,10 @@ fn tty() -> (OwnedFd, OwnedFd) {
     (person, program)
 }
 
-/// Who writes, and in the end the descriptor, should it have to stay open until everything is read.
+/// The writing thread. Returns its descriptor if that has to stay open until everything is read.
 type Feeder = JoinHandle<Option<File>>;
 
-/// Writes `text` to `fd` from a thread; a reader that leaves early is not its concern.
+/// Writes `text` to `fd` from a thread. A reader that leaves early is no error.
 fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     let mut file = File::from(fd.into());
     thread::spawn(move || {
@@ -145,7 +145,7 @@ fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     })
 }
 
-/// The same in messages of many lengths, some longer than the default; and an empty one at the end.
+/// Writes `text` in messages of many lengths, some longer than the default, then an empty one.
 fn feed_messages(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     let fd = fd.into();
     thread::spawn(move || {
@@ -159,12 +159,12 @@ fn feed_messages(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
         }
         let _ = rustix::net::send(&fd, &[], rustix::net::SendFlags::empty());
         let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Write);
-        // Datagrams that nobody has read yet stay only while their sender is there.
+        // Unread datagrams are lost when their sender is closed.
         Some(File::from(fd))
     })
 }
 
-/// A descriptor of this kind from which `text` comes, and who writes it.
+/// A descriptor of this type that delivers `text`, and the thread that writes it.
 fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
     match kind {
         Kind::Pipe => {
@@ -207,12 +207,12 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
         }
         Kind::Tty => {
             let (person, program) = tty();
-            // Control-D at the start of a line ends the input, once.
+            // Control-D at the start of a line ends the input once.
             let typed = [text, b"\x04"].concat();
             let mut person = File::from(person);
             let feeder = thread::spawn(move || {
                 person.write_all(&typed).unwrap();
-                // A terminal that is closed takes with it what was typed and not yet read.
+                // Closing the terminal's master side would discard typed bytes that are not read yet.
                 Some(person)
             });
             (program, Some(feeder))
@@ -230,7 +230,7 @@ fn collect(fd: impl Into<OwnedFd>) -> JoinHandle<Vec<u8>> {
             match file.read(&mut piece) {
                 Ok(0) => return all,
                 Ok(got) => all.extend_from_slice(&piece[..got]),
-                // What a terminal says when the program is gone.
+                // EIO: a terminal reports that the program has closed it.
                 Err(error) if error.raw_os_error() == Some(5) => return all,
                 Err(error) => panic!("{error}"),
             }
@@ -238,10 +238,10 @@ fn collect(fd: impl Into<OwnedFd>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// How to learn what arrived, where that can be known.
+/// Returns what arrived, or `None` if that can't be known.
 type Arrived = Box<dyn FnOnce() -> Option<Vec<u8>>>;
 
-/// A descriptor of this kind to write to, and how to learn what arrived once it is closed.
+/// A descriptor of this type to write to, and a function that returns what arrived, to be called once it is closed.
 fn output(kind: Kind) -> (OwnedFd, Arrived) {
     let joined = |reader: JoinHandle<Vec<u8>>| -> Arrived { Box::new(move || Some(reader.join().unwrap())) };
     match kind {
@@ -266,9 +266,9 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             let end = near.try_clone().unwrap();
             let reader = collect(far);
             let arrived = move || {
-                // The reader may be behind, and the descriptor one that doesn't wait.
+                // The reader's queue may be full, so the descriptor must block.
                 end.set_nonblocking(false).unwrap();
-                // An empty message that was passed on has ended the reader before this one does.
+                // If the input had an empty message that was passed on, it has already ended the reader.
                 if let Err(error) = end.send(&[]) {
                     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
                 }
@@ -330,7 +330,7 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
     }
 }
 
-/// Passes `text` from one kind to the other and compares what arrives.
+/// Passes `text` from one type of descriptor to the other and compares what arrives.
 fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> Report {
     let what = format!("{from:?} to {to:?}, non-blocking {nonblocking}, {relay:?}");
     let (source, feeder) = input(from, text);
@@ -392,7 +392,7 @@ fn pages_move_where_they_can() {
     }
 }
 
-/// As in a shell's `{ one | relay & two | relay; } > file`.
+/// Two relays and a program write to the same open file, as in a shell's `{ one | relay & two | relay; } > file`.
 #[test]
 fn who_shares_an_open_file_loses_nothing() {
     const SIZE: usize = 16 << 20;
@@ -421,7 +421,7 @@ fn who_shares_an_open_file_loses_nothing() {
     }
 }
 
-/// As many as there is room for in the pipe as it comes, where `cat` would put them into one piece.
+/// Small pieces are joined to fill pages: all 33,000 bytes fit into a pipe of the default capacity.
 #[test]
 fn small_pieces_from_a_socket_take_little_room_in_a_pipe() {
     for (near, input) in [UnixStream::pair().map(|(a, b)| (OwnedFd::from(a), OwnedFd::from(b))).unwrap(), {
@@ -432,7 +432,7 @@ fn small_pieces_from_a_socket_take_little_room_in_a_pipe() {
         let mut near = File::from(near);
         thread::scope(|scope| {
             scope.spawn(|| Relay::new().capacity(Capacity::Keep).run(input, output.writer).unwrap());
-            // What there is no room for is never taken.
+            // If the socket is full, the piece is not sent.
             rustix::io::ioctl_fionbio(&near, true).unwrap();
             let mut sent = 0;
             for _ in 0..3000 {
@@ -526,7 +526,7 @@ fn a_reader_that_leaves_early_ends_it_quietly() {
 #[test]
 fn more_than_4_gib_are_counted_right() {
     const SIZE: u64 = (4 << 30) + 12_345;
-    // Holes all the way to a mark at the end, so that it takes neither disk nor memory.
+    // A sparse file with one byte at its end takes neither disk nor memory.
     let big = || {
         let fd = rustix::fs::memfd_create("big", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let mut file = File::from(fd);
@@ -547,7 +547,7 @@ fn more_than_4_gib_are_counted_right() {
             }
             bytes += got as u64;
             last = piece[got - 1];
-            // One byte of each piece: holes are zero.
+            // One byte of each piece: holes read as zero.
             sum += u64::from(piece[0]);
         }
     });
@@ -571,7 +571,7 @@ fn what_cannot_be_written_is_an_error() {
         drop(source);
         feeder.map(|feeder| feeder.join().unwrap());
     }
-    // A file that may not grow: the way of pages meets the end, and read and write may not hide it.
+    // A file that may not grow: splice fails at its end, and read and write must report that too.
     let fd = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING);
     let small = File::from(fd.unwrap());
     small.set_len(50_000).unwrap();
@@ -625,7 +625,7 @@ fn messages_stay_apart_and_whole() {
                 for message in &all {
                     rustix::net::send(&feeder, message, rustix::net::SendFlags::empty()).unwrap();
                 }
-                // An empty datagram ends it, as it ends cat; a connection has an end of its own.
+                // An empty datagram ends the input; a connection has an end.
                 if connected {
                     rustix::net::shutdown(&feeder, rustix::net::Shutdown::Write).unwrap();
                 } else {
@@ -659,7 +659,7 @@ fn packets_become_bytes() {
             }
         }
     });
-    // A reader of less than a packet loses the rest of one, but only of one that is a packet still.
+    // A reader with a small buffer loses the rest of a packet, unless the relay has made it plain bytes.
     let report = Relay::new().run(&source, &writer).unwrap();
     drop(writer);
     assert!(sink.join().unwrap() == text, "{report:?}");
@@ -695,14 +695,14 @@ fn capacities_are_as_asked() {
     assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
     let raised = capacity(Capacity::Raise);
     assert!(raised.iter().all(|&capacity| capacity >= new), "{raised:?}");
-    // In front of a file less is faster.
+    // Before a file a smaller capacity is faster.
     let from = Pipe::new().unwrap();
     drop(from.writer);
     let report = Relay::new()
         .run(&from.reader, rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
         .unwrap();
     assert!(report.capacities[0].is_some_and(|bytes| bytes <= 256 << 10), "{report:?}");
-    // The other end may have filled it beyond what is asked for here.
+    // The pipe already holds more than the capacity requested here.
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
     drop(from.writer);

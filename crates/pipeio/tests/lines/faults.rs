@@ -1,4 +1,4 @@
-//! What goes wrong, and what the caller and the reader see of it.
+//! Errors and early ends: what the caller and the reader get.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write, pipe};
@@ -49,7 +49,7 @@ fn a_reader_which_goes_ends_the_run_quietly() {
     }
 }
 
-/// One thread sees the end while another waits for input that never comes.
+/// One thread notices the end while another waits for input that never arrives.
 #[test]
 fn the_end_reaches_a_thread_which_waits_for_input() {
     let (input, mut to_engine) = pipe().unwrap();
@@ -64,10 +64,10 @@ fn the_end_reaches_a_thread_which_waits_for_input() {
 #[test]
 fn interrupted_calls_are_repeated() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: all zeros is an action: the default handler, no flags, an empty mask.
+    // SAFETY: all zeros is a valid action: the default handler, no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = nothing as *const () as usize;
-    // SAFETY: a handler that does nothing may run at any time. Without SA_RESTART, so that calls return EINTR.
+    // SAFETY: the handler does nothing, so it may run at any time. Without SA_RESTART, so that calls return EINTR.
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
     for send in [SendMethod::Write, SendMethod::GiveAway] {
         let (input, mut to_engine) = pipe().unwrap();
@@ -77,7 +77,7 @@ fn interrupted_calls_are_repeated() {
         thread::scope(|scope| {
             let (sender, receiver) = std::sync::mpsc::channel();
             let run = scope.spawn(move || {
-                // SAFETY: no more than asking who we are.
+                // SAFETY: the call only returns the calling thread's id.
                 sender.send(unsafe { libc::pthread_self() }).unwrap();
                 let result = Engine::new().send(send).run(input, output, &mut Identity);
                 while !over.load(Ordering::Relaxed) {
@@ -88,7 +88,7 @@ fn interrupted_calls_are_repeated() {
             let engine = receiver.recv().unwrap();
             let interrupter = scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    // SAFETY: the thread lives until `over` is set and it sees so; the handler is installed.
+                    // SAFETY: the engine's thread ends only after `over` is set, and is not joined before; the handler is installed.
                     unsafe { libc::pthread_kill(engine, libc::SIGUSR1) };
                     thread::sleep(std::time::Duration::from_micros(50));
                 }
@@ -112,7 +112,7 @@ fn interrupted_calls_are_repeated() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Lines before the long one are written, nothing after, and the error names the place.
+    /// Lines before the long one are written, nothing after it, and the error has its offset.
     #[test]
     fn a_line_too_long_names_its_offset(
         lengths in prop::collection::vec(0usize..40, 0..30),
@@ -146,7 +146,7 @@ proptest! {
     }
 }
 
-/// Fails at a line that says so, stops at another, panics at a third.
+/// Obeys lines that are commands: `drop`, `stop`, `leave`, `fail` and `panic`.
 #[derive(Clone)]
 struct Orders;
 
@@ -195,7 +195,7 @@ fn a_panic_ends_the_run_and_travels() {
         let (input, mut writer) = pipe().unwrap();
         let (_reader, output) = pipe().unwrap();
         writer.write_all(b"fine\npanic\nfine\n").unwrap();
-        // The writer stays open: the other threads have to be woken.
+        // The writer stays open, so the other threads have to be woken.
         let run = thread::spawn(move || Engine::new().run_parallel(input, output, Orders, threads(workers)));
         assert!(run.join().is_err());
         drop(writer);

@@ -1,4 +1,4 @@
-//! Pages given to a pipe stay as they are, however late and wherever the reader reads them.
+//! Pages given to a pipe don't change, however late and through whatever pipes a reader reads them.
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::thread;
@@ -13,10 +13,10 @@ use rustix::time::Timespec;
 use super::reference::Job;
 use super::{all, threads};
 
-/// What the reader's own pipe holds back. An unprivileged user may ask for this much.
+/// Bytes that the reader's own pipe holds back: the most that an unprivileged user may request.
 const HELD: usize = 1 << 20;
 
-/// All lines differ, so that a page seen too late shows.
+/// All lines differ, so a page that was overwritten shows.
 fn input() -> Vec<u8> {
     let mut input = Vec::new();
     for number in 0..400_000 {
@@ -44,7 +44,7 @@ fn check(workers: usize, read: impl FnOnce(PipeReader) -> Vec<u8> + Send) {
     });
 }
 
-/// Moves page references to a pipe of its own and reads them a mebibyte later.
+/// Moves page references to another pipe, and reads them 1 MiB later.
 #[test]
 fn a_reader_which_splices_onwards_and_delays() {
     for workers in [1, 2] {
@@ -56,7 +56,7 @@ fn a_reader_which_splices_onwards_and_delays() {
                 match splice(&from_engine, None, &held, None, HELD, SpliceFlags::NONBLOCK) {
                     Ok(0) => break,
                     Ok(_) => {}
-                    // With no room the kernel doesn't look whether the end is reached.
+                    // If the target is full, the kernel doesn't check whether the source has ended.
                     Err(Errno::AGAIN) if has_ended(&from_engine) => break,
                     Err(Errno::AGAIN) if is_empty(&from_engine) => thread::yield_now(),
                     Err(Errno::AGAIN) => {
@@ -73,7 +73,7 @@ fn a_reader_which_splices_onwards_and_delays() {
     }
 }
 
-/// Duplicates page references, lets the originals go, and reads the duplicates when the pipe is full of them.
+/// Duplicates page references, consumes the originals, and reads the duplicates once their pipe is full.
 #[test]
 fn a_reader_which_tees_and_delays() {
     for workers in [1, 2] {
@@ -86,7 +86,7 @@ fn a_reader_which_tees_and_delays() {
                 match tee(&from_engine, &held, HELD, SpliceFlags::NONBLOCK) {
                     Ok(0) => break,
                     Ok(some) => read_some(&mut from_engine, &mut bytes, some),
-                    // With no room the kernel doesn't look whether the end is reached.
+                    // If the target is full, the kernel doesn't check whether the source has ended.
                     Err(Errno::AGAIN) if has_ended(&from_engine) => break,
                     Err(Errno::AGAIN) if is_empty(&from_engine) => thread::yield_now(),
                     Err(Errno::AGAIN) => {

@@ -1,4 +1,4 @@
-//! The line engine on real descriptors, against a reference that knows nothing of batches, threads or vectors.
+//! The line engine on real descriptors, compared with a reference without batches, threads or vector instructions.
 
 mod faults;
 mod lent_pages;
@@ -13,7 +13,7 @@ use std::thread;
 
 use pipeio::lines::{Engine, Error, Report, Transform};
 
-/// What a run on `threads` makes of what `feed` writes.
+/// The output and the result of a run on `threads`, with the input that `feed` writes.
 fn run<T: Transform + Clone + Send>(
     engine: &Engine,
     threads: usize,
@@ -32,14 +32,14 @@ fn run<T: Transform + Clone + Send>(
     })
 }
 
-/// Writes everything, or as much as someone wants to read.
+/// Writes all of `bytes`, or as many as the reader takes.
 fn all(bytes: &[u8]) -> impl FnOnce(PipeWriter) + Send {
     move |mut writer| {
         let _ = writer.write_all(bytes);
     }
 }
 
-/// Writes `bytes` in pieces which end at `ends`, each when the one before has been read: one read can't return two.
+/// Writes `bytes` in pieces that end at `ends`, each after the previous one was read, so that no read returns two.
 fn pieces(bytes: &[u8], ends: &[usize]) -> impl FnOnce(PipeWriter) + Send {
     move |mut writer| {
         let mut start = 0;
@@ -62,7 +62,7 @@ fn small(bytes: &[u8], size: usize) -> impl FnOnce(PipeWriter) + Send {
     move |writer| pieces(bytes, &ends)(writer)
 }
 
-/// Bytes in the pipe. A pipe nobody reads any more counts as empty.
+/// Bytes in the pipe; 0 if it has no reader any more.
 fn unread(pipe: &PipeWriter) -> u64 {
     use rustix::event::{PollFd, PollFlags, poll};
     let mut ready = [PollFd::new(pipe, PollFlags::OUT)];
@@ -93,7 +93,7 @@ fn read_line(mut pipe: &PipeReader) -> Vec<u8> {
     line
 }
 
-/// In a release it wrapped, elsewhere it was a panic.
+/// The number of a line wraps instead of panicking.
 #[test]
 fn after_the_greatest_number_comes_zero() {
     for threads in [1, 2] {
@@ -106,7 +106,7 @@ fn after_the_greatest_number_comes_zero() {
     }
 }
 
-/// Elsewhere the two exclude each other by its lock, and a larger one only takes more of the cache.
+/// On several CPUs the pipe's lock keeps reader and writer in step, and a larger pipe only takes more of the cache.
 #[test]
 fn a_pipe_is_enlarged_on_one_cpu_only() {
     let capacities = |engine: Engine| {

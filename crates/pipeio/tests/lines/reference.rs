@@ -1,4 +1,4 @@
-//! What each transform is to do, as slowly and plainly as can be.
+//! The expected output of each transform, computed as simply as possible.
 
 /// The transforms of the library.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// What becomes of the `number`-th line, without terminator.
+    /// The output for the `number`-th line, without terminator.
     fn line(self, number: usize, line: &[u8]) -> Vec<u8> {
         match self {
             Self::Spaces => {

@@ -1,4 +1,4 @@
-//! Whatever the bytes, batches, threads and reads: the output is the reference's.
+//! Whatever the bytes, batches, threads and reads, the output is the reference's.
 
 use std::io::PipeWriter;
 use std::num::NonZeroUsize;
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Enough to fill pipes, wrap buffers, lend long lines and give pages away.
+/// Enough lines to fill pipes, reuse buffers, lend long lines and give pages away.
 #[test]
 fn much_of_it_as_the_reference() {
     let mut input = Vec::new();
@@ -124,7 +124,7 @@ fn a_file_from_where_it_stands() {
 }
 
 proptest! {
-    /// Files are read in parts by all threads at once.
+    /// All threads read parts of a file at once.
     #[test]
     fn files_as_the_reference(
         lines in prop::collection::vec(prop::collection::vec(prop::sample::select(&b"ab \0\r"[..]), 0..40), 0..400),

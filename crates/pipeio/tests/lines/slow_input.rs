@@ -1,5 +1,5 @@
-//! Input that comes slowly is answered as it comes. These tests hang if it isn't: the next line is written only after
-//! the answer to the one before.
+//! Slow input is answered line by line. These tests hang if it isn't: they write a line only after the answer to the previous
+//! one.
 
 use std::io::{Read, Write, pipe};
 use std::thread;
@@ -43,14 +43,14 @@ fn non_blocking_descriptors_are_waited_for() {
             let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
             to_engine.write_all(b"one\n").unwrap();
             assert_eq!(read_line(&from_engine), b"[spaces: 0]one\n");
-            // More than both pipes hold, with nobody reading: the engine has to wait for room.
+            // More than both pipes hold, and nobody reads: the engine has to wait for room.
             let writer = thread::spawn(move || {
                 for _ in 0..20_000 {
                     to_engine.write_all(b"a longer line, with spaces\n").unwrap();
                 }
             });
-            // A pipe has a page for each of its 16 slots, and writes that fit on one share it: full, it holds at least
-            // half of its 64 KiB.
+            // A pipe has 16 slots of a page, and each of these writes has to fit on one page: a full pipe of 64 KiB
+            // holds at least half of that.
             while super::unread(&writer_end(&from_engine)) < 32_000 {
                 thread::yield_now();
             }
@@ -63,7 +63,7 @@ fn non_blocking_descriptors_are_waited_for() {
     }
 }
 
-/// Another descriptor of the same pipe.
+/// A write end of the pipe that `reader` belongs to.
 fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
@@ -71,7 +71,7 @@ fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
     std::os::fd::OwnedFd::from(file).into()
 }
 
-/// An eventfd refuses a read of no bytes, and has no end: what was started goes on until the tests are over.
+/// An eventfd refuses an empty read and never ends, so the runs go on until the tests are over.
 #[test]
 fn what_one_thread_reads_several_read() {
     for workers in [1, 3] {
