@@ -1,8 +1,8 @@
-//! What happens when there is no memory: a sentence and exit code 1, where std would abort.
+//! An allocator that reports lack of memory in a sentence and exits with code 1, where std would abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator for a program, which it ends when there is no more memory. As a global allocator:
+/// The system's allocator. If there is no more memory, it ends the process with exit code 1. Use it as the global allocator:
 ///
 /// ```
 /// #[global_allocator]
@@ -22,30 +22,30 @@ fn or_exit(start: *mut u8) -> *mut u8 {
 fn no_memory() -> ! {
     const MESSAGE: &[u8] = b"pipemark: there is no memory; raise the limit (ulimit -v) or end other programs\n";
     let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
-    // SAFETY: ends the process at once, whatever its threads hold.
+    // SAFETY: the call takes a number, accesses no memory of ours, and does not return.
     unsafe { libc::_exit(1) }
 }
 
-// SAFETY: all is done by the system's allocator, and what it returns is passed on.
+// SAFETY: each call goes to the system's allocator, and its result is returned.
 unsafe impl GlobalAlloc for OrExit {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller promises a layout that has a size, which is what is asked for.
+        // SAFETY: the caller promises a layout with a size above 0, as the system's allocator requires.
         or_exit(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller promises a layout that has a size, which is what is asked for.
+        // SAFETY: the caller promises a layout with a size above 0, as the system's allocator requires.
         or_exit(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller promises that it came from this allocator, which is the system's, with this layout, and that the
-        // new size is one.
+        // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this layout, and
+        // that the new size is above 0 and valid for its alignment.
         or_exit(unsafe { System.realloc(start, layout, size) })
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises that it came from this allocator, which is the system's, with this layout.
+        // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this layout.
         unsafe { System.dealloc(start, layout) }
     }
 }

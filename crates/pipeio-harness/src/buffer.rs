@@ -1,4 +1,4 @@
-//! Buffers of blocks, memory that is given away block by block, and bytes that another process may write to.
+//! Buffers of blocks, memory that is given away block by block, and bytes that another process may change.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::{io, slice};
 
 pub use pipeio::memory::{Pages, Region, page_size};
 
-/// Bytes to look at: a slice, or memory that someone else may change meanwhile, of which there must be no reference.
+/// Bytes to read: a slice, or memory that others may change meanwhile, to which there must be no reference.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     start: NonNull<u8>,
@@ -17,60 +17,63 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Memory that someone else may change.
+    /// Memory that others may change.
     ///
     /// # Safety
-    /// From `start` on, `len` bytes are readable for this lifetime, and this process makes no reference to them.
+    /// `len` bytes from `start` on are readable for this lifetime, and this process makes no reference to them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, shared: true, memory: PhantomData }
     }
 
-    /// How many.
+    /// The number of bytes.
     #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Where they are. What is there may be something else the next time.
+    /// The address of the first byte. Reading a byte twice may return two values.
     #[inline]
     pub fn as_ptr(self) -> *const u8 {
         self.start.as_ptr()
     }
 
-    /// The slice. None for memory that someone else may change: copy it.
+    /// The bytes as a slice; `None` for memory that others may change, which has to be copied.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [u8]> {
-        // SAFETY: it was made of such a slice.
+        // SAFETY: they aren't shared, so `self` was made from a slice of this length and lifetime.
         (!self.shared).then(|| unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) })
     }
 
-    /// Some of them.
+    /// The bytes in `range`.
     ///
     /// # Panics
-    /// If they aren't all of these; so below.
+    /// If `range` is not within these bytes.
     #[inline]
     pub fn part(self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: within these, as asserted.
+        // SAFETY: `range` is within these bytes, as asserted.
         Self { start: unsafe { self.start.add(range.start) }, len: range.len(), ..self }
     }
 
-    /// One of them.
+    /// The byte at `at`.
+    ///
+    /// # Panics
+    /// If there is none.
     #[inline]
     pub fn get(self, at: usize) -> u8 {
         assert!(at < self.len);
-        // SAFETY: one of these, as asserted.
+        // SAFETY: `at` is within these bytes, as asserted, and they are readable for this lifetime.
         unsafe { self.start.as_ptr().wrapping_add(at).read() }
     }
 
-    /// Copies as many as there are in both.
+    /// Copies the first bytes to `to`, as many as both have.
     pub fn copy_to(self, to: &mut [u8]) {
-        // SAFETY: as many bytes are readable here and writable there. They don't overlap, for `to` is borrowed exclusively.
+        // SAFETY: that many bytes are readable here and writable there. They don't overlap, since `to` is borrowed exclusively.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
     }
 }
@@ -83,7 +86,7 @@ impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for Bytes<'a> {
     }
 }
 
-/// Bytes to be written: a slice, or memory that someone else may look at or change meanwhile.
+/// Bytes to write: a slice, or memory that others may read or change meanwhile.
 #[derive(Debug)]
 pub struct BytesMut<'a> {
     start: NonNull<u8>,
@@ -92,58 +95,63 @@ pub struct BytesMut<'a> {
 }
 
 impl<'a> BytesMut<'a> {
-    /// Memory that someone else may look at or change.
+    /// Memory that others may read or change.
     ///
     /// # Safety
-    /// From `start` on, `len` bytes are readable and writable for this lifetime, and this process makes no reference to
-    /// them.
+    /// `len` bytes from `start` on are readable and writable for this lifetime, and this process makes no reference to them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, memory: PhantomData }
     }
 
-    /// How many.
+    /// The number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where they are.
+    /// The address of the first byte.
     #[inline]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Some of them.
+    /// The bytes in `range`.
+    ///
+    /// # Panics
+    /// If `range` is not within these bytes.
     #[inline]
     pub fn part(&mut self, range: Range<usize>) -> BytesMut<'_> {
         assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: within these, as asserted.
+        // SAFETY: `range` is within these bytes, as asserted.
         BytesMut { start: unsafe { self.start.add(range.start) }, len: range.len(), ..*self }
     }
 
-    /// Sets one of them.
+    /// Sets the byte at `at`.
+    ///
+    /// # Panics
+    /// If there is none.
     #[inline]
     pub fn set(&mut self, at: usize, byte: u8) {
         assert!(at < self.len);
-        // SAFETY: one of these, as asserted.
+        // SAFETY: `at` is within these bytes, as asserted, and they are writable for this lifetime.
         unsafe { self.start.as_ptr().wrapping_add(at).write(byte) };
     }
 
-    /// Copies as many as there are in both to the start of these.
+    /// Copies bytes from `from` to the first of these, as many as both have.
     pub fn copy_from(&mut self, from: &[u8]) {
-        // SAFETY: as many bytes are readable there and writable here. They don't overlap, for these are borrowed exclusively, or
-        // nobody has a reference to them.
+        // SAFETY: that many bytes are readable there and writable here. They don't overlap, since these are borrowed exclusively
+        // or nobody has a reference to them.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr(), self.len.min(from.len())) };
     }
 
-    /// Makes all of them `byte`.
+    /// Sets all bytes to `byte`.
     pub fn fill(self, byte: u8) {
-        // SAFETY: as many bytes are writable.
+        // SAFETY: `len` bytes from `start` on are writable for this lifetime.
         unsafe { ptr::write_bytes(self.start.as_ptr(), byte, self.len) };
     }
 }
@@ -156,7 +164,7 @@ impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for BytesMut<'a> {
     }
 }
 
-/// An error unless a block has bytes.
+/// Returns an error unless a block has bytes.
 ///
 /// # Errors
 /// `InvalidInput` for a block of 0 bytes.
@@ -164,7 +172,7 @@ pub fn check_block(block: usize) -> io::Result<()> {
     if block > 0 { Ok(()) } else { Err(crate::invalid("a block has at least one byte")) }
 }
 
-/// A buffer for one block, used over and over, starting a given number of bytes past a page boundary.
+/// A reusable buffer for one block, starting a given number of bytes after a page boundary.
 #[derive(Debug)]
 pub struct Buffer {
     region: Region,
@@ -173,10 +181,11 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// `len` bytes, `align` bytes past the start of a page. All pages are touched, so that no fault is left for later.
+    /// A buffer of `len` bytes, starting `align` bytes after a page boundary. Touches all its pages, so that later use causes no
+    /// page faults.
     ///
     /// # Errors
-    /// When the memory cannot be had.
+    /// When the memory can't be allocated.
     pub fn new(len: usize, align: usize, pages: Pages) -> io::Result<Buffer> {
         let total = len.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut region = Region::new(total, pages)?;
@@ -192,14 +201,14 @@ impl Buffer {
         &self.region.bytes()[self.align..self.align + self.len]
     }
 
-    /// The buffer's bytes, to be written.
+    /// The buffer's bytes, for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.region.bytes_mut()[self.align..self.align + self.len]
     }
 }
 
-/// Memory for blocks that are given away: each block gets bytes that no earlier block had since they were last dropped.
+/// Memory for blocks that are given away. Between two drops of its pages, no byte is handed out twice.
 #[derive(Debug)]
 pub struct GiveAway {
     region: Region,
@@ -211,20 +220,20 @@ pub struct GiveAway {
 }
 
 impl GiveAway {
-    /// Memory for blocks of up to `block` bytes, each `align` bytes past the start of a page, in a region of at least
-    /// `region` bytes that is dropped each time it is used up.
+    /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped each time
+    /// it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
     ///
     /// # Errors
-    /// When the memory cannot be had.
+    /// When the memory can't be allocated.
     pub fn new(block: usize, align: usize, region: usize, pages: Pages) -> io::Result<GiveAway> {
         let room = block.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(GiveAway { region: Region::new(room.max(region), pages)?, align, next: 0, last: 0..0 })
     }
 
-    /// The next `len` bytes, to be written and then given away. Bytes handed out before stay as they were.
+    /// The next `len` bytes, to be written and then given away. Bytes handed out earlier don't change.
     ///
     /// # Errors
-    /// When the used-up region cannot be dropped.
+    /// When the pages of a region that is used up can't be dropped.
     pub fn next(&mut self, len: usize) -> io::Result<&mut [u8]> {
         let mut start = self.next + self.align;
         if start + len > self.region.len() {
@@ -232,19 +241,19 @@ impl GiveAway {
             start = self.align;
         }
         let end = start + len;
-        // Blocks without an offset are packed. With one, each begins on a page of its own.
+        // Without an offset blocks are packed. With one, each starts on a separate page.
         self.next = if self.align == 0 { end } else { end.next_multiple_of(page_size()) };
         self.last = start..end;
         Ok(&mut self.region.bytes_mut()[start..end])
     }
 
-    /// What [`GiveAway::next`] handed out last.
+    /// The block that [`GiveAway::next`] returned last.
     pub fn last(&self) -> &[u8] {
         &self.region.bytes()[self.last.clone()]
     }
 }
 
-/// How many bytes of this process are on transparent huge pages, from /proc/self/smaps_rollup; 0 where it does not tell.
+/// Bytes of this process on transparent huge pages, from /proc/self/smaps_rollup; 0 if the file doesn't report them.
 pub fn huge_bytes() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     rollup

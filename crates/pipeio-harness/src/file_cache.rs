@@ -1,4 +1,4 @@
-//! The pages of a file in memory: dropped, so that it is read from storage again, and counted.
+//! Drops the pages of a file from memory, so that it is read from storage again, and counts them.
 
 use std::fs::File;
 use std::io;
@@ -9,20 +9,20 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::result_of;
 
-/// Bytes asked about in one call: 256 KiB of answers.
+/// Bytes queried in one call, which are 256 KiB of answers with pages of 4 KiB.
 const PIECE: u64 = 1 << 30;
 
-/// How many pages of a file are in memory.
+/// The number of a file's pages, and of those in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CachedPages {
-    /// In memory.
+    /// Pages in memory.
     pub cached: u64,
-    /// All of them.
+    /// All pages of the file.
     pub all: u64,
 }
 
-/// Writes back what is new in the file and asks the kernel to drop its pages, by posix_fadvise(2), which takes no root. It keeps those
-/// that others map or lock: [`count`] says how many.
+/// Writes a file's changes back and asks the kernel to drop its pages, by posix_fadvise(2), which needs no privileges. The kernel
+/// keeps pages that others map or lock; [`count`] returns how many remain.
 ///
 /// # Errors
 /// When the file can't be written back.
@@ -31,11 +31,11 @@ pub fn drop_pages(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
-/// Counts the file's pages, by mincore(2). Since Linux 5.2 whoever neither owns nor may write the file is told that all of them are
-/// in memory.
+/// Counts the file's pages, by mincore(2). Since Linux 5.2, a process that neither owns the file nor may write to it is told that
+/// all of them are in memory.
 ///
 /// # Errors
-/// When it can't be mapped, as a pipe or a folder can't.
+/// When it can't be mapped: a pipe or a directory, for example.
 pub fn count(file: &File) -> io::Result<CachedPages> {
     let (length, page) = (file.metadata()?.len(), rustix::param::page_size() as u64);
     let mut pages = CachedPages { cached: 0, all: length.div_ceil(page) };
@@ -45,14 +45,14 @@ pub fn count(file: &File) -> io::Result<CachedPages> {
         answers.resize(bytes.div_ceil(page as usize), 0u8);
         let offset = libc::off_t::try_from(from).map_err(io::Error::other)?;
         let flags = (libc::PROT_READ, libc::MAP_SHARED);
-        // SAFETY: a new mapping, at an address that the kernel chooses; it is never read.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing; it is never read.
         let map = unsafe { libc::mmap(null_mut(), bytes, flags.0, flags.1, file.as_raw_fd(), offset) };
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the mapping is `bytes` long, and there is an answer for each of its pages.
+        // SAFETY: the mapping has `bytes` bytes, and `answers` has a byte for each of its pages.
         let asked = result_of(unsafe { libc::mincore(map, bytes, answers.as_mut_ptr()) });
-        // SAFETY: the mapping made above, which nothing refers to.
+        // SAFETY: this is the mapping made above, and nothing refers to it.
         unsafe { libc::munmap(map, bytes) };
         asked?;
         pages.cached += answers.iter().filter(|answer| **answer & 1 == 1).count() as u64;
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in memory that has no name.
+    /// A file in memory, without a name.
     fn unnamed() -> File {
         File::from(rustix::fs::memfd_create("pages", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
     }
@@ -79,7 +79,7 @@ mod tests {
         file.write_all(&vec![1; 3 * page + 1]).unwrap();
         assert_eq!(count(&file).unwrap(), CachedPages { cached: 4, all: 4 });
         drop_pages(&file).unwrap();
-        // Memory is the only place that these have.
+        // The pages of a file in memory can't be dropped.
         assert_eq!(count(&file).unwrap().cached, 4);
     }
 

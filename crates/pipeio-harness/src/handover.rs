@@ -1,9 +1,9 @@
-//! How one source hands positions in a ring over to one sink through lines of shared memory, and how each waits for the
-//! other. What lies at the positions is not its business: a ring in shared memory ([`crate::ring`]) and one in private
-//! memory that the sink reads from outside ([`crate::vm`]) are handed over alike.
+//! One source passes positions in a ring to one sink through lines of shared memory, and each waits for the other. The bytes at
+//! these positions don't matter here: a ring in shared memory ([`crate::ring`]) and one in private memory that the sink reads
+//! from outside ([`crate::vm`]) are handed over alike.
 //!
-//! A position counts bytes since the start. Each end keeps its own, publishes it, and never reads it back; it believes
-//! the other's only within what the ring can hold, so that a hostile or damaged peer cannot lead it out of bounds.
+//! A position counts bytes since the start. Each end keeps its own, publishes it, and never reads it back. It accepts the
+//! other's position only within what the ring can hold, so that a hostile or damaged peer can't lead it out of bounds.
 
 use std::io;
 use std::ops::Deref;
@@ -16,28 +16,28 @@ use rustix::thread::futex;
 
 use crate::shared::CacheLine;
 
-/// Lines that a handover takes. Positions and states lie two lines apart, because processors fetch lines in pairs.
+/// Lines that a handover needs. Positions and states are two lines apart, because processors fetch lines in pairs.
 pub(crate) const LINES: usize = 8;
 
-/// Written by the source at every send: how far it is (word 0).
+/// The source's position (word 0), written at every send.
 const HEAD: usize = 0;
-/// Written by the sink at every release: how far it is (word 0).
+/// The sink's position (word 0), written at every release.
 const TAIL: usize = 2;
-/// Written when something happens to the source, else in both ends' caches: see `impl Line`.
+/// The source's state, written when it changes, and otherwise in both ends' caches: see `impl CacheLine`.
 const SOURCE: usize = 4;
-/// The same for the sink.
+/// The sink's state.
 const SINK: usize = 6;
 
-/// How often a polling end looks before it sleeps: some 10 to 30 µs, about what sleeping and waking cost. That is at most
-/// twice as long as the better of both would have taken.
+/// How often a polling end checks before it sleeps: 10 to 30 µs, about the cost of sleeping and waking. So a wait takes at most
+/// twice as long as with the better of the two.
 const LOOKS: u32 = 500;
 
-/// What an end tells the other about itself: in the gate, whether it sleeps; and in the first word, whether it is there.
+/// An end's state, for the other end: the gate says whether it sleeps, the first word whether it is present.
 impl CacheLine {
     const TAKEN: u64 = 1;
     const GONE: u64 = 2;
 
-    /// Takes the place of this end.
+    /// Claims the place of this end, which can be done only once.
     fn take(&self, name: &str) -> io::Result<()> {
         if self.words[0].compare_exchange(0, Self::TAKEN, SeqCst, SeqCst).is_err() {
             let message = format!("this ring has, or had, a {name} already; make a new ring");
@@ -46,7 +46,7 @@ impl CacheLine {
         Ok(())
     }
 
-    /// Says that this end will do nothing more.
+    /// Records that this end will do nothing more.
     fn leave(&self) {
         self.words[0].store(Self::GONE, Release);
     }
@@ -56,20 +56,20 @@ impl CacheLine {
         self.words[0].load(Acquire) == Self::GONE
     }
 
-    /// Wakes this end if it sleeps, after something that it may be waiting for was stored.
+    /// Wakes this end if it sleeps. Called after storing something that it may wait for.
     #[inline]
     fn wake(&self, calls: &mut u32) {
-        // Either we see that the other sleeps, or it sees what we stored before it falls asleep: both ends store, fence,
-        // and then look.
+        // Both ends store, fence and then load. So either we see that the other sleeps, or it sees what we stored before
+        // it falls asleep.
         fence(SeqCst);
         if self.gate.load(Relaxed) != 0 && self.gate.swap(0, Relaxed) != 0 {
             *calls += 1;
-            // It can only fail for a bad address or operation, and these are neither.
+            // It fails only for a bad address or operation, and both are valid.
             let _ = futex::wake(&self.gate, futex::Flags::empty(), 1);
         }
     }
 
-    /// Waits until `ready` has something. Only the end itself may call it.
+    /// Waits until `ready` returns a value. Only the end itself may call it.
     #[inline]
     fn wait<T>(&self, wait: Wait, calls: &mut u32, mut ready: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
         let mut looks = 0;
@@ -117,13 +117,13 @@ pub(crate) struct Source<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
     head: u64,
-    /// The sink's position when last read: read again only when there seems to be no room.
+    /// The sink's position when last read. Read again only if there seems to be no room.
     tail: u64,
     wait: Wait,
 }
 
 impl<L: Deref<Target = [CacheLine]>> Source<L> {
-    /// Takes the source's place in a ring of `capacity` bytes.
+    /// Claims the source's place in a ring of `capacity` bytes.
     pub(crate) fn new(lines: L, capacity: usize, wait: Wait) -> io::Result<Self> {
         assert!(lines.len() >= LINES && capacity > 0);
         lines[SOURCE].take("sender")?;
@@ -135,15 +135,15 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         self.capacity as usize
     }
 
-    /// Where the next byte goes.
+    /// The next byte's offset in the ring.
     pub(crate) fn offset(&self) -> usize {
         (self.head % self.capacity) as usize
     }
 
-    /// Waits until there is room for `want` bytes (at most the capacity), and returns how much there is.
+    /// Waits until there is room for `want` bytes (at most the capacity), and returns how many bytes there is room for.
     ///
     /// # Errors
-    /// `BrokenPipe` when the sink is gone, `InvalidData` when it lies.
+    /// `BrokenPipe` if the sink is gone, `InvalidData` if its position isn't within the ring.
     #[inline]
     pub(crate) fn room(&mut self, want: usize, calls: &mut u32) -> io::Result<usize> {
         let (head, capacity, want) = (self.head, self.capacity, want as u64);
@@ -168,7 +168,7 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         Ok(room(self.tail))
     }
 
-    /// Hands over the next `bytes`, which were written and for which there is room.
+    /// Passes the next `bytes` to the sink. They have been written, and there was room for them.
     #[inline]
     pub(crate) fn publish(&mut self, bytes: usize, calls: &mut u32) {
         self.head += bytes as u64;
@@ -176,7 +176,7 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         self.lines[SINK].wake(calls);
     }
 
-    /// Says that nothing more will come.
+    /// Records that nothing more follows. Returns the number of system calls.
     pub(crate) fn end(&mut self) -> u32 {
         let mut calls = 0;
         self.lines[SOURCE].leave();
@@ -191,18 +191,18 @@ impl<L: Deref<Target = [CacheLine]>> Drop for Source<L> {
     }
 }
 
-/// The end that takes over.
+/// The end that receives.
 pub(crate) struct Sink<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
-    /// The source's position when last read: read again only when all before it was taken.
+    /// The source's position when last read. Read again only after everything before it was taken.
     head: u64,
     tail: u64,
     wait: Wait,
 }
 
 impl<L: Deref<Target = [CacheLine]>> Sink<L> {
-    /// Takes the sink's place in a ring of `capacity` bytes.
+    /// Claims the sink's place in a ring of `capacity` bytes.
     pub(crate) fn new(lines: L, capacity: usize, wait: Wait) -> io::Result<Self> {
         assert!(lines.len() >= LINES && capacity > 0);
         lines[SINK].take("receiver")?;
@@ -214,31 +214,31 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         self.capacity as usize
     }
 
-    /// Corrects the capacity, when something is there already.
+    /// Corrects the capacity, also after bytes have been published.
     ///
     /// # Errors
-    /// `InvalidData` when more is there than that.
+    /// `InvalidData` if more bytes have been published than that.
     pub(crate) fn learn(&mut self, capacity: usize) -> io::Result<()> {
         self.capacity = capacity as u64;
         if self.head - self.tail > self.capacity { Err(lying("sender")) } else { Ok(()) }
     }
 
-    /// Where the next byte is.
+    /// The next byte's offset in the ring.
     pub(crate) fn offset(&self) -> usize {
         (self.tail % self.capacity) as usize
     }
 
-    /// Waits until there is something, and returns how many bytes; 0 when the source has ended and all was taken.
+    /// Waits until there are bytes, and returns how many; 0 once the source has ended and all were taken.
     ///
     /// # Errors
-    /// `InvalidData` when the source lies.
+    /// `InvalidData` if the source's position isn't within the ring.
     #[inline]
     pub(crate) fn filled(&mut self, calls: &mut u32) -> io::Result<usize> {
         let (tail, capacity) = (self.tail, self.capacity);
         let (state, source, position) = (&self.lines[SINK], &self.lines[SOURCE], &self.lines[HEAD].words[0]);
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
-                // In this order: what was published before the end is seen with it.
+                // In this order: whoever sees the end also sees everything that was published before it.
                 let ended = source.gone();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {
@@ -251,7 +251,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         Ok((self.head - tail) as usize)
     }
 
-    /// Gives the room of the next `bytes` back, which were there and are no longer used.
+    /// Returns the room of the next `bytes` to the source. They are no longer used.
     #[inline]
     pub(crate) fn release(&mut self, bytes: usize, calls: &mut u32) {
         self.tail += bytes as u64;

@@ -1,16 +1,16 @@
-//! Everything the benchmark `pipemark` needs beyond the library [`pipeio`]. Linux only.
+//! What the benchmark `pipemark` needs beyond the library [`pipeio`]. Linux only.
 //!
-//! **No API promise:** this crate is published only so that `pipemark` can be, and may change in any release. To move
+//! **No API promise:** this crate is published only because `pipemark` depends on it, and may change in any release. To move
 //! bytes in your own program, use [`pipeio`].
 //!
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take bytes out of a pipe ([`recv::Receiver`]).
-//! * [`wait`]: how to wait while a pipe is full or empty.
+//! * [`wait`]: whether to sleep, poll or spin while a pipe is full or empty.
 //! * [`buffer`]: buffers of blocks, and memory given away block by block.
 //!
 //! Links that are not pipes, with the same two traits:
 //!
-//! * [`ring`]: shared memory, without the kernel; data is copied, or produced and read in place.
+//! * [`ring`]: shared memory, without the kernel; bytes are copied, or produced and read in place.
 //! * [`vm`]: reads the sender's memory directly (process_vm_readv).
 //! * [`message`], [`mq`]: sockets and queues that carry messages of a limited size.
 //! * [`zerocopy`]: a TCP socket that sends references to pages.
@@ -20,7 +20,7 @@
 //! * [`pattern`]: self-verifying content.
 //! * [`shared`]: counters and barriers shared by several processes.
 //! * [`signals`]: signals as events.
-//! * [`mod@start`]: the program's start, in place of Rust's, and its arguments.
+//! * [`mod@start`]: a program's start, in place of Rust's, and its arguments.
 //! * [`usage`]: resources used by this process or by a child that has ended.
 //! * [`reap`]: reaps children and returns the resources each used.
 //! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
@@ -57,17 +57,17 @@ fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Passes on the return value of a C function; a negative one becomes the error in errno.
+/// Converts the return value of a C function: a negative one becomes the error in errno.
 fn result_of<T: PartialOrd + Default>(returned: T) -> io::Result<T> {
     if returned < T::default() { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// The same, as a rustix error.
+/// Like `result_of`, with a rustix error.
 fn errno_of<T: PartialOrd + Default>(returned: T) -> rustix::io::Result<T> {
     result_of(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// The misuses that the page on safety names are tried.
+/// Checks that the misuses listed in SAFETY.md don't compile, or panic.
 #[cfg(doctest)]
 #[doc = include_str!("../SAFETY.md")]
 struct Safety;

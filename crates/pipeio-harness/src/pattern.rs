@@ -1,20 +1,20 @@
 //! Self-verifying content: bytes that depend on their position in the stream, made and compared at memory speed.
 //!
 //! Word `i` of a stream (8 bytes, little-endian) is `seed + i × STEP` for an odd `STEP`, so no two of the 2⁶⁴ positions
-//! share a word. A receiver compares every byte with what belongs at its position: a lost, repeated, swapped, moved,
-//! truncated or changed piece of any length is seen, unless it is replaced by equal bytes. And because the rule can be
-//! turned round, wrong bytes tell where they came from.
+//! share a word. A receiver compares every byte with the one that belongs at its position. It detects any piece that was
+//! lost, repeated, swapped, moved, truncated or changed, unless it was replaced by equal bytes. The rule can be inverted, so
+//! wrong bytes show where they belong.
 //!
-//! The bytes may lie in memory that another process changes meanwhile, so they are reached through pointers, and nothing
-//! is counted on to be the same when it is read again.
+//! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and nothing
+//! relies on reading the same value twice.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
 
-/// A function that runs a body compiled for the widest vectors this processor has, chosen at the first call. As safe as
-/// that body.
+/// Defines a function that runs `$body` compiled for the widest vectors of this processor, which are chosen at the first call.
+/// Its safety conditions are those of `$body`.
 macro_rules! widest {
     (unsafe fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
         #[inline]
@@ -23,13 +23,13 @@ macro_rules! widest {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl")]
             unsafe fn avx512($($name: $type),*) -> $result {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises what the body requires.
                 unsafe { $body($($name),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
             unsafe fn avx2($($name: $type),*) -> $result {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises what the body requires.
                 unsafe { $body($($name),*) }
             }
             unsafe fn choose($($name: $type),*) -> $result {
@@ -43,42 +43,43 @@ macro_rules! widest {
                     $body
                 };
                 CHOSEN.store(body as *mut (), Ordering::Relaxed);
-                // SAFETY: the caller's; and the processor has the features that the body was compiled for.
+                // SAFETY: the caller promises what the body requires, and the processor has the features it was compiled for.
                 unsafe { body($($name),*) }
             }
             static CHOSEN: AtomicPtr<()> = AtomicPtr::new(choose as *mut ());
             let chosen = CHOSEN.load(Ordering::Relaxed);
-            // SAFETY: only such functions are stored there.
+            // SAFETY: only functions of this type are stored there.
             let chosen = unsafe { mem::transmute::<*mut (), Body>(chosen) };
-            // SAFETY: the caller's; and what was stored was chosen for this processor.
+            // SAFETY: the caller promises what the body requires. The stored function is `choose`, which runs on any
+            // processor, or was chosen for this one.
             unsafe { chosen($($name),*) }
         }
     };
 }
 
-/// An odd number without pattern in its bits: 2⁶⁴ divided by the golden ratio.
+/// 2⁶⁴ divided by the golden ratio, an odd number without a pattern in its bits.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
 
-/// Wrong bytes that are examined to find where they belong.
+/// The number of wrong bytes that are kept to find where they belong.
 const WRONG: usize = 24;
 
-/// What the bytes of a stream are.
+/// The rule for the bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Each word depends on its position and the seed.
     Position {
-        /// Tells one stream from another.
+        /// Distinguishes this stream from others.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255, over and over. Its XOR is 0 for every whole period, so neither a lost period nor one of
-    /// zeros can be seen.
+    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a lost period is not detected, nor
+    /// one of zeros.
     Counting,
 }
 
-/// The content of a stream: a rule, and after how many bytes it starts again.
+/// The content of a stream: a rule, and the number of bytes after which it repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
     rule: Rule,
@@ -100,7 +101,7 @@ impl Pattern {
         Pattern { rule, period }
     }
 
-    /// Writes the bytes that belong at `position` and after it.
+    /// Fills `bytes` with the content from `position` on.
     ///
     /// ```
     /// use pipeio_harness::pattern::{Pattern, Rule};
@@ -112,7 +113,7 @@ impl Pattern {
     pub fn fill<'a>(&self, position: u64, bytes: impl Into<BytesMut<'a>>) {
         let mut bytes = bytes.into();
         match self.first_word(position, bytes.len()) {
-            // SAFETY: this number of words is writable.
+            // SAFETY: that many words are writable, because `bytes` is at least as long.
             Some(first) => unsafe { fill_wide(first, bytes.as_mut_ptr().cast(), bytes.len() / 8) },
             None => self.fill_pieces(position, bytes),
         }
@@ -129,8 +130,8 @@ impl Pattern {
         });
     }
 
-    /// The first of the words at `position`, if `len` bytes from there on are whole words that need not be cut. Nearly all
-    /// blocks are, and of a small one anything more would take as long as its content.
+    /// The first word at `position`, if `len` bytes from there on are whole words within one period. That holds for nearly all
+    /// blocks. Any further step would take as long as a small block's content.
     #[inline]
     fn first_word(&self, position: u64, len: usize) -> Option<u64> {
         match self.rule {
@@ -141,7 +142,7 @@ impl Pattern {
         }
     }
 
-    /// How many of `bytes` are what belongs at `position` and after it, before the first that is not.
+    /// The number of `bytes` that are the content from `position` on, before the first that is not.
     fn matching(&self, position: u64, bytes: Bytes<'_>) -> usize {
         let mut matched = 0;
         self.pieces(position, bytes.len(), |start, range| {
@@ -157,13 +158,13 @@ impl Pattern {
         matched
     }
 
-    /// Cuts `len` bytes from `position` on at the ends of periods; hands over where each piece is within the period and
-    /// within the bytes.
+    /// Cuts `len` bytes from `position` on at the ends of periods. Calls `piece` with each piece's position in its period and its
+    /// range in the bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;
         while done < len {
-            // A division takes as long as a quarter of a page of content.
+            // Divide only if necessary: it takes as long as a quarter of a page of content.
             let start = match position + done as u64 {
                 start if start < self.period => start,
                 start => start % self.period,
@@ -186,15 +187,15 @@ impl Pattern {
     }
 }
 
-/// No stream is longer: what seems to belong beyond is of another stream.
+/// No stream is longer. Bytes that would belong further on are from another stream.
 const LONGEST: u64 = 1 << 50;
 
-/// The first byte that was not what belongs at its position.
+/// The first byte that does not belong at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     /// Its position in the stream.
     pub position: u64,
-    /// The position where it and the bytes after it belong, if they are from this stream at all.
+    /// The position where it and the bytes after it belong, if they are from this stream.
     pub origin: Option<u64>,
 }
 
@@ -233,7 +234,7 @@ impl Checker {
     #[inline]
     pub fn check<'a>(&mut self, bytes: impl Into<Bytes<'a>>) {
         let bytes = bytes.into();
-        // SAFETY: this number of words is readable.
+        // SAFETY: that many words are readable, because `bytes` is at least as long.
         let equal = |first| unsafe { equal_wide(first, bytes.as_ptr().cast(), bytes.len() / 8) };
         if !self.pattern.first_word(self.position, bytes.len()).is_some_and(equal) {
             self.check_pieces(bytes);
@@ -255,7 +256,7 @@ impl Checker {
         }
     }
 
-    /// Goes back to the start of the stream.
+    /// Returns to the start of the stream.
     #[inline]
     pub fn restart(&mut self) {
         self.position = 0;
@@ -272,7 +273,7 @@ impl Checker {
         self.fault
     }
 
-    /// Where wrong bytes would be right. Two whole words have to agree, or a changed byte could seem to come from afar.
+    /// The position where wrong bytes belong. Two whole words have to match, or a changed byte could seem to be from far away.
     fn origin(&self, position: u64, bytes: &[u8]) -> Option<u64> {
         let Rule::Position { seed } = self.pattern.rule else { return None };
         (0..8.min(bytes.len())).find_map(|shift| {
@@ -280,7 +281,7 @@ impl Checker {
             let index = word.wrapping_sub(seed).wrapping_mul(STEP_INVERSE);
             let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < LONGEST)?;
             let sample = &bytes[..bytes.len().min(shift + 16)];
-            // Bytes just behind a fault are in place again after a change: that is no move.
+            // After a single changed byte the next bytes are in their place again: nothing has moved.
             (origin != position
                 && sample.len() >= shift + 16
                 && self.pattern.matching(origin, sample.into()) == sample.len())
@@ -295,32 +296,36 @@ fn word(seed: u64, index: u64) -> u64 {
 }
 
 /// # Safety
-/// From `start` on this number of words is writable; in those below, readable.
+/// `words` words from `start` on are writable.
 #[inline(always)]
 unsafe fn fill_body(first: u64, start: *mut [u8; 8], words: usize) {
-    // Added up and not multiplied: vectors of words have no multiplication that is as fast.
+    // Added instead of multiplied, because vectors of words have no multiplication that is as fast.
     let mut word = first;
     for i in 0..words {
-        // SAFETY: one of these words.
+        // SAFETY: the caller promises `words` words, of which this is one.
         unsafe { start.wrapping_add(i).write(word.to_le_bytes()) };
         word = word.wrapping_add(STEP);
     }
 }
 
+/// # Safety
+/// `words` words from `start` on are readable.
 #[inline(always)]
 unsafe fn equal_body(first: u64, start: *const [u8; 8], words: usize) -> bool {
     let (mut word, mut difference) = (first, 0);
     for i in 0..words {
-        // SAFETY: one of these words.
+        // SAFETY: the caller promises `words` words, of which this is one.
         difference |= u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }) ^ word;
         word = word.wrapping_add(STEP);
     }
     difference == 0
 }
 
+/// # Safety
+/// `words` words from `start` on are readable.
 #[inline(always)]
 unsafe fn xor_body(start: *const [u8; 8], words: usize) -> u64 {
-    // SAFETY: one of these words.
+    // SAFETY: the caller promises `words` words, of which this is one.
     (0..words).fold(0, |xor, i| xor ^ u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }))
 }
 
@@ -328,7 +333,7 @@ unsafe fn xor_body(start: *const [u8; 8], words: usize) -> u64 {
 pub fn xor<'a>(bytes: impl Into<Bytes<'a>>) -> u8 {
     let bytes = bytes.into();
     let words = bytes.len() / 8;
-    // SAFETY: this number of words is readable.
+    // SAFETY: that many words are readable, because `bytes` is at least as long.
     let folded = unsafe { xor_wide(bytes.as_ptr().cast(), words) };
     let rest = (8 * words..bytes.len()).map(|at| bytes.get(at));
     folded.to_le_bytes().into_iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
@@ -343,7 +348,7 @@ fn byte_at(seed: u64, at: u64) -> u8 {
     word(seed, at / 8).to_le_bytes()[(at % 8) as usize]
 }
 
-/// The bytes before the next whole word of the stream.
+/// The number of bytes before the next whole word of the stream, `len` at most.
 fn head(position: u64, len: usize) -> usize {
     len.min((8 - position % 8) as usize % 8)
 }
@@ -356,18 +361,18 @@ fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
     }
     let first = word(seed, (position + start as u64) / 8);
     let mut whole = bytes.part(start..end);
-    // SAFETY: this number of words is writable.
+    // SAFETY: that many words are writable, because `whole` has exactly their length.
     unsafe { fill_wide(first, whole.as_mut_ptr().cast(), whole.len() / 8) };
 }
 
 fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
-    /// Bytes compared before looking whether all were right: small enough that a fault is found by comparing them again,
-    /// large enough that looking costs nothing.
+    /// Bytes compared before checking whether all were right: few enough to find the fault by comparing them again, and
+    /// enough that the checks cost nothing.
     const STRIDE: usize = 4096;
     let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
     let equal = |from: usize, to: usize| {
         let words = bytes.part(from..to);
-        // SAFETY: this number of words is readable.
+        // SAFETY: that many words are readable, because `words` is at least as long.
         unsafe { equal_wide(word(seed, (position + from as u64) / 8), words.as_ptr().cast(), words.len() / 8) }
     };
     let start = head(position, bytes.len());
@@ -434,7 +439,7 @@ mod tests {
     fn a_lost_piece_tells_what_is_missing() {
         let mut bytes = stream(0, 20_000);
         bytes.drain(5000..9096);
-        // The first byte that differs: the words of two pages begin alike.
+        // Words that are two pages apart have the same first byte, so the second one differs first.
         assert_eq!(fault_in(&bytes, 4096), Some(Fault { position: 5001, origin: Some(9097) }));
     }
 

@@ -1,8 +1,8 @@
-//! Finds out by trying which of the kernel's ways to move bytes may be used here.
+//! Tries which of the kernel's ways to move bytes work here.
 //!
-//! A version number says little: a syscall filter refuses with EPERM or pretends ENOSYS, a sysctl switches off, a limit
-//! starves. Each probe makes the real call on something tiny, takes microseconds and leaves nothing behind. It cannot
-//! survive a filter that kills instead of refusing.
+//! A version number says little: a filter of system calls refuses with EPERM or pretends ENOSYS, a sysctl switches a call off,
+//! a limit leaves no resources. Each probe makes the real call on a few bytes, takes microseconds and leaves nothing behind.
+//! It does not survive a filter that kills instead of refusing.
 //!
 //! All probes fail with the error of the call that was refused.
 
@@ -24,11 +24,11 @@ use rustix::thread::futex;
 
 use crate::result_of;
 
-/// What the probes send; any text would do.
+/// The bytes that the probes send.
 const MESSAGE: [u8; 8] = *b"pipemark";
 
-/// A page of its own that begins with `bytes`. Dropping it unmaps it and never reuses it: if it is still in flight in a
-/// pipe it is kept alive by the kernel, and nobody can write to it any more.
+/// A separate page that begins with `bytes`. When dropped it is unmapped, never reused: the kernel keeps it as long as it is in a
+/// pipe, and nobody can write to it any more.
 fn page(bytes: [u8; MESSAGE.len()]) -> io::Result<Buffer> {
     let mut page = Buffer::new(MESSAGE.len(), 0, Pages::Base)?;
     page.bytes_mut().copy_from_slice(&bytes);
@@ -40,12 +40,12 @@ fn iovec(page: &mut Buffer) -> libc::iovec {
     libc::iovec { iov_base: page.bytes_mut().as_mut_ptr().cast(), iov_len: MESSAGE.len() }
 }
 
-/// A pipe that never blocks: a call that only seems to work then ends in EAGAIN and not in a hang.
+/// A pipe that never blocks: a call that only seems to work then leads to EAGAIN, not to a hang.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
 }
 
-/// That a call moved the whole message.
+/// Returns an error unless a call moved the whole message.
 fn whole(moved: usize) -> io::Result<()> {
     if moved == MESSAGE.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
@@ -60,11 +60,11 @@ fn expect_message(bytes: &[u8]) -> io::Result<()> {
     if bytes == MESSAGE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// vmsplice(2) of the page's message into a pipe, or out of one into the page: the pipe's end decides.
+/// vmsplice(2) of the page's message into a pipe, or from a pipe into the page if `end` is a read end.
 fn vmsplice_page(end: &OwnedFd, page: &mut Buffer) -> io::Result<()> {
     let part = iovec(page);
-    // SAFETY: the iovec describes memory inside of a mapping that outlives the call. Into a pipe the kernel reads it,
-    // out of a pipe it writes to it through a mapping that nothing else refers to.
+    // SAFETY: the iovec describes memory in a mapping that outlives the call. Into a pipe the kernel only reads it. From a
+    // pipe the kernel writes to it, and nothing else refers to it.
     let moved = unsafe { libc::vmsplice(end.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
     whole(result_of(moved)?.unsigned_abs())
 }
@@ -78,10 +78,10 @@ pub fn vmsplice() -> io::Result<()> {
     expect_message(sink.bytes())
 }
 
-/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: a later change of the page shows at
-/// the reader) or copied (`false`: the call costs what write costs).
+/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: the reader sees a later change of the page)
+/// or copied (`false`: the call costs as much as write(2)).
 ///
-/// The page is given away, changed while it is in the pipe, and then read from the pipe.
+/// Gives a page away, changes it while it is in the pipe, and then reads from the pipe.
 pub fn vmsplice_shares_pages() -> io::Result<bool> {
     let (reader, writer) = pipe()?;
     let mut page = page(MESSAGE)?;
@@ -98,7 +98,7 @@ fn memfd() -> io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create("pipeio-probe", MemfdFlags::CLOEXEC)?)
 }
 
-/// A memfd that holds the message and stands at its start.
+/// A memfd that holds the message, positioned at its start.
 fn filled_memfd() -> io::Result<OwnedFd> {
     let file = memfd()?;
     whole(rustix::io::pwrite(&file, &MESSAGE, 0)?)?;
@@ -136,20 +136,20 @@ pub fn memfd_create() -> io::Result<()> {
     memfd().map(drop)
 }
 
-/// Whether an io_uring can be set up, take a registered buffer and write it to a pipe.
+/// Whether an io_uring can be set up, accepts a registered buffer and writes it to a pipe.
 pub fn io_uring() -> io::Result<()> {
     let (reader, writer) = pipe()?;
     let mut page = page(MESSAGE)?;
-    // After the page, so that it is dropped first: the kernel lets go of the buffer before it is unmapped.
+    // Declared after the page and so dropped before it: the kernel releases the buffer before it is unmapped.
     let mut ring = IoUring::new(2)?;
     let part = iovec(&mut page);
-    // SAFETY: the buffer is inside of a mapping that outlives the ring.
+    // SAFETY: the buffer is in a mapping that outlives the ring.
     unsafe { ring.submitter().register_buffers(&[part]) }?;
     let len = u32::try_from(MESSAGE.len()).expect("a few bytes");
     let write = opcode::WriteFixed::new(types::Fd(writer.as_raw_fd()), part.iov_base.cast(), len, 0).build();
-    // SAFETY: pipe and buffer outlive the ring, and with it the request.
+    // SAFETY: the pipe and the buffer outlive the ring, and so the request.
     unsafe { ring.submission().push(&write) }.map_err(|_| io::ErrorKind::OutOfMemory)?;
-    // A signal may end the wait, not the request.
+    // A signal may interrupt the wait, but not the request.
     while let Err(error) = ring.submit_and_wait(1) {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
@@ -160,13 +160,13 @@ pub fn io_uring() -> io::Result<()> {
     expect_message(&take_from(&reader)?)
 }
 
-/// Whether a new pipe can be given a capacity of `bytes`; gives the capacity that was granted.
+/// Whether a new pipe can have a capacity of `bytes`; returns the capacity that was granted.
 pub fn pipe_capacity(bytes: usize) -> io::Result<usize> {
     let (_reader, writer) = pipe()?;
     Ok(rustix::pipe::fcntl_setpipe_size(&writer, bytes)?)
 }
 
-/// Whether sched_setaffinity(2) works: sets the calling thread's mask to what it already is.
+/// Whether sched_setaffinity(2) works: sets the calling thread's mask to its current value.
 pub fn affinity() -> io::Result<()> {
     let mask = rustix::thread::sched_getaffinity(None)?;
     Ok(rustix::thread::sched_setaffinity(None, &mask)?)
@@ -184,7 +184,7 @@ pub fn futex() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel takes the advice MADV_HUGEPAGE; whether it follows it is a matter of policy and free memory.
+/// Whether the kernel accepts the advice MADV_HUGEPAGE. Whether it follows it depends on policy and free memory.
 pub fn huge_page_advice() -> io::Result<()> {
     let mut page = page(MESSAGE)?;
     let start = page.bytes_mut().as_mut_ptr().cast();
@@ -192,57 +192,57 @@ pub fn huge_page_advice() -> io::Result<()> {
     Ok(unsafe { rustix::mm::madvise(start, page_size(), Advice::LinuxHugepage) }?)
 }
 
-/// Whether process_vm_readv(2) works, on this very process. Reading another process takes more: see ptrace(2).
+/// Whether process_vm_readv(2) works, on this process itself. Reading another process needs more permissions: see ptrace(2).
 pub fn process_vm_readv() -> io::Result<()> {
     let (mut source, mut sink) = (page(MESSAGE)?, page([0; _])?);
     let (local, remote) = (iovec(&mut sink), iovec(&mut source));
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    // SAFETY: both iovecs describe memory inside of mappings that outlive the call; the local one is only ours to see.
+    // SAFETY: both iovecs describe memory in mappings that outlive the call, and nothing else refers to the local one.
     let moved = unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) };
     whole(result_of(moved)?.unsigned_abs())?;
     expect_message(sink.bytes())
 }
 
-/// Whether POSIX message queues are there: asks for one that does not exist, and creates none.
+/// Whether the kernel has POSIX message queues: opens one that doesn't exist, and creates none.
 pub fn posix_queues() -> io::Result<()> {
     // SAFETY: the name is a C string, and without O_CREAT there are no further arguments.
     let queue = unsafe { libc::mq_open(c"/pipeio-probe-none".as_ptr(), libc::O_RDONLY) };
     if queue >= 0 {
-        // SAFETY: it was opened just now and nobody else knows it.
+        // SAFETY: it was just opened, and nobody else knows it.
         unsafe { libc::mq_close(queue) };
         return Ok(());
     }
     absent_is_fine(io::Error::last_os_error())
 }
 
-/// Whether System V message queues are there: asks for one that does not exist, and creates none.
+/// Whether the kernel has System V message queues: looks for one that doesn't exist, and creates none.
 pub fn sysv_queues() -> io::Result<()> {
-    // SAFETY: takes two numbers and touches no memory.
+    // SAFETY: the call takes two numbers and accesses no memory of ours.
     let queue = unsafe { libc::msgget(i32::from_be_bytes(*b"pio?"), 0) };
     if queue >= 0 { Ok(()) } else { absent_is_fine(io::Error::last_os_error()) }
 }
 
-/// Whether UNIX stream sockets are there.
+/// Whether the kernel has UNIX stream sockets.
 pub fn unix_sockets() -> io::Result<()> {
     rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     Ok(())
 }
 
-/// Whether TCP is there and the loopback device is up: takes a port of it for a moment, and nobody can connect.
+/// Whether the kernel has TCP and the loopback device is up: binds a port for a moment, to which nobody can connect.
 pub fn tcp_sockets() -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?)
 }
 
-/// ENOENT from a call that looked for something by name: the call works.
+/// Turns ENOENT, from a call that looked something up by name, into success: the call works.
 fn absent_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// Whether perf_event_open(2) can count this event for the calling thread, in the kernel too: moving bytes through a pipe
-/// is the kernel's work.
+/// Whether perf_event_open(2) can count this event for the calling thread, including its time in the kernel, which does the
+/// work of moving bytes through a pipe.
 ///
-/// Hardware that has no such counter (most virtual machines) is ENOENT or EOPNOTSUPP, a refusal EACCES or EPERM.
+/// Without such a counter in hardware (most virtual machines) the error is ENOENT or EOPNOTSUPP; a refusal is EACCES or EPERM.
 fn counter(event: impl Event) -> io::Result<()> {
     perf_event::Builder::new(event).exclude_kernel(false).exclude_hv(true).build().map(drop)
 }
@@ -252,7 +252,7 @@ pub fn hardware_counter() -> io::Result<()> {
     counter(Hardware::CPU_CYCLES)
 }
 
-/// Whether the kernel counts moves to another CPU.
+/// Whether the kernel can count migrations to another CPU.
 pub fn software_counter() -> io::Result<()> {
     counter(Software::CPU_MIGRATIONS)
 }
@@ -261,7 +261,7 @@ pub fn software_counter() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Nothing on any Linux forbids these, so a probe that fails here is a probe that is wrong.
+    /// No Linux forbids these, so if a probe fails here, the probe is wrong.
     #[test]
     fn what_every_linux_has_is_found() {
         for (name, result) in
@@ -279,7 +279,7 @@ mod tests {
         assert!(pipe_capacity(usize::MAX).is_err());
     }
 
-    /// Which answer is right depends on the kernel, but there is one, and it does not change.
+    /// The right answer depends on the kernel, but there is one and it doesn't change.
     #[test]
     fn the_aliasing_test_has_an_answer_where_vmsplice_works() {
         if vmsplice().is_ok() {
@@ -297,7 +297,7 @@ mod tests {
             let _ = (unix_sockets(), tcp_sockets());
             let _ = (hardware_counter(), software_counter());
         };
-        // A hundred rounds, since other tests open and close a few meanwhile.
+        // A hundred rounds, because other tests open and close a few descriptors meanwhile.
         let before = open();
         (0..100).for_each(|_| all());
         assert!(open() < before + 50, "{before} descriptors before, {} after", open());

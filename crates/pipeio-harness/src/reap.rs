@@ -1,4 +1,4 @@
-//! Waiting for children together with what each had used: what getrusage(2) of all children adds up and blurs.
+//! Waits for children and returns the resources that each used. getrusage(2) only has the sum of all children.
 
 use std::io;
 use std::process::ExitStatus;
@@ -8,33 +8,33 @@ use crate::usage::{Usage, wait4};
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {
-    /// Its process id, which may now be given to another.
+    /// Its process id, which another process may have by now.
     pub pid: u32,
     /// How it ended.
     pub status: ExitStatus,
-    /// What it used, with the children that it reaped.
+    /// The resources that it used, and the children that it reaped.
     pub usage: Usage,
-    /// The most memory that it, or one of the children that it reaped, had resident, in bytes. The kernel counts from
-    /// the fork, so this is never less than what the process that started it had resident then.
+    /// The largest resident memory of it, or of one of the children that it reaped, in bytes. The kernel counts from the
+    /// fork, so this is at least what the process that started it had resident then.
     pub max_rss: u64,
 }
 
-/// What [`reap`] found.
+/// The result of [`reap`].
 #[derive(Debug, Clone, Copy)]
 pub enum Reap {
     /// A child has ended.
     Ended(Reaped),
-    /// There are children, and all of them run.
+    /// There are children, and all of them are running.
     Running,
     /// There are no children.
     NoChildren,
 }
 
-/// Reaps any one child of this process that has ended, without waiting for one. Where [`std::process::Child`] is used
-/// beside it, its `wait` fails for a child that was reaped here.
+/// Reaps one child of this process that has ended, without waiting. If [`std::process::Child`] is used too, its `wait` fails
+/// for a child that was reaped here.
 ///
 /// # Errors
-/// None are known besides those that [`Reap`] tells.
+/// None is known: the expected cases are those of [`Reap`].
 pub fn reap() -> io::Result<Reap> {
     let (pid, status, usage) = match wait4(-1, libc::WNOHANG) {
         Ok(Some(ended)) => ended,
@@ -42,7 +42,7 @@ pub fn reap() -> io::Result<Reap> {
         Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Reap::NoChildren),
         Err(error) => return Err(error),
     };
-    // Linux counts in KiB.
+    // ru_maxrss is in KiB on Linux.
     let max_rss = u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024;
     Ok(Reap::Ended(Reaped { pid, status, usage: Usage::of(&usage), max_rss }))
 }

@@ -1,7 +1,7 @@
-//! Links that carry messages of a limited size: a block is split into as many as it takes, a message without bytes is the
-//! end of the stream, and a message larger than the reader's block is handed out in pieces, none lost.
+//! Links that carry messages of limited size. A block is split into as many messages as it needs, an empty message ends the
+//! stream, and a message larger than the reader's block is returned in pieces, without loss.
 //!
-//! Here are the datagram and seqpacket sockets; [`crate::mq`] has the message queues.
+//! This module has datagram and seqpacket sockets, [`crate::mq`] has message queues.
 
 mod sockets;
 
@@ -17,23 +17,23 @@ use crate::recv::{self, Receiver};
 use crate::send::{self, Sender};
 use crate::wait::{Direction, Wait};
 
-/// What the kernel puts aside of a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since 2.6).
+/// Bytes that the kernel reserves in a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since 2.6).
 const OVERHEAD: usize = 32;
 
-/// The most bytes that one message through the UNIX datagram or seqpacket socket `fd` may have, by its send buffer.
+/// The most bytes of one message through the UNIX datagram or seqpacket socket `fd`, by its send buffer.
 ///
 /// # Errors
-/// When `fd` is not a socket.
+/// If `fd` is not a socket.
 pub fn limit(fd: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_send_buffer_size(fd)?.saturating_sub(OVERHEAD))
 }
 
-/// A sender for the connected datagram or seqpacket socket `fd`: messages of at most `limit` bytes; `finish` sends one
-/// without bytes.
+/// A sender for the connected datagram or seqpacket socket `fd`, with messages of at most `limit` bytes. `finish` sends an
+/// empty one.
 ///
 /// # Errors
-/// When `fd` is no such socket, for a limit of 0, or when the memory cannot be had. Sending fails with `BrokenPipe` when
-/// the receiver is gone.
+/// If `fd` is no such socket, `limit` is 0, or the memory can't be allocated. Sending fails with `BrokenPipe` if the receiver
+/// is gone.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions, limit: usize) -> io::Result<Box<dyn Sender + Send>> {
     Ok(Box::new(MessageSender::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
@@ -41,12 +41,12 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions, limit: usize) -> io::Res
 /// A receiver for the connected datagram or seqpacket socket `fd`, with room for messages of `limit` bytes, whatever the
 /// read block.
 ///
-/// A seqpacket socket also ends when its sender is gone without a word. A datagram socket does not: the kernel tells a
-/// receiver nothing, so whoever started both has to end this one.
+/// A seqpacket socket also ends if its sender leaves without an empty message. A datagram socket does not, because the
+/// kernel doesn't tell the receiver: whoever started both ends has to end this one.
 ///
 /// # Errors
-/// When `fd` is no such socket, for a limit of 0, or when the memory cannot be had. Receiving fails with `InvalidData`
-/// for a message larger than the limit.
+/// If `fd` is no such socket, `limit` is 0, or the memory can't be allocated. Receiving fails with `InvalidData` for a
+/// message larger than the limit.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, limit: usize) -> io::Result<Box<dyn Receiver + Send>> {
     Ok(Box::new(MessageReceiver::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
@@ -72,7 +72,7 @@ impl Channel for Socket {
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         let sent = self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
             match rustix::net::send(&self.fd, message, SendFlags::NOSIGNAL) {
-                // What a datagram socket says where others say that the pipe is broken.
+                // A datagram socket's errors where other sockets report a broken pipe.
                 Err(Errno::CONNREFUSED | Errno::CONNRESET) => Err(Errno::PIPE),
                 sent => sent,
             }
@@ -92,7 +92,8 @@ impl Channel for Socket {
         self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::TRUNC) {
                 Ok((_, len)) => Ok(len),
-                // The sender left without having read all that we sent to it. The kernel reports it once, before what it sent to us.
+                // The sender left without having read everything that we sent to it. The kernel reports that once, before the
+                // messages that it sent to us: try again.
                 Err(Errno::CONNRESET) => Err(Errno::INTR),
                 Err(error) => Err(error),
             }

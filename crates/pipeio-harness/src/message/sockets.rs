@@ -1,4 +1,4 @@
-//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel for them.
+//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel of messages.
 
 use std::io;
 
@@ -6,20 +6,20 @@ use crate::buffer::{Buffer, BytesMut, Pages, check_block, page_size};
 use crate::recv::{self, Received, Receiver};
 use crate::send::{self, Moved, Sender};
 
-/// What carries messages.
+/// A link that carries messages.
 pub(crate) trait Channel {
-    /// Bytes that the channel's calls want in front of each message, at most a page.
+    /// Bytes that the channel's system calls need in front of each message, at most 16.
     const LEAD: usize;
 
-    /// Sends a message: `LEAD` bytes to be written to at will, and those of the message.
+    /// Sends a message. It is preceded by `LEAD` bytes, which may be overwritten.
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()>;
 
-    /// Receives a message, its bytes behind `LEAD` bytes of `buffer`; returns its length, which is more than there was room
-    /// for if it was cut off.
+    /// Receives a message to `buffer`, after its first `LEAD` bytes. Returns its length, which exceeds the room if it was cut
+    /// off.
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize>;
 }
 
-/// A buffer whose `len` bytes start `align` bytes past a page boundary, with a page of room in front of them.
+/// A buffer of `len` bytes, starting `align` bytes after a page boundary, with a page of room before them.
 struct LedBuffer(Buffer);
 
 impl LedBuffer {
@@ -36,14 +36,14 @@ impl LedBuffer {
         &mut self.0.bytes_mut()[page_size()..]
     }
 
-    /// The bytes `from..to`, and `lead` more in front of them.
+    /// The bytes `from..to`, with `lead` more before them.
     fn led(&mut self, lead: usize, from: usize, to: usize) -> &mut [u8] {
         &mut self.0.bytes_mut()[page_size() + from - lead..page_size() + to]
     }
 }
 
 fn check(block: usize, limit: usize) -> io::Result<()> {
-    // A message of no bytes is the end: as a block, it would carry nothing.
+    // An empty message is the end, so a block can't be one.
     check_block(block.min(limit))
 }
 
@@ -59,7 +59,7 @@ impl<C: Channel> MessageSender<C> {
         Ok(MessageSender { channel, buffer: LedBuffer::new(options.block, options.align, options.pages)?, limit })
     }
 
-    /// Sends the bytes `from..to` of the buffer as one message, and leaves what is in front of them as it was.
+    /// Sends the bytes `from..to` of the buffer as one message, and leaves those before them unchanged.
     fn message(&mut self, from: usize, to: usize, calls: &mut u32) -> io::Result<()> {
         let message = self.buffer.led(C::LEAD, from, to);
         let mut before = [0; 16];
@@ -100,7 +100,7 @@ pub(crate) struct MessageReceiver<C> {
     buffer: LedBuffer,
     limit: usize,
     block: usize,
-    /// What of the last message was not handed out yet.
+    /// The part of the last message that was not returned yet.
     rest: std::ops::Range<usize>,
     ended: bool,
 }

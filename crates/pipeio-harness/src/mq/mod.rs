@@ -1,15 +1,15 @@
-//! POSIX and System V message queues as links. Blocks larger than a message are split, a message without bytes ends the
-//! stream (see [`crate::message`]).
+//! POSIX and System V message queues as links. Blocks larger than a message are split, and an empty message ends the stream
+//! (see [`crate::message`]).
 //!
-//! The kernel tells neither end that the other is gone: a receiver of an empty queue and a sender to a full one wait until
-//! they are ended from outside, or, with System V, until the queue is removed.
+//! The kernel tells neither end that the other is gone. A receiver from an empty queue and a sender to a full one wait until
+//! another process ends them or, with System V, the queue is removed.
 
 pub mod posix;
 pub mod sysv;
 
 use std::io;
 
-/// The number in a file under /proc/sys.
+/// Reads a number from a file under /proc/sys.
 fn setting(path: &str) -> io::Result<usize> {
     let text =
         std::fs::read_to_string(path).map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;

@@ -1,5 +1,5 @@
-//! POSIX message queues (mq_overview(7)). On Linux a queue is a file and its descriptor one like any other: it can be
-//! inherited, passed on and polled, and it outlives the queue's name.
+//! POSIX message queues (mq_overview(7)). On Linux a queue is a file, and its descriptor can be inherited, passed on and
+//! polled like any other; it stays valid after the queue's name was removed.
 
 use std::ffi::CString;
 use std::io;
@@ -15,7 +15,7 @@ use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};
 use crate::{errno_of, result_of};
 
-/// What a queue may have at most without privileges. RLIMIT_MSGQUEUE limits what all queues of a user take together.
+/// A queue's limits without privileges. RLIMIT_MSGQUEUE limits the memory of all queues of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PosixLimits {
     /// Bytes per message: /proc/sys/fs/mqueue/msgsize_max, 8192 unless changed.
@@ -27,7 +27,7 @@ pub struct PosixLimits {
 /// The limits of this system.
 ///
 /// # Errors
-/// When the kernel has no POSIX message queues, or /proc is not there.
+/// If the kernel has no POSIX message queues, or /proc is missing.
 pub fn limits() -> io::Result<PosixLimits> {
     Ok(PosixLimits {
         message_bytes: setting("/proc/sys/fs/mqueue/msgsize_max")?,
@@ -40,11 +40,11 @@ fn name_of(name: &str) -> io::Result<CString> {
 }
 
 /// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with a
-/// slash and has no other; unlink it as soon as nobody needs it: the descriptor stays good.
+/// slash and has no other. Unlink it as soon as nobody needs it; the descriptor stays valid.
 ///
 /// # Errors
-/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`limits`]; `QuotaExceeded` when the user's
-/// queues would take more than RLIMIT_MSGQUEUE, or there are too many; when the kernel has no such queues.
+/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`limits`]; `QuotaExceeded` if the user's queues would exceed
+/// RLIMIT_MSGQUEUE, or the system has too many queues; another error if the kernel has no such queues.
 pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<OwnedFd> {
     let path = name_of(name)?;
     // SAFETY: every field of mq_attr is an integer, for which zero is valid.
@@ -53,7 +53,7 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
     wanted.mq_msgsize = max_message.try_into().unwrap_or(libc::c_long::MAX);
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
     let mode: libc::mode_t = 0o600;
-    // SAFETY: the name ends in a zero byte; with O_CREAT come a mode and a pointer to attributes, which live on.
+    // SAFETY: the name ends in a zero byte. O_CREAT needs a mode and a pointer to attributes, which live during the call.
     let queue = unsafe { libc::mq_open(path.as_ptr(), flags, mode, ptr::from_ref(&wanted)) };
     let queue = result_of(queue).map_err(|error| {
         let (kind, why) = match error.raw_os_error() {
@@ -77,49 +77,49 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
         let what = format!("cannot make message queue {name} for {messages} messages of {max_message} bytes: {why}");
         io::Error::new(kind, what)
     })?;
-    // SAFETY: mq_open returned it just now, a queue is a descriptor on Linux, and nobody else owns it.
+    // SAFETY: mq_open has just returned it, a queue is a descriptor on Linux, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(queue) })
 }
 
-/// Takes the queue's name away; the queue lives until its last descriptor is closed.
+/// Removes the queue's name. The queue exists until its last descriptor is closed.
 ///
 /// # Errors
-/// When there is no queue of this name, or it is another user's.
+/// If there is no queue of this name, or it is another user's.
 pub fn unlink(name: &str) -> io::Result<()> {
     let path = name_of(name)?;
     // SAFETY: the name ends in a zero byte.
     result_of(unsafe { libc::mq_unlink(path.as_ptr()) }).map(drop)
 }
 
-/// The most bytes that a message of the queue `fd` may have.
+/// The most bytes of a message in the queue `fd`.
 ///
 /// # Errors
-/// When `fd` is not a message queue.
+/// If `fd` is not a message queue.
 pub fn message_size(fd: impl AsFd) -> io::Result<usize> {
     let mut attributes = MaybeUninit::<libc::mq_attr>::zeroed();
-    // SAFETY: the descriptor is open, the pointer is to a writable mq_attr.
+    // SAFETY: the descriptor is open, and the pointer is to a writable mq_attr.
     result_of(unsafe { libc::mq_getattr(fd.as_fd().as_raw_fd(), attributes.as_mut_ptr()) })?;
     // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
     let attributes = unsafe { attributes.assume_init() };
     usize::try_from(attributes.mq_msgsize).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// A sender for the queue `fd`: messages of at most `max_message` bytes, or what the queue was made for if that is less
-/// ([`message_size`]). Both ends of a queue may be one open file, whose O_NONBLOCK is shared: an end that blocks
-/// then polls, if the other end polls or spins.
+/// A sender for the queue `fd`, with messages of at most `max_message` bytes, or of the queue's own limit
+/// ([`message_size`]) if that is less. If both ends are one open file, they share its O_NONBLOCK: an end that blocks then
+/// polls, if the other end polls or spins.
 ///
 /// # Errors
-/// When `fd` is not a message queue, `max_message` is 0, or the memory cannot be had.
+/// If `fd` is not a message queue, `max_message` is 0, or the memory can't be allocated.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions, max_message: usize) -> io::Result<Box<dyn Sender + Send>> {
     let limit = max_message.min(message_size(&fd)?);
     Ok(Box::new(MessageSender::new(PosixQueue::new(fd, options.wait)?, options, limit)?))
 }
 
-/// A receiver for the queue `fd`, with room for messages of `max_message` bytes, and for what the queue was made for in any
-/// case: mq_receive(3) takes nothing less.
+/// A receiver for the queue `fd`, with room for messages of `max_message` bytes, and at least of the queue's own limit, which
+/// mq_receive(3) requires.
 ///
 /// # Errors
-/// When `fd` is not a message queue, or the memory cannot be had.
+/// If `fd` is not a message queue, or the memory can't be allocated.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, max_message: usize) -> io::Result<Box<dyn Receiver + Send>> {
     let limit = max_message.max(message_size(&fd)?);
     Ok(Box::new(MessageReceiver::new(PosixQueue::new(fd, options.wait)?, options, limit)?))
@@ -142,7 +142,7 @@ impl Channel for PosixQueue {
 
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         let sent = self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
-            // SAFETY: the pointer and length are of a live slice, which is only read.
+            // SAFETY: the pointer and length are those of a live slice, which is only read.
             errno_of(unsafe { libc::mq_send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })
         });
         sent.map(drop)
@@ -151,7 +151,7 @@ impl Channel for PosixQueue {
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
         let received = self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
-            // SAFETY: the pointer and length are of a slice borrowed exclusively; no priority is wanted.
+            // SAFETY: the pointer and length are those of a slice borrowed exclusively. The pointer for the priority may be null.
             errno_of(unsafe { libc::mq_receive(self.fd.as_raw_fd(), start, len, ptr::null_mut()) })
         });
         received.map(isize::unsigned_abs)

@@ -1,4 +1,4 @@
-//! System V message queues (sysvipc(7)). A queue is known by a number, belongs to no process and stays until it is
+//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until it is
 //! removed: whoever makes one has to see to that.
 
 use std::io;
@@ -13,7 +13,7 @@ use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};
 use crate::result_of;
 
-/// What this system allows.
+/// The limits of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SysvLimits {
     /// Bytes per message: /proc/sys/kernel/msgmax, 8192 unless changed.
@@ -25,7 +25,7 @@ pub struct SysvLimits {
 /// The limits of this system.
 ///
 /// # Errors
-/// When the kernel has no System V message queues, or /proc is not there.
+/// If the kernel has no System V message queues, or /proc is missing.
 pub fn limits() -> io::Result<SysvLimits> {
     Ok(SysvLimits {
         message_bytes: setting("/proc/sys/kernel/msgmax")?,
@@ -33,12 +33,12 @@ pub fn limits() -> io::Result<SysvLimits> {
     })
 }
 
-/// Makes a queue, which no other user may use; returns its number. By its key it can be found, and removed even if its maker
-/// was killed before it told the number; nobody finds that of the key 0.
+/// Makes a queue that no other user may use, and returns its number. The key allows finding and removing the queue even if
+/// its maker was killed before it passed the number on; with the key 0 that is impossible.
 ///
 /// # Errors
-/// `AlreadyExists` for a key in use; `QuotaExceeded` when the system has as many queues as /proc/sys/kernel/msgmni allows;
-/// when it has no such queues.
+/// `AlreadyExists` for a key in use; `QuotaExceeded` if the system has as many queues as /proc/sys/kernel/msgmni allows;
+/// another error if the kernel has no such queues.
 pub fn create(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
     result_of(unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }).map_err(|error| {
@@ -56,25 +56,25 @@ pub fn create(key: i32) -> io::Result<i32> {
 /// The number of the queue with this key.
 ///
 /// # Errors
-/// When there is none, or it is another user's.
+/// If there is none, or it is another user's.
 pub fn find(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
     result_of(unsafe { libc::msgget(key, 0) })
 }
 
-/// Removes a queue with all that is in it. Ends that wait on it fail.
+/// Removes a queue and the messages in it. Ends that wait for it fail.
 ///
 /// # Errors
-/// When there is no such queue, or it is another user's.
+/// If there is no such queue, or it is another user's.
 pub fn remove(id: i32) -> io::Result<()> {
-    // SAFETY: IPC_RMID makes no use of the pointer.
+    // SAFETY: IPC_RMID doesn't use the pointer.
     result_of(unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) }).map(drop)
 }
 
-/// The most bytes that a message of the queue may have: the system's limit, or what the queue holds if that is less.
+/// The most bytes of a message in the queue: the system's limit, or the queue's capacity if that is less.
 ///
 /// # Errors
-/// When there is no such queue, or /proc is not there.
+/// If there is no such queue, or /proc is missing.
 pub fn message_size(id: i32) -> io::Result<usize> {
     let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
     // SAFETY: the pointer is to a writable msqid_ds.
@@ -84,20 +84,20 @@ pub fn message_size(id: i32) -> io::Result<usize> {
     Ok(limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
 }
 
-/// A sender for the queue `id`; blocks are split at [`message_size`]. There is nothing to poll on: a polling end
-/// asks once without waiting before it waits in the call.
+/// A sender for the queue `id`, which splits blocks at [`message_size`]. A queue can't be polled: a polling end tries once
+/// without waiting, then waits in the call.
 ///
 /// # Errors
-/// When there is no such queue, or the memory cannot be had. Sending fails with `BrokenPipe` when the queue was removed.
+/// If there is no such queue, or the memory can't be allocated. Sending fails with `BrokenPipe` if the queue was removed.
 pub fn sender(id: i32, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let queue = SysvQueue { id, wait: options.wait };
     Ok(Box::new(MessageSender::new(queue, options, message_size(id)?)?))
 }
 
-/// A receiver for the queue `id`. Waits as [`sender`] does.
+/// A receiver for the queue `id`, which waits like [`sender`].
 ///
 /// # Errors
-/// When there is no such queue, or the memory cannot be had. Receiving fails with `BrokenPipe` when the queue was removed.
+/// If there is no such queue, or the memory can't be allocated. Receiving fails with `BrokenPipe` if the queue was removed.
 pub fn receiver(id: i32, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let queue = SysvQueue { id, wait: options.wait };
     Ok(Box::new(MessageReceiver::new(queue, options, message_size(id)?)?))
@@ -112,7 +112,7 @@ struct SysvQueue {
 }
 
 impl SysvQueue {
-    /// Makes `call` with the flags that the policy asks for until it went through.
+    /// Repeats `call`, with the flags that the wait policy requires, until it returns something other than "try again".
     fn retry<T: PartialOrd + Default>(&self, calls: &mut u32, mut call: impl FnMut(libc::c_int) -> T) -> io::Result<T> {
         let mut flags = if self.wait.sleeps() { 0 } else { libc::IPC_NOWAIT };
         loop {
@@ -140,13 +140,13 @@ impl Channel for SysvQueue {
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         message[..Self::LEAD].copy_from_slice(&TYPE.to_ne_bytes());
         let (start, len) = (message.as_ptr().cast(), message.len() - Self::LEAD);
-        // SAFETY: the pointer is to a type and `len` bytes behind it, which are only read; the kernel asks for no alignment.
+        // SAFETY: the pointer is to a type and `len` bytes after it, which are only read. The kernel requires no alignment.
         self.retry(calls, |flags| unsafe { libc::msgsnd(self.id, start, len, flags) }).map(drop)
     }
 
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
         let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len() - Self::LEAD);
-        // SAFETY: the pointer is to room for a type and `len` bytes behind it, borrowed exclusively; the kernel asks for no
+        // SAFETY: the pointer is to room for a type and `len` bytes after it, borrowed exclusively. The kernel requires no
         // alignment.
         let received = self.retry(calls, |flags| unsafe { libc::msgrcv(self.id, start, len, 0, flags) });
         received.map(isize::unsigned_abs)

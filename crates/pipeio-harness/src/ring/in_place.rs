@@ -1,4 +1,4 @@
-//! Ends that work on the memory of the ring itself.
+//! Ends that work on the ring's memory directly.
 
 use std::io;
 use std::ops::Deref;
@@ -12,23 +12,23 @@ use super::map::Map;
 use crate::handover::{Sink, Source};
 use crate::shared::CacheLine;
 
-/// The memory that a ring's blocks are made in.
+/// The memory in which a ring's blocks are made.
 ///
 /// # Safety
-/// From `start`, as many bytes as the handover's capacity are readable and writable while `self` lives, wherever it is
-/// moved, and this process makes no reference to them.
+/// While `self` lives, even if it is moved, as many bytes from `start` on as the handover's capacity are readable and
+/// writable, and this process makes no reference to them.
 pub(crate) unsafe trait Memory: Deref<Target = [CacheLine]> {
     fn start(&self) -> NonNull<u8>;
 }
 
-// SAFETY: this is what `Map::start` says; the copying ends do not use this trait.
+// SAFETY: `Map::start` guarantees these bytes. The copying ends access them too, but through pointers only.
 unsafe impl Memory for Map {
     fn start(&self) -> NonNull<u8> {
         Map::start(self)
     }
 }
 
-/// Whether blocks can be made in place in a ring of `capacity` bytes.
+/// Returns an error unless blocks can be made in place in a ring of `capacity` bytes.
 pub(crate) fn fits(capacity: usize, options: &SendOptions) -> io::Result<()> {
     let block = options.block;
     if block > capacity {
@@ -50,34 +50,34 @@ pub(crate) struct InPlaceSender<M: Memory> {
     content: Content,
     block: usize,
     prepared: bool,
-    /// Where a fresh block goes that would run over the end of the ring.
+    /// Memory for a fresh block that would extend beyond the end of the ring.
     aside: Vec<u8>,
-    /// Whether the last fresh block is there.
+    /// Whether the last fresh block is in `aside`.
     is_aside: bool,
-    /// Calls that waiting for the memory of the next block took.
+    /// System calls made while waiting for the memory of the next block.
     calls: u32,
 }
 
 impl<M: Memory> InPlaceSender<M> {
-    /// A sender for blocks that [`fits`] has let through.
+    /// A sender for blocks that [`fits`] has accepted.
     pub(crate) fn new(source: Source<M>, options: &SendOptions) -> Self {
         let (content, block) = (options.content, options.block);
         InPlaceSender { source, content, block, prepared: false, aside: Vec::new(), is_aside: false, calls: 0 }
     }
 
-    /// The handover.
+    /// The source's end of the handover.
     pub(crate) fn source(&mut self) -> &mut Source<M> {
         &mut self.source
     }
 
-    /// `len` bytes of the ring from `offset` on.
+    /// The `len` bytes of the ring from `offset` on.
     fn piece(&mut self, offset: usize, len: usize) -> BytesMut<'_> {
         let capacity = self.source.capacity();
         assert!(offset <= capacity && len <= capacity - offset);
-        // SAFETY: within the memory, as asserted.
+        // SAFETY: the offset is within the memory, as asserted.
         let start = unsafe { self.source.lines.start().add(offset) };
-        // SAFETY: the same, and nobody here makes references to it. Others may write to it whatever the protocol says, which
-        // is why it is no slice.
+        // SAFETY: the bytes are within the memory, as asserted, and nobody in this process makes references to it. The peer may
+        // write to it in spite of the protocol, which is why it isn't a slice.
         unsafe { BytesMut::shared(start, len) }
     }
 }
@@ -140,7 +140,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 pub(super) struct InPlaceReceiver {
     sink: Sink<Map>,
     block: usize,
-    /// What was handed out last and is not released yet.
+    /// Bytes returned last and not released yet.
     lent: usize,
 }
 
@@ -161,10 +161,10 @@ impl Receiver for InPlaceReceiver {
         let bytes = filled.min(self.block).min(self.sink.capacity() - offset);
         self.lent = bytes;
         assert!(offset <= self.sink.capacity() && bytes <= self.sink.capacity() - offset);
-        // SAFETY: within the memory, as asserted.
+        // SAFETY: the offset is within the memory, as asserted.
         let start = unsafe { self.sink.lines.start().add(offset) };
-        // SAFETY: the same, it is mapped while `self` lives, and nobody here makes references to it. A sender may write to it
-        // whatever the protocol says, which is why it is no slice.
+        // SAFETY: the bytes are within the memory, as asserted, which is mapped while `self` lives, and nobody in this process
+        // makes references to it. A sender may write to it in spite of the protocol, which is why it isn't a slice.
         let data = unsafe { Bytes::shared(start, bytes) };
         Ok(Received { bytes, calls, data: Some(data) })
     }

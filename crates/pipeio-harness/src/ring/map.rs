@@ -1,4 +1,4 @@
-//! The memory of a ring: the lines of the handover, a line that says how large it is, and from the next page on the bytes.
+//! The memory of a ring: the lines of the handover, a line with the ring's size, and from the next page on the bytes.
 
 use std::io;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use rustix::mm::{Advice, MapFlags, madvise};
 use crate::handover::LINES;
 use crate::shared::{CacheLine, SharedMapping, refused};
 
-/// The line with the words "this is a ring" and "its capacity".
+/// The line with [`MAGIC`] in its first word and the capacity in its second.
 const ABOUT: usize = LINES;
 const LINE: usize = size_of::<CacheLine>();
 const MAGIC: u64 = u64::from_le_bytes(*b"pipering");
@@ -34,7 +34,7 @@ impl Map {
             .and_then(|two| bytes.max(two).checked_next_multiple_of(slot))
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
-        // A byte more than whole lines: what is a ring can't be opened as shared lines, nor they as a ring.
+        // One byte more than whole lines, so that a ring can't be opened as shared lines, or shared lines as a ring.
         let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
@@ -53,7 +53,7 @@ impl Map {
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it does not say so"));
         }
-        // Read once: whoever else holds the ring may change the word, but not what we go by.
+        // Read only once: whoever else holds the ring may change the word later.
         map.capacity = usize::try_from(map[ABOUT].words[1].load(Relaxed))
             .ok()
             .filter(|capacity| (1..=room).contains(capacity))
@@ -66,18 +66,18 @@ impl Map {
         self.capacity
     }
 
-    /// Asks for huge pages, which the system gives to shared memory only where an administrator allowed it.
+    /// Requests huge pages, which the system gives to shared memory only if an administrator has allowed it.
     pub(super) fn advise(&self, pages: Pages) {
         if pages == Pages::Huge {
-            // SAFETY: the range is ours, and this advice does not change its content.
+            // SAFETY: the range is ours, and this advice doesn't change its content.
             let _ = unsafe { madvise(self.mapping.start.as_ptr().cast(), self.mapping.len, Advice::LinuxHugepage) };
         }
     }
 
-    /// The first byte of the ring; as many as the capacity are mapped from there on, readable and writable while the map
+    /// The first byte of the ring. The capacity's number of bytes from there on is mapped, readable and writable while the map
     /// lives.
     pub(super) fn start(&self) -> NonNull<u8> {
-        // SAFETY: the mapping is longer than a page.
+        // SAFETY: the mapping is longer than a page, so the address is within it.
         unsafe { self.mapping.start.add(page_size()) }
     }
 }
@@ -87,7 +87,7 @@ impl Deref for Map {
 
     #[inline]
     fn deref(&self) -> &[CacheLine] {
-        // SAFETY: the mapping is longer than a page, and its first page is these lines and nothing else.
+        // SAFETY: the mapping is longer than a page, and its first page is used for these lines only.
         unsafe { self.mapping.lines(ABOUT + 1) }
     }
 }

@@ -1,12 +1,12 @@
-//! A ring in shared memory for one sender and one receiver: bytes that never enter the kernel.
+//! A ring in shared memory for one sender and one receiver. Its bytes never enter the kernel.
 //!
-//! The ring is a memfd without a name, so nobody gets in who was not given the descriptor, and nothing is left when the
-//! last holder is gone. It carries a stream of bytes: blocks of either end need not match. A system call is made only to
-//! sleep and to wake who sleeps.
+//! The ring is a memfd without a name: only holders of its descriptor have access, and nothing is left when the last one is
+//! gone. It carries a stream of bytes, so the blocks of the two ends need not match. System calls are made only to sleep, and
+//! to wake an end that sleeps.
 //!
-//! An end that returns from its work, by an error or a panic too, leaves word: the receiver gets what was sent and then
-//! the end of the stream, the sender `BrokenPipe`. An end that is killed leaves none, because the kernel tells nobody
-//! about shared memory; whoever started both has to end the other.
+//! An end that returns from its work, even by an error or a panic, leaves a note: the receiver gets what was sent and then
+//! the end of the stream, the sender gets `BrokenPipe`. An end that is killed leaves none, and the kernel reports nothing
+//! about shared memory: whoever started both ends has to end the other.
 
 mod copy;
 mod in_place;
@@ -24,32 +24,32 @@ use crate::handover::{Sink, Source};
 pub(crate) use in_place::{InPlaceSender, Memory, fits};
 use map::Map;
 
-/// How large a ring to make: larger than a core's own cache, so that lines have left it for the shared one before the
-/// other core asks for them, and smaller than the shared one. With 1 MiB of L2 per core and 32 MiB of L3, blocks of 64 KiB
-/// of which every byte was written and checked in place moved at 8 GiB/s through 512 KiB, 12 through 1 MiB, 47 through
-/// 2 MiB, 53 through 4 MiB, 63 (60 to 73) through 8 MiB, 58 through 16 MiB and 16 through 64 MiB.
+/// Bytes of a ring: more than a core's own cache, so that lines have moved to the shared cache before the other core reads
+/// them, and fewer than the shared cache. With 1 MiB of L2 per core and 32 MiB of L3, blocks of 64 KiB, with every byte written
+/// and checked in place, moved at 8 GiB/s through 512 KiB, 12 through 1 MiB, 47 through 2 MiB, 53 through 4 MiB, 63 (60 to 73)
+/// through 8 MiB, 58 through 16 MiB and 16 through 64 MiB.
 pub const DEFAULT_BYTES: usize = 8 << 20;
 
-/// Whether an end works on the ring's memory itself. The ends need not agree.
+/// How an end accesses the ring's memory. The two ends may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingAccess {
-    /// The end has a buffer of its own, and one copy is made between it and the ring: as with read(2) and write(2),
-    /// without the system call.
+    /// The end has a separate buffer, and copies once between it and the ring: like read(2) and write(2), without the
+    /// system call.
     Copy,
-    /// Blocks are made and read where they lie in the ring. `align` and `pages` do not apply.
+    /// Blocks are made or read within the ring. `align` does not apply, and `pages` is only advice, by the sender.
     InPlace,
 }
 
-/// Makes a ring of at least `bytes` bytes for blocks of `slot` bytes: a whole number of them, and at least two, so that
-/// both ends can work at once. All of its memory is taken now.
+/// Makes a ring of at least `bytes` bytes for blocks of `slot` bytes. It has room for a whole number of blocks, two at least,
+/// so that both ends can work at once. All its memory is allocated now.
 ///
 /// # Errors
-/// When the memory or the descriptor cannot be had; `InvalidInput` for blocks of 0 bytes.
+/// If the memory or a descriptor can't be had; `InvalidInput` for blocks of 0 bytes.
 pub fn create(bytes: usize, slot: usize) -> io::Result<OwnedFd> {
     Map::create(bytes, slot)
 }
 
-/// How many bytes the ring `fd` holds.
+/// The capacity of the ring `fd` in bytes.
 ///
 /// # Errors
 /// When `fd` is not a ring.
@@ -57,17 +57,17 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
     Ok(Map::open(fd)?.capacity())
 }
 
-/// The sender of the ring `fd`. It can be taken once.
+/// The sender of the ring `fd`. A ring has only one, ever.
 ///
-/// In place, prepared content is written once to all of the ring and from then on only published; the blocks must fit the
-/// ring a whole number of times, as those that it was made for do. Fresh blocks may be of any length up to the ring's;
-/// one that would run over the end of the ring, which takes a shorter one before it, is written aside and copied.
+/// In place, prepared content is written once to the whole ring and then only published. So the ring must hold a whole
+/// number of such blocks, as it does of the blocks that it was made for. Fresh blocks may have any length up to the ring's.
+/// One that would extend beyond the ring's end, which is possible after a shorter one, is made elsewhere and copied.
 ///
-/// [`Wait::Poll`](crate::wait::Wait::Poll) is a short spin before [`Wait::Block`](crate::wait::Wait::Block). `calls`
-/// counts futex(2).
+/// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as [`Wait::Block`](crate::wait::Wait::Block).
+/// `calls` counts futex(2).
 ///
 /// # Errors
-/// When `fd` is not a ring, has a sender already, or is too small for the block in place.
+/// If `fd` is not a ring, has or had a sender already, or is too small for the block in place.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions, access: RingAccess) -> io::Result<Box<dyn Sender + Send>> {
     let map = Map::open(&fd)?;
     let capacity = map.capacity();
@@ -82,11 +82,11 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions, access: RingAccess) -> i
     })
 }
 
-/// The receiver of the ring `fd`. It can be taken once. In place, what a receive hands out goes back to the sender at the
-/// next one. How it waits and counts: as [`sender`] does.
+/// The receiver of the ring `fd`. A ring has only one, ever. In place, the bytes of one receive return to the sender at the
+/// next. It waits and counts calls like [`sender`].
 ///
 /// # Errors
-/// When `fd` is not a ring, or has a receiver already.
+/// If `fd` is not a ring, or has or had a receiver already.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, access: RingAccess) -> io::Result<Box<dyn Receiver + Send>> {
     let map = Map::open(&fd)?;
     let capacity = map.capacity();
