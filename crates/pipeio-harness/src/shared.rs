@@ -1,4 +1,4 @@
-//! Counters and gates that several processes share: cache lines of atomics in a memfd that has no name.
+//! Counters and gates shared by several processes: cache lines of atomics in a memfd without a name.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,8 +11,8 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// One cache line: a word to wait on with futex(2) and seven counters. Lines never share a cache line, so a process that
-/// counts in its own line slows nobody.
+/// One cache line: a word to wait on with futex(2), and seven counters. Each has a cache line to itself, so a process that
+/// counts in its own line slows no other.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct CacheLine {
@@ -23,26 +23,26 @@ pub struct CacheLine {
     pub words: [AtomicU64; 7],
 }
 
-/// Memory in a memfd without a name, mapped by every process that holds the descriptor. Its size is sealed, so that no
-/// holder can make another one fault.
+/// A memfd without a name, mapped by every process that holds its descriptor. Its size is sealed, so that no holder can
+/// shrink it and make another one fault.
 #[derive(Debug)]
 pub(crate) struct SharedMapping {
     pub(crate) start: NonNull<u8>,
     pub(crate) len: usize,
 }
 
-// SAFETY: a mapping is owned, and nothing in it is tied to the thread that made it.
+// SAFETY: the mapping has one owner, and is not tied to the thread that made it.
 unsafe impl Send for SharedMapping {}
-// SAFETY: references are made to lines only, which consist of atomics, so several threads may use one at a time.
+// SAFETY: references are made to lines only, which consist of atomics, so several threads may use it at a time.
 unsafe impl Sync for SharedMapping {}
 
 impl SharedMapping {
-    /// Makes a memfd of `len` zeroed bytes, which are all taken now if it is to be populated.
+    /// Makes a memfd of `len` zeroed bytes. With MAP_POPULATE in `flags`, all its memory is allocated now.
     pub(crate) fn create(len: usize, flags: MapFlags) -> io::Result<(OwnedFd, SharedMapping)> {
         let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         if flags.contains(MapFlags::POPULATE) {
-            // Now, and as an error: a page that could not be had later would kill whoever touches it.
+            // Allocated now, lack of memory is an error. Later it would kill the process that touches the page.
             fallocate(&fd, FallocateFlags::empty(), 0, len as u64)?;
         }
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -50,7 +50,7 @@ impl SharedMapping {
         Ok((fd, mapping))
     }
 
-    /// Maps the memfd that another process made as `what`.
+    /// Maps a memfd that another process made as `what`.
     pub(crate) fn open(fd: impl AsFd, flags: MapFlags, what: &str) -> io::Result<SharedMapping> {
         if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
             return Err(refused(what, "its size is not sealed"));
@@ -63,27 +63,27 @@ impl SharedMapping {
         Ok(SharedMapping { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
-    /// The lines that it begins with.
+    /// The first `count` lines of the mapping.
     ///
     /// # Safety
-    /// This number fits, and nothing but lines is ever made of their memory.
+    /// They fit into the mapping, and their memory is used for lines only.
     #[inline]
     pub(crate) unsafe fn lines(&self, count: usize) -> &[CacheLine] {
-        // SAFETY: they fit into the mapping, as the caller says, which lives as long as `self`; its size is sealed, so it
-        // cannot be taken away under us; mmap returns page-aligned memory, which suits a line; any content is a valid value
-        // of atomics, and other processes' writes are allowed to them.
+        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. Its size is sealed, so
+        // nobody can shrink it. mmap returns page-aligned memory, which suits a line. Any content is a valid value of atomics,
+        // and other processes may write to atomics.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), count) }
     }
 }
 
 impl Drop for SharedMapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
+        // SAFETY: the mapping is ours and of this length, and no borrow of it outlives `self`.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// That a descriptor is not of what it should be.
+/// The error for a descriptor that isn't `what` it should be.
 pub(crate) fn refused(what: &str, why: &str) -> io::Error {
     crate::invalid(format!("not {what}: {why}"))
 }
@@ -92,15 +92,15 @@ pub(crate) fn refused(what: &str, why: &str) -> io::Error {
 #[derive(Debug)]
 pub struct Shared(SharedMapping);
 
-/// The most lines one mapping may have: 1 MiB.
+/// The most lines of one mapping, which are 1 MiB.
 pub const MAX_LINES: usize = 16 << 10;
 
 impl Shared {
-    /// Makes `lines` zeroed lines in an unnamed memfd, sealed against any change of size, so that no holder can make
-    /// another one fault.
+    /// Makes `lines` zeroed lines in a memfd without a name. Its size is sealed, so that no holder can shrink it and make another
+    /// one fault.
     ///
     /// # Errors
-    /// When the memory or the descriptor cannot be had, or for 0 or more than [`MAX_LINES`] lines.
+    /// If the memory or a descriptor can't be had, or for 0 or more than [`MAX_LINES`] lines.
     pub fn create(lines: usize) -> io::Result<(OwnedFd, Shared)> {
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(crate::invalid(format!("{lines} shared lines; use 1 to {MAX_LINES}")));
@@ -109,14 +109,14 @@ impl Shared {
         Ok((fd, Shared(mapping)))
     }
 
-    /// Maps the lines that another process made.
+    /// Maps lines that another process made.
     ///
     /// # Errors
-    /// When `fd` is not a descriptor that [`Shared::create`] made.
+    /// If `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
         let mapping = SharedMapping::open(fd, MapFlags::empty(), "shared lines")?;
-        // Other memory than lines never has such a length, and no length can change: so of this memory there are lines and
-        // nothing else, whoever opens it as what.
+        // Only lines have such a length, and no length can change. So this memory is used for lines only, whoever opens it
+        // in whatever way.
         if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }
@@ -128,7 +128,7 @@ impl std::ops::Deref for Shared {
     type Target = [CacheLine];
 
     fn deref(&self) -> &[CacheLine] {
-        // SAFETY: as many lines as fit, and of nothing else is the memory.
+        // SAFETY: that many lines fit into the mapping, and `open` and `create` accept only memory that is used for lines.
         unsafe { self.0.lines(self.0.len / size_of::<CacheLine>()) }
     }
 }

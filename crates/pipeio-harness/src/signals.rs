@@ -13,9 +13,9 @@ use crate::result_of;
 /// A signal that was sent to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentSignal {
-    /// Its number.
+    /// The signal's number.
     pub number: i32,
-    /// By a process; otherwise by the kernel, such as for Ctrl-C or a pipe without a reader.
+    /// Whether a process sent it; otherwise the kernel did, for example for Ctrl-C or a pipe without a reader.
     pub by_process: bool,
 }
 
@@ -23,47 +23,47 @@ pub struct SentSignal {
 #[derive(Debug)]
 pub struct SignalQueue {
     fd: OwnedFd,
-    /// What was blocked before.
+    /// The signals that were blocked before.
     before: libc::sigset_t,
 }
 
 impl SignalQueue {
-    /// Blocks all signals but those of `kept`, for this thread and those that it starts from now on. To be called before others
-    /// run. SIGKILL and SIGSTOP can't be blocked; a fault of the program itself ends it as before. Programs that
-    /// this one starts have them blocked too, but for those given to [`SignalQueue::restore_in`].
+    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call it before other
+    /// threads run. SIGKILL and SIGSTOP can't be blocked, and a fault of the program itself (SIGSEGV, for example) still ends it.
+    /// Programs that this one starts have the signals blocked too, unless they are given to [`SignalQueue::restore_in`].
     ///
     /// # Errors
-    /// When there is no descriptor to be had.
+    /// If no descriptor is available.
     pub fn block(kept: &[i32]) -> io::Result<SignalQueue> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: it fills the whole set.
+        // SAFETY: the call initialises the whole set.
         unsafe { libc::sigfillset(set.as_mut_ptr()) };
-        // SAFETY: it has just been filled.
+        // SAFETY: the set has just been initialised.
         let mut set = unsafe { set.assume_init() };
         for &signal in kept {
-            // SAFETY: the set is one, and a number that is none is an error only.
+            // SAFETY: the set is valid; a number that is no signal is only an error.
             unsafe { libc::sigdelset(&raw mut set, signal) };
         }
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: both sets live until it returns.
+        // SAFETY: both sets live during the call.
         let failed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) };
         if failed != 0 {
             return Err(io::Error::from_raw_os_error(failed));
         }
-        // SAFETY: the set lives until it returns.
+        // SAFETY: the set lives during the call.
         let fd = result_of(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
-        // SAFETY: it was opened just now, and nobody else has it.
+        // SAFETY: the descriptor was just opened, and nobody else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: pthread_sigmask(3) succeeded, so it has filled the set.
+        // SAFETY: pthread_sigmask(3) succeeded, so it has initialised the set.
         Ok(SignalQueue { fd, before: unsafe { before.assume_init() } })
     }
 
-    /// Has a program start with the signals blocked that were blocked before: `std::process::Command` passes on this
-    /// program's own mask.
+    /// Makes a program start with the signals blocked that were blocked before. Without this, `std::process::Command` passes on
+    /// this program's own mask.
     pub fn restore_in(&self, command: &mut Command) {
         let before = self.before;
         let restore = move || {
-            // SAFETY: the set is one, and where the old one would go may be null.
+            // SAFETY: the set is valid, and the pointer for the previous one may be null.
             match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) } {
                 0 => Ok(()),
                 failed => Err(io::Error::from_raw_os_error(failed)),
@@ -73,14 +73,14 @@ impl SignalQueue {
         unsafe { command.pre_exec(restore) };
     }
 
-    /// Those that have come since the last call. Of one that was sent several times meanwhile there may be one only.
+    /// The signals that arrived since the last call. A signal that was sent several times meanwhile may occur only once.
     pub fn take(&self) -> Vec<SentSignal> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut buffer = [0_u8; 16 * SIZE];
         let mut found = Vec::new();
         while let Ok(length @ SIZE..) = rustix::io::read(&self.fd, &mut buffer) {
             for one in buffer[..length].chunks_exact(SIZE) {
-                // ssi_signo and ssi_code, signalfd(2).
+                // The fields ssi_signo and ssi_code of signalfd_siginfo (signalfd(2)).
                 let word = |at: usize| i32::from_ne_bytes([one[at], one[at + 1], one[at + 2], one[at + 3]]);
                 found.push(SentSignal { number: word(0), by_process: word(8) <= 0 });
             }
@@ -98,27 +98,27 @@ impl AsFd for SignalQueue {
 /// Sends a signal to a process.
 ///
 /// # Errors
-/// When there is no such process, it is another user's, or the number is no signal.
+/// If there is no such process, it is another user's, or the number is no signal.
 pub fn send(pid: u32, signal: i32) -> io::Result<()> {
-    // 0 and negative numbers are groups.
+    // 0 and negative numbers mean process groups.
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or_else(|| crate::invalid("no process"))?;
-    // SAFETY: it takes two numbers and touches no memory.
+    // SAFETY: the call takes two numbers and accesses no memory of ours.
     result_of(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Ends this process by a signal, as it does where nothing is done about the signal. Returns where that doesn't end it.
+/// Ends this process by the default action of a signal. Returns if that doesn't end it.
 pub fn end_by(signal: i32) {
-    // SAFETY: SIG_DFL is a valid action; a number that is no signal is an error only.
+    // SAFETY: SIG_DFL is a valid action; a number that is no signal is only an error.
     unsafe { libc::signal(signal as c_int, libc::SIG_DFL) };
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: it empties the whole set.
+    // SAFETY: the call initialises the whole set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: it has just been emptied.
+    // SAFETY: the set has just been initialised.
     let mut set = unsafe { set.assume_init() };
-    // SAFETY: the set is one.
+    // SAFETY: the set is valid; a number that is no signal is only an error.
     unsafe { libc::sigaddset(&raw mut set, signal) };
-    // SAFETY: a signal to this process, which is what it is for.
+    // SAFETY: the call takes a number and accesses no memory of ours.
     unsafe { libc::raise(signal) };
-    // SAFETY: the set lives until it returns; where the old one would go may be null.
+    // SAFETY: the set lives during the call, and the pointer for the previous one may be null.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
 }

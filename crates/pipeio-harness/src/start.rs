@@ -1,8 +1,9 @@
-//! The start of a program, in place of Rust's own. That polls the standard descriptors, and a pipe that has been polled wakes its
-//! reader at each write from then on (`poll_usage` in fs/pipe.c): in front of `relay`, writes of 8 KiB took 4 % longer for it on one
-//! CPU. Like Rust's start, this one opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also remembers
-//! both. Unlike after Rust's, reading a closed standard input fails; nothing says which thread's stack overflowed; and the main
-//! thread has no name in the message of a panic.
+//! The start of a program, in place of Rust's. Rust's start polls the standard descriptors, and a pipe that was polled once wakes
+//! its reader at every later write (`poll_usage` in fs/pipe.c). That made writes of 8 KiB to a `relay` take 4 % longer on one CPU.
+//!
+//! Like Rust's, this start opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also records what it
+//! found. Unlike with Rust's, reading a closed standard input fails, the message of a stack overflow doesn't name the thread, and
+//! the message of a panic doesn't name the main thread.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::io::{self, Write};
@@ -21,32 +22,32 @@ struct Started {
     sigpipe_was_ignored: bool,
 }
 
-/// Makes `$main`, a function that returns the exit code, the program's. For a program with `#![no_main]`, once.
+/// Makes `$main`, a function that returns the exit code, the program's main function. For a program with `#![no_main]`, once.
 #[macro_export]
 macro_rules! start {
     ($main:path) => {
-        // SAFETY: Rust's own function of this name is not linked.
+        // SAFETY: with `#![no_main]` Rust defines no function of this name.
         #[unsafe(no_mangle)]
         extern "C" fn main(argc: ::core::ffi::c_int, argv: *const *const ::core::ffi::c_char) -> ::core::ffi::c_int {
-            // SAFETY: they come from the system.
+            // SAFETY: the system passes `argc` C strings, which live as long as the process.
             unsafe { $crate::start::run(argc, argv, $main) }
         }
     };
 }
 
-/// Runs `main`, and ends the process with what it returns; 101 after a panic, where panics unwind.
+/// Runs `main`, and ends the process with the code that it returns, or 101 after a panic, where panics unwind.
 ///
 /// # Safety
 ///
-/// There are as many words at `argv` as `argc` says, for ever.
+/// `argv` has `argc` pointers to C strings, which live as long as the process.
 #[doc(hidden)]
 pub unsafe fn run(argc: c_int, argv: *const *const c_char, main: impl FnOnce() -> u8 + UnwindSafe) -> c_int {
     let words = (0..usize::try_from(argc).unwrap_or(0)).map(|at| {
-        // SAFETY: the caller's: it is one of them,
+        // SAFETY: `at` is below `argc`, so by the caller's promise the address is that of a pointer in `argv`,
         let place = unsafe { argv.add(at) };
-        // SAFETY: which points to one,
+        // SAFETY: which can be read,
         let word = unsafe { *place };
-        // SAFETY: a C string.
+        // SAFETY: and by the caller's promise points to a C string.
         let word = unsafe { CStr::from_ptr(word) };
         OsStr::from_bytes(word.to_bytes()).to_owned()
     });
@@ -55,21 +56,22 @@ pub unsafe fn run(argc: c_int, argv: *const *const c_char, main: impl FnOnce() -
     // SAFETY: SIG_IGN is a valid action.
     let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let _ = STARTED.set(Started { words, stdout_was_closed, sigpipe_was_ignored: before == libc::SIG_IGN });
-    // It also writes out what standard output holds.
+    // `exit` also flushes standard output.
     process::exit(panic::catch_unwind(main).map_or(101, c_int::from))
 }
 
-/// Opens /dev/null if this is closed, so that no file gets its number. Returns whether it was.
+/// Opens /dev/null if `fd` is closed, so that no file gets its number. Returns whether it was closed.
 fn open_if_closed(fd: c_int) -> bool {
-    // SAFETY: F_GETFD takes no third argument and changes nothing, whatever the descriptor is.
+    // SAFETY: F_GETFD takes no third argument and changes nothing, whatever `fd` is.
     let failed = unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1;
     let closed = failed && io::Error::last_os_error().raw_os_error() == Some(libc::EBADF);
     if closed {
-        // A standard input that isn't there is not an empty one.
+        // A missing standard input must not look like an empty one, so reading it fails.
         let access = if fd == libc::STDIN_FILENO { libc::O_WRONLY } else { libc::O_RDWR };
         // SAFETY: the name is a C string.
         let opened = unsafe { libc::open(c"/dev/null".as_ptr(), access) };
-        // All lower numbers are taken. Otherwise the next file that is opened would be a standard descriptor.
+        // open(2) uses the lowest free number, and lower ones are taken. After a failure, the next file that is opened would
+        // become a standard descriptor.
         if opened != fd {
             let error = io::Error::last_os_error();
             let _ = writeln!(
@@ -82,7 +84,7 @@ fn open_if_closed(fd: c_int) -> bool {
     closed
 }
 
-/// The command line. Empty in a program that was started otherwise.
+/// The command line. Empty in a program that was not started by [`run`].
 pub fn words() -> &'static [OsString] {
     STARTED.get().map_or(&[], |started| &started.words)
 }

@@ -1,4 +1,4 @@
-//! A ring for one operation at a time, shared by the io_uring sender and receiver.
+//! An io_uring for one operation at a time, used by the io_uring sender and receiver.
 
 use std::io;
 
@@ -9,40 +9,41 @@ use crate::wait::Wait;
 pub(crate) struct Ring {
     ring: IoUring,
     wait: Wait,
-    /// A call failed, so an operation may be under way that nobody waits for.
+    /// A call failed, so an operation may still be in progress that nobody waits for.
     broken: bool,
 }
 
 impl Ring {
-    /// A ring with `buffer` registered as its fixed buffer 0.
+    /// A ring with `buffer` registered as fixed buffer 0.
     ///
     /// # Errors
-    /// `Unsupported` or `PermissionDenied` where io_uring may not be used.
+    /// `Unsupported` or `PermissionDenied` if io_uring can't be used.
     ///
     /// # Safety
-    /// The buffer must stay mapped until the ring is dropped.
+    /// The buffer stays mapped until the ring is dropped.
     pub(crate) unsafe fn new(wait: Wait, buffer: &mut [u8]) -> io::Result<Ring> {
         let ring = IoUring::new(4)?;
         let vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: the vector describes a live buffer; that it stays is the caller's promise.
+        // SAFETY: the vector describes a live buffer, which the caller promises to keep mapped.
         unsafe { ring.submitter().register_buffers(&[vector]) }?;
         Ok(Ring { ring, wait, broken: false })
     }
 
-    /// Submits one operation and waits until it is complete; returns its result. An interrupted or refused operation is
-    /// submitted again.
+    /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was interrupted or
+    /// refused with EAGAIN.
     ///
     /// # Safety
-    /// The operation's memory and descriptor must stay valid and untouched until this returns.
+    /// The operation's memory and descriptor stay valid and untouched until this returns.
     pub(crate) unsafe fn run(&mut self, entry: &squeue::Entry, calls: &mut u32) -> io::Result<usize> {
         if self.broken {
             return Err(io::Error::other("this ring failed before; open another"));
         }
         loop {
-            // SAFETY: the caller keeps the operation's memory until we return, and we return only after its completion.
+            // SAFETY: the caller keeps the operation's memory until we return, which is after its completion. After a failed call
+            // it may still be in progress, but the ring is then `broken`, and the registered buffer stays mapped.
             unsafe { self.ring.submission().push(entry) }
                 .map_err(|_| io::Error::other("the submission queue is full"))?;
-            // A spinning end does not sleep in the kernel, but has to enter it for the completion to be delivered.
+            // A spinning end doesn't sleep in the kernel, but has to enter it for completions to be delivered.
             let wanted = usize::from(self.wait != Wait::Spin);
             let result = loop {
                 *calls += 1;

@@ -1,4 +1,4 @@
-//! What this process has used: CPU time, context switches, page faults; and how often it moved to another CPU.
+//! Resources used by this process or by a child: CPU time, context switches, page faults; and moves to another CPU.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,28 +10,28 @@ use rustix::process::Pid;
 
 use crate::result_of;
 
-/// Resources used since the process began. Subtract two readings for what lies between.
+/// Resources used since the process began. Subtract two readings for the use between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time in user mode, nanoseconds (the kernel's accounting is per microsecond or coarser).
+    /// CPU time in user mode, in nanoseconds (the kernel counts microseconds or coarser).
     pub user_ns: u64,
-    /// CPU time in the kernel, nanoseconds.
+    /// CPU time in the kernel, in nanoseconds.
     pub sys_ns: u64,
-    /// Times the CPU was given up to wait.
+    /// Times the process gave up the CPU to wait.
     pub voluntary_switches: u64,
-    /// Times the CPU was taken away.
+    /// Times the kernel took the CPU away.
     pub involuntary_switches: u64,
     /// Page faults served without I/O.
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// The most memory that it had at once, bytes; of a reaped child the most that one process of it had, and never less than
-    /// this process had when it started it, which the kernel counts in.
+    /// The most memory it had resident at once, in bytes. For a reaped child, the most of any one of its processes, and at
+    /// least what this process had resident when it started the child, because the kernel includes that.
     pub peak_bytes: u64,
 }
 
 impl Usage {
-    /// What this process has used until now, by getrusage(2).
+    /// The resources used by this process so far, by getrusage(2).
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid anyway.
@@ -55,7 +55,7 @@ impl Usage {
         }
     }
 
-    /// What was used between `earlier` and this reading.
+    /// The resources used between `earlier` and this reading.
     #[must_use]
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
@@ -65,7 +65,7 @@ impl Usage {
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
-            // A peak has no difference.
+            // Peaks can't be subtracted.
             peak_bytes: self.peak_bytes,
         }
     }
@@ -80,23 +80,23 @@ pub enum Patience {
     Look,
 }
 
-/// Reaps a child by wait4(2): how it ended, and what it used from start to end, with the children that it waited for
-/// itself. `None` if it is still running. Its number may belong to another process from now on.
+/// Reaps a child by wait4(2). Returns how it ended, and the resources used by it and the children that it waited for; `None`
+/// if it is still running. Its process id may belong to another process from now on.
 ///
 /// # Errors
-/// When it is no child of this process, or was reaped before.
+/// If it is no child of this process, or was reaped before.
 pub fn reap(child: Pid, patience: Patience) -> io::Result<Option<(ExitStatus, Usage)>> {
     let options = if patience == Patience::Look { libc::WNOHANG } else { 0 };
     let reaped = wait4(child.as_raw_nonzero().get(), options)?;
     Ok(reaped.map(|(_, status, usage)| (status, Usage::of(&usage))))
 }
 
-/// wait4(2), again after a signal; `None` if there are only children that are still running.
+/// wait4(2), repeated after a signal; `None` if all these children are still running.
 pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32, ExitStatus, libc::rusage)>> {
     loop {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: both pointers are to writable memory of the types that the call fills, and live as long as it.
+        // SAFETY: both pointers are to writable memory of the types that the call fills, which lives during it.
         match result_of(unsafe { libc::wait4(child, &raw mut status, options, usage.as_mut_ptr()) }) {
             Ok(0) => return Ok(None),
             Ok(pid) => {
@@ -110,7 +110,7 @@ pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32,
     }
 }
 
-/// How often this process moved to another CPU; `None` where the kernel does not tell. It takes some 10 µs.
+/// How often this process moved to another CPU; `None` if the kernel doesn't report it. Takes some 10 µs.
 pub fn migrations() -> Option<u64> {
     let sched = std::fs::read_to_string("/proc/self/sched").ok()?;
     sched
@@ -118,12 +118,12 @@ pub fn migrations() -> Option<u64> {
         .find_map(|line| line.strip_prefix("se.nr_migrations")?.trim_start().strip_prefix(':')?.trim().parse().ok())
 }
 
-/// Time on the monotonic clock, comparable between processes, in nanoseconds.
+/// The monotonic clock in nanoseconds, comparable between processes.
 pub fn monotonic_ns() -> u64 {
     nanos(rustix::time::ClockId::Monotonic)
 }
 
-/// CPU time of the calling thread in nanoseconds: a clock that stands still while others run.
+/// CPU time of the calling thread in nanoseconds, which stands still while other threads run.
 pub fn thread_cpu_ns() -> u64 {
     nanos(rustix::time::ClockId::ThreadCPUTime)
 }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_child_s_end_comes_with_what_it_used() {
-        // Reaped below, not by the library.
+        // Reaped by `reap` below, not by std.
         #[expect(clippy::zombie_processes)]
         let mut child = Command::new("sh")
             .args(["-c", "read x; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3"])

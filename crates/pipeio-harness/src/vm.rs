@@ -1,10 +1,10 @@
-//! A ring in the sender's private memory, which the receiver reads from outside with process_vm_readv(2): one copy, by
-//! the kernel, straight from one process into the other. Only positions are shared.
+//! A ring in the sender's private memory, which the receiver reads with process_vm_readv(2): one copy, by the kernel, directly
+//! from one process to the other. Only positions are shared.
 //!
-//! Both processes see each other's numbers in a small unnamed memfd, so they must be in one PID namespace. The kernel
-//! lets the receiver read if it could trace the sender (ptrace(2)): the same user, or CAP_SYS_PTRACE. Where Yama restricts
-//! that to a process's descendants, the sender allows the receiver and nobody else, for as long as the sender lives.
-//! The receiver reads where the sender tells it to: use it between processes that trust each other.
+//! Both processes exchange their process ids through a small memfd without a name, so they must be in one PID namespace. The
+//! kernel lets the receiver read if it may trace the sender (ptrace(2)): as the same user, or with CAP_SYS_PTRACE. If Yama
+//! restricts that to a process's descendants, the sender permits the receiver and nobody else, as long as the sender lives.
+//! The receiver reads where the sender tells it to, so use it only between processes that trust each other.
 
 use std::io;
 use std::ops::Deref;
@@ -24,26 +24,26 @@ use crate::result_of;
 use crate::ring::{InPlaceSender, Memory, fits};
 use crate::shared::{CacheLine, Shared, refused};
 
-/// How much memory the sender's blocks cycle through, rounded up to whole blocks, at least two.
+/// Bytes of memory that the sender's blocks cycle through, rounded up to whole blocks, at least two.
 pub const RING_BYTES: usize = 1 << 20;
 
 /// How long a sender waits for its receiver before the first block.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The line where both say who they are. Its gate opens when the receiver has.
+/// The line in which both identify themselves. The receiver opens its gate once it has.
 const ABOUT: usize = LINES;
-/// Its words.
+/// Words of that line: the process ids of both, and the address and length of the sender's memory.
 const RECEIVER: usize = 0;
 const SENDER: usize = 1;
 const ADDRESS: usize = 2;
 const CAPACITY: usize = 3;
-/// Not 0 once the sender's memory may be gone although not all of it was read.
+/// Not 0 once the sender's memory may be gone before all of it was read.
 const TORN: usize = 4;
 
 /// Makes the shared lines of one link.
 ///
 /// # Errors
-/// When the memory or the descriptor cannot be had.
+/// If the memory or a descriptor can't be had.
 pub fn create() -> io::Result<OwnedFd> {
     Ok(Shared::create(ABOUT + 1)?.0)
 }
@@ -54,16 +54,16 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     if lines.len() == ABOUT + 1 { Ok(lines) } else { Err(refused("a link for process_vm_readv", "it has other lines")) }
 }
 
-/// The sender of the link `fd`. It can be taken once. Blocks are made in the memory that is read from outside, so `align`
+/// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so `align`
 /// does not apply.
 ///
-/// The first send waits for the receiver to be there, ten seconds at most. [`Sender::finish`] waits until the receiver has
-/// read all or is gone, as the memory goes with the sender. A sender that is dropped earlier lets the receiver fail. How it
-/// waits and counts: as [`ring::sender`](crate::ring::sender) does.
+/// The first send waits for the receiver, ten seconds at most. [`Sender::finish`] waits until the receiver has read
+/// everything or is gone, because the memory disappears with the sender. If the sender is dropped earlier, the receiver
+/// fails. It waits and counts calls like [`ring::sender`](crate::ring::sender).
 ///
 /// # Errors
-/// When `fd` is no such link or has a sender already, or the memory cannot be had. The first send fails with `TimedOut`
-/// when no receiver has come.
+/// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails with
+/// `TimedOut` if no receiver has appeared.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let lines = open(&fd, options.block)?;
     let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, "the block is too large");
@@ -71,24 +71,24 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Se
     let capacity = RING_BYTES.max(two).checked_next_multiple_of(options.block).ok_or_else(too_large)?;
     fits(capacity, options)?;
     let mut region = Region::new(capacity, options.pages)?;
-    // Touched now, so that no fault is left for later.
+    // Touch all pages now, so that later use causes no page faults.
     region.bytes_mut().fill(0);
     let start = NonNull::new(region.bytes_mut().as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
     let source = Source::new(Private { lines, start, _region: region }, capacity, options.wait)?;
     Ok(Box::new(VmSender { inner: InPlaceSender::new(source, options), met: false, finished: false }))
 }
 
-/// The receiver of the link `fd`. It can be taken once. How it waits: as [`ring::receiver`](crate::ring::receiver) does;
+/// The receiver of the link `fd`. A link has only one, ever. It waits like [`ring::receiver`](crate::ring::receiver);
 /// `calls` counts process_vm_readv(2) and futex(2).
 ///
 /// # Errors
-/// When `fd` is no such link or has a receiver already, or the memory cannot be had. Receiving fails with
-/// `PermissionDenied` when the kernel does not let this process read the sender's memory, and with `UnexpectedEof` when
-/// the sender is gone before all was read.
+/// If `fd` is no such link, or has or had a receiver already, or if the memory can't be allocated. Receiving fails with
+/// `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with `UnexpectedEof` if the sender
+/// is gone before everything was read.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let lines = open(&fd, options.block)?;
     let buffer = options.buffer()?;
-    // How large the ring is comes with the first block.
+    // The ring's capacity is known with the first block.
     let sink = Sink::new(lines, isize::MAX as usize, options.wait)?;
     let about = &sink.lines[ABOUT];
     about.words[RECEIVER].store(number(getpid()), Relaxed);
@@ -102,14 +102,14 @@ fn number(pid: Pid) -> u64 {
     u64::from(pid.as_raw_nonzero().get().unsigned_abs())
 }
 
-/// Private memory, with the shared lines that say what is in it.
+/// Private memory, and the shared lines that describe it.
 struct Private {
     lines: Shared,
     start: NonNull<u8>,
     _region: Region,
 }
 
-// SAFETY: the memory is owned, and nothing in it is tied to the thread that made it.
+// SAFETY: the memory has one owner, and is not tied to the thread that made it.
 unsafe impl Send for Private {}
 
 impl Deref for Private {
@@ -120,8 +120,8 @@ impl Deref for Private {
     }
 }
 
-// SAFETY: `start` is that of the region, which is as long as the handover's capacity, lives as long as `self`, does not move
-// with it, and is not accessed in any other way.
+// SAFETY: `start` is the start of the region, which is as long as the handover's capacity, lives as long as `self`, does not
+// move when `self` is moved, and is not accessed in any other way.
 unsafe impl Memory for Private {
     fn start(&self) -> NonNull<u8> {
         self.start
@@ -135,7 +135,7 @@ struct VmSender {
 }
 
 impl VmSender {
-    /// Waits for the receiver, allows it to read, and says where.
+    /// Waits for the receiver, permits it to read, and tells it where.
     fn meet(&mut self) -> io::Result<()> {
         let source = self.inner.source();
         let (capacity, start) = (source.capacity(), source.lines.start);
@@ -153,12 +153,12 @@ impl VmSender {
             }
         }
         if let Some(receiver) = i32::try_from(about.words[RECEIVER].load(Relaxed)).ok().and_then(Pid::from_raw) {
-            // Refused where there is no Yama to ask. If it was needed, the receiver says so.
+            // Fails without Yama, which then restricts nothing. If the permission was needed, the receiver reports an error.
             let _ = set_ptracer(PTracer::ProcessID(receiver));
         }
         about.words[SENDER].store(number(getpid()), Relaxed);
         about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
-        // Seen by the receiver with the first position that is published.
+        // The receiver sees this with the first position that is published.
         about.words[CAPACITY].store(capacity as u64, Relaxed);
         self.met = true;
         Ok(())
@@ -187,7 +187,7 @@ impl Sender for VmSender {
         let all = source.capacity();
         match source.room(all, &mut 0) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-            // All was read, or nobody is there to do it.
+            // Everything was read, or nobody is left to read it.
             _ => self.finished = true,
         }
         Ok(())
@@ -197,7 +197,7 @@ impl Sender for VmSender {
 impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
-            // Before the memory goes: what the receiver reads from now on may be anything.
+            // Before the memory is unmapped: from now on the receiver may read anything.
             self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
         }
         if self.met {
@@ -206,7 +206,7 @@ impl Drop for VmSender {
     }
 }
 
-/// Where a receiver reads.
+/// Where a receiver reads: a process and an address in it.
 #[derive(Clone, Copy)]
 struct VmPeer {
     process: i32,
@@ -219,7 +219,7 @@ struct VmReader {
 }
 
 impl VmReader {
-    /// What the sender said before the first block.
+    /// Takes the sender's process id, address and capacity, which it stored before the first block.
     fn meet(&mut self) -> io::Result<VmPeer> {
         let word = |word: usize| self.sink.lines[ABOUT].words[word].load(Relaxed);
         let (process, address, capacity) = (word(SENDER), word(ADDRESS), word(CAPACITY));
@@ -243,7 +243,7 @@ impl VmReader {
         let len = filled.min(buffer.len());
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
-        // The memory may have gone while it was read.
+        // The memory may have been unmapped during the read.
         if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
             return Err(torn());
         }
@@ -253,15 +253,15 @@ impl VmReader {
     }
 }
 
-/// Reads what is at the `offset` of the ring and on from its start.
+/// Reads the ring from `offset` on, and then from its start.
 fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Result<usize> {
     let head = buffer.len().min(capacity - offset);
     let remote = [(offset, head), (0, buffer.len() - head)]
         .map(|(offset, len)| libc::iovec { iov_base: (peer.address + offset) as *mut _, iov_len: len });
     let pieces = if buffer.len() > head { 2 } else { 1 };
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: the local vector is of a slice borrowed exclusively, the remote ones are only numbers to this process, and
-    // there are as many of each as the call is told.
+    // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this process. The
+    // call is told the right number of each.
     let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
     result_of(read).map(isize::unsigned_abs).map_err(|error| {
         let what = format!("cannot read the memory of process {}", peer.process);

@@ -1,4 +1,4 @@
-//! What to do when a pipe is full or empty: sleep in the call, poll, or spin.
+//! How to wait while a pipe is full or empty: sleep in the call, poll, or spin.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,21 +12,21 @@ use rustix::pipe::SpliceFlags;
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Calls on a blocking descriptor: the kernel puts the caller to sleep. Costs a wake-up per wait.
+    /// Calls block: the kernel puts the caller to sleep. Costs a wake-up per wait.
     Block,
-    /// Calls on a non-blocking descriptor, and poll(2) after EAGAIN. Costs two more system calls per wait.
+    /// Calls don't block, and poll(2) follows EAGAIN. Costs two more system calls per wait.
     Poll,
-    /// Calls on a non-blocking descriptor, repeated at once. Costs a whole CPU, and on one CPU shared by both ends the
-    /// rest of a time slice per wait.
+    /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of a time
+    /// slice per wait.
     Spin,
-    /// Calls on a descriptor that is shared with others, whose flag is left as it is: the kernel puts the caller to sleep,
-    /// or where the descriptor is non-blocking poll(2) does.
+    /// For a descriptor shared with other processes, which keeps its flag: the kernel puts the caller to sleep, or poll(2)
+    /// does if the descriptor is non-blocking.
     Shared,
 }
 
 impl Wait {
-    /// Sets or clears O_NONBLOCK on `fd` as this policy needs it. The flag belongs to the open file description: every
-    /// process that inherited the same end sees it too.
+    /// Sets or clears O_NONBLOCK on `fd` as this policy requires; [`Wait::Shared`] leaves it. The flag belongs to the open file
+    /// description, so it also applies to every process that inherited the same end.
     ///
     /// # Errors
     /// When `fd` is not open.
@@ -40,21 +40,21 @@ impl Wait {
         Ok(())
     }
 
-    /// Whether a call is to sleep when it has to wait, if the descriptor lets it.
+    /// Whether a call that has to wait may sleep, if the descriptor permits.
     pub fn sleeps(self) -> bool {
         matches!(self, Wait::Block | Wait::Shared)
     }
 
-    /// The flag with which splice(2), vmsplice(2) and tee(2) wait like this: that a pipe's end is non-blocking does not
-    /// make them so.
+    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. A non-blocking pipe end alone doesn't
+    /// make them return.
     pub(crate) fn splice_flags(self) -> SpliceFlags {
         if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }
 
-    /// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.
+    /// Repeats `call` while it would block or is interrupted, and counts every attempt and every poll(2) in `calls`.
     ///
     /// # Errors
-    /// Whatever else `call` says, or poll(2) itself.
+    /// Any other error of `call`, or the error of poll(2).
     #[inline]
     pub fn retry<T>(
         self,
@@ -69,7 +69,7 @@ impl Wait {
                 Ok(value) => return Ok(value),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self == Wait::Spin => std::hint::spin_loop(),
-                // A blocking caller polls too: the descriptor may have been made non-blocking by someone it is shared with.
+                // Even if the caller's descriptor was blocking: another process that shares it may have made it non-blocking.
                 Err(Errno::AGAIN) => {
                     *calls += 1;
                     until_ready(fd, direction)?;

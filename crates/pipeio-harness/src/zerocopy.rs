@@ -1,9 +1,9 @@
-//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and says afterwards,
-//! on the socket's error queue, when it is done with them.
+//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and later reports on its
+//! error queue that it no longer needs them.
 //!
-//! Fresh blocks cycle through memory that is not written to again before the kernel has said so. Prepared content is never
-//! changed. Where the bytes stay on this machine, or the device cannot gather them, the kernel copies nevertheless and
-//! admits it: [`Sender::note`] tells. See msg_zerocopy.rst in the kernel's documentation.
+//! Memory of fresh blocks is written again only after that report. Prepared content never changes. If the bytes stay on this
+//! machine, or the device can't gather pages, the kernel copies anyway and reports that ([`Sender::note`]). See
+//! msg_zerocopy.rst in the kernel's documentation.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,23 +20,23 @@ use rustix::net::{SendFlags, SocketType, sockopt};
 
 use crate::{errno_of, result_of};
 
-/// How much memory fresh blocks cycle through, rounded up to whole blocks, at least two. Below the 8 MiB of locked memory
-/// that an unprivileged user commonly has, to which pages in flight are charged.
+/// Bytes of memory that fresh blocks cycle through, with room for two blocks at least. Less than the 8 MiB of locked memory
+/// that an unprivileged user commonly may have, because pages in flight count as such.
 const RING_BYTES: usize = 4 << 20;
 
-/// Sends under way after which completions are collected, lest the socket run out of room for them
+/// Sends in flight from which on completions are collected, so that the socket doesn't run out of room for them
 /// (/proc/sys/net/core/optmem_max).
 const COLLECT_AT: usize = 32;
 
-/// The kernel's ENOTSUPP, which is not in errno(3): what it says for sockets that have no SO_ZEROCOPY.
+/// The kernel's ENOTSUPP, which is not in errno(3): its error for sockets without SO_ZEROCOPY.
 const ENOTSUPP: i32 = 524;
 
-/// A sender for the connected stream socket `fd`, usually TCP; what receives is any receiver of a stream. `align` applies
-/// to prepared content only. `calls` counts what collects completions too.
+/// A sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be its other end. `align` applies
+/// to prepared content only. `calls` includes those that collect completions.
 ///
 /// # Errors
-/// `Unsupported` when this kernel has no MSG_ZEROCOPY for such a socket; when the memory cannot be had. Sending fails with
-/// `OutOfMemory` for a block that the limits on locked memory (`ulimit -l`) or on the socket's own never let through.
+/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket; an error if the memory can't be allocated. Sending
+/// fails with `OutOfMemory` for a block above the limit on locked memory (`ulimit -l`) or above the socket's own limit.
 pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     check_block(options.block)?;
     if sockopt::socket_type(&fd)? != SocketType::STREAM {
@@ -49,7 +49,7 @@ pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender +
         Content::Fresh => {
             let two = options.block.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
             let mut region = Region::new(RING_BYTES.max(two), options.pages)?;
-            // Touched now, so that no fault is left for later.
+            // Touch all pages now, so that later use causes no page faults.
             region.bytes_mut().fill(0);
             ProbedMemory::Fresh(ProbeRing { region, head: 0, tail: 0 })
         }
@@ -70,7 +70,7 @@ fn enable(fd: &OwnedFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     let size = size_of::<libc::c_int>() as libc::socklen_t;
     let on = ptr::from_ref(&on).cast();
-    // SAFETY: the pointer is to an int of the size that is told.
+    // SAFETY: the pointer is to an int, and the length passed is that of an int.
     let result = result_of(unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, on, size) });
     result.map(drop).map_err(|error| match error.raw_os_error() {
         Some(ENOTSUPP | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => io::Error::new(
@@ -86,17 +86,17 @@ enum ProbedMemory {
     Fresh(ProbeRing),
 }
 
-/// Positions count bytes since the start; their place is their remainder by the region's length.
+/// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in it.
 struct ProbeRing {
     region: Region,
-    /// Where the next block begins, if it fits before the end of the region.
+    /// The position of the next block, unless it would cross the end of the region.
     head: u64,
-    /// All before it is done with.
+    /// The kernel no longer needs the bytes before this position.
     tail: u64,
 }
 
 impl ProbeRing {
-    /// Where a block of `len` bytes goes next, in one piece.
+    /// The position of the next block, if that has `len` bytes, in one piece.
     fn place(&self, len: usize) -> u64 {
         let capacity = self.region.len() as u64;
         let before_end = capacity - self.head % capacity;
@@ -109,18 +109,18 @@ impl ProbeRing {
     }
 }
 
-/// Sends that the kernel has not said to be done with. It numbers them from 0, one for each call that sent anything.
+/// Sends that the kernel has not completed. It numbers them from 0, one for each call that sent any bytes.
 struct Flight {
-    /// The number of the first in the queue.
+    /// The number of the first send in the queue.
     first: u32,
-    /// Where in the ring each ends, and whether it is done.
+    /// The position at which each ends, and whether it is complete.
     sends: VecDeque<(u64, bool)>,
     completed: u64,
     copied: u64,
 }
 
 impl Flight {
-    /// Takes note that the sends `low` to `high` are done; returns up to where the ring is free now.
+    /// Records that the sends `low` to `high` are complete. Returns the position before which the ring is free, if that moved.
     fn complete(&mut self, low: u32, high: u32, copied: bool) -> Option<u64> {
         let from = low.wrapping_sub(self.first) as usize;
         let count = high.wrapping_sub(low) as usize + 1;
@@ -145,15 +145,15 @@ struct ZeroCopySender {
     wait: Wait,
     block: usize,
     memory: ProbedMemory,
-    /// Prepared content is set, or in flight as it was.
+    /// Prepared content was set or sent, and must not change.
     prepared: bool,
     flight: Flight,
-    /// Calls that waiting for the memory of the next block took.
+    /// System calls made while waiting for the memory of the next block.
     calls: u32,
 }
 
 impl ZeroCopySender {
-    /// Collects the completions that are there; returns whether there were any.
+    /// Collects the completions that have arrived. Returns whether there were any.
     fn collect(&mut self, calls: &mut u32) -> io::Result<bool> {
         let mut any = false;
         loop {
@@ -178,7 +178,7 @@ impl ZeroCopySender {
         }
     }
 
-    /// Waits for something to happen: a completion, an error, or, if `room`, for room to send.
+    /// Waits for a completion, an error or, if `room`, for room to send.
     fn pause(&mut self, room: bool, calls: &mut u32) -> io::Result<()> {
         if self.collect(calls)? {
             return Ok(());
@@ -187,7 +187,7 @@ impl ZeroCopySender {
             std::hint::spin_loop();
             return Ok(());
         }
-        // What is on the error queue is an error to poll(2), which it tells unasked.
+        // poll(2) reports a message on the error queue as an error, which need not be requested.
         let events = if room { PollFlags::OUT } else { PollFlags::empty() };
         *calls += 1;
         let mut polled = [PollFd::new(&self.fd, events)];
@@ -207,7 +207,7 @@ impl ZeroCopySender {
         Ok(())
     }
 
-    /// Waits until no send under way needs the place of the next `len` bytes; returns the place.
+    /// Waits until no send in flight uses the place of the next `len` bytes. Returns their position.
     fn place(&mut self, len: usize, calls: &mut u32) -> io::Result<u64> {
         loop {
             let ProbedMemory::Fresh(ring) = &mut self.memory else { return Ok(0) };
@@ -272,7 +272,7 @@ impl Sender for ZeroCopySender {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.pause(true, &mut moved.calls)?,
-                // Too much is under way, for the socket or for the user's locked memory.
+                // Too many bytes are in flight, for the socket or for the user's locked memory.
                 Err(Errno::NOBUFS) if !self.flight.sends.is_empty() => self.pause(false, &mut moved.calls)?,
                 Err(Errno::NOBUFS) => {
                     let message = format!(
@@ -289,63 +289,63 @@ impl Sender for ZeroCopySender {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The pages stay with the kernel as long as it needs them, whatever becomes of our mapping: nothing to wait for.
+        // The kernel keeps the pages as long as it needs them, even when our mapping is gone, so there is nothing to wait for.
         self.collect(&mut 0)?;
         Ok(())
     }
 
     fn note(&self) -> Option<String> {
         let Flight { completed, copied, .. } = self.flight;
-        // No counts: they would differ from run to run, and the note is one about all of them.
+        // Without counts, which would differ from run to run: the note is about all runs.
         let share = if copied == completed { "every zero-copy send" } else { "some of the zero-copy sends" };
         (copied > 0).then(|| format!("the kernel copied {share} nevertheless, as it does on loopback"))
     }
 }
 
-/// That the sends of these numbers are done.
+/// The report that these sends are complete.
 struct Completion {
     low: u32,
     high: u32,
     copied: bool,
 }
 
-/// The next message from the error queue; `None` for one that is not about zero copy. Never waits: `AGAIN` when the queue
+/// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the queue
 /// is empty.
 fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
-    // Aligned as a control message has to be, and larger than the one or two that come.
+    // Aligned as control messages must be, and larger than the one or two that arrive.
     let mut control = [0u64; 32];
     // SAFETY: every field of a msghdr is an integer or a pointer, for which zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the message has no bytes to be received, and room for control messages of the size that it says.
+    // SAFETY: the message has no buffer for bytes, and one for control messages of the size that it states.
     errno_of(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE) })?;
     let wanted = size_of::<libc::sock_extended_err>();
-    // SAFETY: the message is one that recvmsg filled in.
+    // SAFETY: recvmsg has filled in the message.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !header.is_null() {
-        // SAFETY: it is not null, so it points to a whole header within the control messages, which live on.
+        // SAFETY: it is not null, so it points to a whole header within `control`, which is still alive.
         let libc::cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = unsafe { header.read() };
         let about_errors = [(libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR)];
-        // SAFETY: only a length is computed.
+        // SAFETY: the call only computes a length.
         let whole = cmsg_len >= unsafe { libc::CMSG_LEN(wanted as u32) } as usize;
         if about_errors.contains(&(cmsg_level, cmsg_type)) && whole {
-            // SAFETY: the header is valid, and what it heads is behind it.
+            // SAFETY: the header is valid, and its data follows it.
             let data = unsafe { libc::CMSG_DATA(header) };
-            // SAFETY: it was found to be long enough, and all its fields are integers.
+            // SAFETY: the data was checked to be long enough, and all its fields are integers.
             let error = unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() };
             if error.ee_origin == SO_EE_ORIGIN_ZEROCOPY && error.ee_errno == 0 {
                 let copied = error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED != 0;
                 return Ok(Some(Completion { low: error.ee_info, high: error.ee_data, copied }));
             }
         }
-        // SAFETY: both are of the message that recvmsg filled in.
+        // SAFETY: the header is from this message, which recvmsg has filled in.
         header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
     }
     Ok(None)
 }
 
-/// From linux/errqueue.h: what a message is about, and that the kernel had to copy.
+/// From linux/errqueue.h: the origin of reports on zero copy, and the code by which they say that the kernel copied.
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 

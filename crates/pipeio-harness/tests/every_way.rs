@@ -31,7 +31,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Moves `total` bytes in whole blocks and compares each one that the receiver sees.
+    /// Moves `total` bytes in whole blocks, and compares each block that the receiver sees.
     fn run(&self, total: usize) {
         let what = format!(
             "{:?} to {:?}, {:?}, {:?}, {:?}, block {}",
@@ -185,14 +185,14 @@ fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
     let options =
         send::SendOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
     let mut sender = send::open(Send::Vmsplice, link.writer, &options).unwrap();
-    // A second pipe takes over what the link held: from the sender's view it has been read.
+    // A second pipe takes over the link's pages: as far as the sender can see, they have been read.
     let kept = Pipe::new().unwrap();
     for value in 0..16 {
         sender.fresh(4096).unwrap().fill(value);
         sender.send(4096).unwrap();
         rustix::pipe::splice(&link.reader, None, &kept.writer, None, 4096, rustix::pipe::SpliceFlags::empty()).unwrap();
     }
-    // The sender goes through its memory several times over.
+    // The sender uses its memory several times.
     let discard = thread::spawn(move || {
         let mut buffer = [0; 1 << 16];
         while rustix::io::read(&link.reader, &mut buffer).unwrap() > 0 {}
@@ -228,7 +228,7 @@ fn an_early_end_of_the_reader_is_a_broken_pipe() {
     }
 }
 
-/// It would change what is in flight, or wait for ever for room beside it.
+/// That would change bytes in flight, or wait forever for room in a full store.
 #[test]
 fn content_in_flight_is_not_prepared_again() {
     for method in [Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee] {
@@ -246,8 +246,8 @@ fn content_in_flight_is_not_prepared_again() {
     }
 }
 
-/// vmsplice(2) on a pipe's other end moves bytes the other way: into memory that a sender only lent to be read, or out of
-/// a receiver's, which is used again.
+/// At the wrong end, vmsplice(2) moves bytes the other way: into memory that a sender only lends for reading, or out of a
+/// receiver's memory, which is used again.
 #[test]
 fn the_wrong_end_of_a_pipe_is_refused() {
     for method in [Send::Vmsplice, Send::VmspliceGift] {
@@ -258,7 +258,7 @@ fn the_wrong_end_of_a_pipe_is_refused() {
     assert!(recv::open(Recv::Vmsplice, pipe.writer, &RECV).is_err());
 }
 
-/// A read of no bytes would look like the end of the input, and a write of none would never end.
+/// An empty read would look like the end of the input, and empty writes would never end.
 #[test]
 fn a_block_of_no_bytes_is_refused() {
     let empty = || Pipe::new().unwrap();

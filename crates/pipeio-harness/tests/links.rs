@@ -1,4 +1,4 @@
-//! Every link that is not a pipe: what arrives is what was sent, at sizes around every boundary, with every wait policy.
+//! Links that are not pipes: the bytes that arrive are those sent, at sizes around every boundary, with every wait policy.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -30,7 +30,7 @@ fn recv_options(block: usize, wait: Wait) -> recv::RecvOptions {
     recv::RecvOptions { block, align: 0, pages: Pages::Base, wait }
 }
 
-/// Sends `blocks` blocks and the beginning of one more, says that this was all, and returns how many bytes it was.
+/// Sends `blocks` blocks and the beginning of one more, marks the end, and returns the number of bytes.
 fn send_all(mut sender: Box<dyn Sender + Send>, block: usize, content: Content, blocks: usize) -> io::Result<u64> {
     let pattern = pattern(content, block);
     if content == Content::Prepared {
@@ -55,7 +55,7 @@ fn pattern(content: Content, block: usize) -> Pattern {
     }
 }
 
-/// Receives until the end and compares every byte; returns how many came.
+/// Receives until the end, compares every byte, and returns their number.
 fn receive_all(mut receiver: Box<dyn Receiver + Send>, pattern: Pattern, block: usize, what: &str) -> u64 {
     let mut checker = Checker::new(pattern);
     let mut received = 0;
@@ -93,7 +93,7 @@ fn carry(
     });
 }
 
-/// How many blocks of a size move a few hundred kilobytes, at least three.
+/// The number of blocks of a size that make a few hundred kilobytes, at least three.
 fn enough(block: usize) -> usize {
     (300_000 / block).clamp(3, 3000)
 }
@@ -206,7 +206,7 @@ fn a_ring_tells_each_end_that_the_other_left() {
     for access in [RingAccess::Copy, RingAccess::InPlace] {
         for wait in WAITS {
             let (mut sender, receiver) = ring_ends(1000, 100, (access, access), (100, 100), (wait, Content::Fresh));
-            // Whatever the sender waits for or does when it happens.
+            // The receiver may leave at any time: while the sender waits, or while it works.
             let reader = thread::spawn(move || {
                 let mut receiver = receiver;
                 receiver.recv().unwrap();
@@ -242,7 +242,7 @@ fn an_end_of_a_ring_can_be_taken_once() {
 #[test]
 fn a_ring_that_lies_is_an_error() {
     for access in [RingAccess::Copy, RingAccess::InPlace] {
-        // The positions are the first words of the first and third line of 64 bytes.
+        // The positions are the first words of the lines 0 and 2, which have 64 bytes.
         for position in [1u64 << 40, u64::MAX, 1001] {
             let fd = ring::create(1000, 100).unwrap();
             let mut receiver =
@@ -281,7 +281,7 @@ fn what_is_no_ring_is_refused() {
     assert_eq!(ring::receiver(fd, &options, RingAccess::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 
-/// The sizes around a limit on messages, and odd ones.
+/// Sizes around a limit on messages, and odd ones.
 fn around(limit: usize) -> [usize; 8] {
     [1, 7, limit - 1, limit, limit + 1, 2 * limit, 2 * limit + 1, 9 * limit + 5]
 }
@@ -343,7 +343,7 @@ fn sockets_tell_that_the_other_end_is_gone_as_far_as_the_kernel_does() {
         let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
         assert_eq!(sender.send(8).unwrap_err().kind(), ErrorKind::BrokenPipe, "{kind:?}");
     }
-    // What had been sent still comes, although the sender left without reading what was sent to it.
+    // Messages that were sent still arrive, although the sender left without reading what was sent to it.
     let (near, far) = socket_pair(SocketType::SEQPACKET);
     rustix::net::send(&far, b"unread", rustix::net::SendFlags::empty()).unwrap();
     let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
@@ -360,7 +360,7 @@ fn streams_are_no_sockets_for_messages() {
     assert!(message::receiver(near, &recv_options(8, Wait::Block), 8).is_err());
 }
 
-/// A POSIX queue that is unlinked at once; no other test has its name.
+/// A POSIX queue that is unlinked at once. No other test uses its name.
 fn posix_queue(message: usize) -> OwnedFd {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -527,7 +527,7 @@ fn what_is_no_link_for_private_memory_is_refused() {
 const CHILD_BLOCK: usize = 5000;
 const CHILD_BLOCKS: usize = 2000;
 
-/// Runs [`child`] in a process of its own, with the link as its standard input.
+/// Runs [`child`] in a separate process, with the link as its standard input.
 fn spawn(role: &str, link: impl AsFd) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "links::child", "--ignored", "--nocapture"])
@@ -560,7 +560,7 @@ fn child() {
                 sender.send(CHILD_BLOCK).unwrap();
             }
             io::stdout().write_all(b"sent\n").unwrap();
-            // Until it is killed; and not for ever, should the test have failed.
+            // Until the parent kills it, but not forever if the test fails.
             thread::sleep(std::time::Duration::from_secs(30));
         }
         _ => panic!("{role}"),
@@ -639,7 +639,7 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
 fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
     let (near, far) = tcp_pair();
     let block = 1 << 20;
-    // More than the memory, where this process may ask for it: else the socket is full before the memory is.
+    // More than the memory, if this process may request that; otherwise the socket is full before the memory is.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
     let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
     let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(block, Wait::Block)).unwrap();
@@ -660,7 +660,7 @@ fn zero_copy_admits_that_loopback_copies() {
     let mut receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(65536, Wait::Block)).unwrap();
     thread::scope(|scope| {
         scope.spawn(move || while receiver.recv().unwrap().bytes > 0 {});
-        // More than fits in flight: completions have to be collected.
+        // More than fits in flight, so completions have to be collected.
         for _ in 0..200 {
             sender.fresh(65536).unwrap().fill(1);
             sender.send(65536).unwrap();
@@ -697,7 +697,7 @@ fn sockets_without_zero_copy_are_unsupported() {
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::Unsupported);
 }
 
-/// Blocks in a ring are never lent as slices, for whoever has the descriptor can write to them: safe code did so here.
+/// Blocks in a ring are never lent as slices, because whoever has the descriptor can write to them.
 #[test]
 fn what_lies_in_shared_memory_is_no_slice() {
     let fd = ring::create(1000, 100).unwrap();

@@ -1,4 +1,4 @@
-//! The ways and links of this crate end to end, in one program.
+//! The ways and links of this crate, end to end.
 
 mod every_way;
 mod links;

@@ -1,4 +1,4 @@
-//! sendfile(2) and splice(2) from a memfd: the kernel takes references to the pages of the file.
+//! sendfile(2) and splice(2) from a memfd: the kernel takes references to the file's pages.
 
 use std::io;
 use std::mem::replace;
@@ -10,10 +10,10 @@ use rustix::pipe::splice;
 use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
 
-/// The smallest file that is sent over and over. It stays in the second-level cache of current processors.
+/// The least length of the file, which is sent over and over. It stays in the second-level cache of current processors.
 const FILE: usize = 1 << 20;
 
-/// A whole number of blocks, so that none wraps around inside a call.
+/// The file's length in bytes: a whole number of blocks, so that no block crosses its end.
 pub(super) fn period(block: usize) -> usize {
     FILE.next_multiple_of(block)
 }
@@ -57,7 +57,7 @@ impl Sender for FileSender {
             }
             position += len as u64;
         }
-        // Its pages will be in flight: nobody changes them, through whatever descriptor.
+        // Its pages will be in flight. The seals prevent changes through any descriptor.
         fcntl_add_seals(&self.file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(())
     }

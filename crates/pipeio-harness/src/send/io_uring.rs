@@ -1,7 +1,8 @@
 //! io_uring with a registered buffer, one write at a time: the kernel copies each block.
 //!
-//! One write at a time, because a short write ends a chain of linked ones, and unlinked writes may complete out of order.
-//! It is the kernel's same pipe_write underneath: chains of 16 measured no faster than write(2) on one 2-core machine.
+//! One write at a time, because a short write ends a chain of linked writes, and unlinked writes may complete out of order.
+//! The kernel uses the same pipe_write as for write(2): chains of 16 writes were no faster than write(2) on a machine with two
+//! cores.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,13 +14,13 @@ use crate::uring::Ring;
 
 pub(super) fn sender(pipe: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let mut buffer = options.buffer()?;
-    // SAFETY: a buffered sender drops the ring, with what puts, before the buffer.
+    // SAFETY: a buffered sender drops the closure, which owns the ring, before the buffer.
     let mut ring = unsafe { Ring::new(options.wait, buffer.bytes_mut()) }?;
     Ok(buffered(buffer, move |bytes, calls| {
         let size = u32::try_from(bytes.len()).unwrap_or(i32::MAX as u32);
         // The offset -1 is the descriptor's own position; a pipe has no other.
         let write = opcode::WriteFixed::new(types::Fd(pipe.as_raw_fd()), bytes.as_ptr(), size, 0).offset(u64::MAX);
-        // SAFETY: the memory is the registered buffer's, borrowed until `run` returns.
+        // SAFETY: the memory is the registered buffer's, and is borrowed until `run` returns.
         unsafe { ring.run(&write.build(), calls) }
     }))
 }

@@ -1,8 +1,8 @@
 //! Every way to put bytes into a pipe, behind one trait.
 //!
-//! Some senders copy ([`Method::Write`], [`Method::IoUring`]), the others move references to pages. A page that was given
-//! to a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards; so no sender
-//! here ever writes to memory that it has given away. See [`crate::buffer::GiveAway`].
+//! Some senders copy ([`Method::Write`], [`Method::IoUring`]), the others move references to pages. A page that was given to
+//! a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards. So no sender here
+//! writes to memory that it has given away. See [`crate::buffer::GiveAway`].
 
 mod file;
 mod io_uring;
@@ -18,14 +18,14 @@ use crate::buffer::{Buffer, BytesMut, Pages, check_block};
 use crate::recv::reads_only;
 use crate::wait::{Direction, Wait};
 
-/// How bytes are handed to the kernel.
+/// How bytes are passed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// write(2).
     Write,
     /// vmsplice(2).
     Vmsplice,
-    /// vmsplice(2) with SPLICE_F_GIFT: a promise not to change the pages, of which current kernels make no use.
+    /// vmsplice(2) with SPLICE_F_GIFT: a promise not to change the pages, which current kernels ignore.
     VmspliceGift,
     /// sendfile(2) from a memfd.
     Sendfile,
@@ -37,7 +37,7 @@ pub enum Method {
     IoUring,
 }
 
-/// Whether a sender's memory changes from block to block.
+/// Whether a sender's content changes from block to block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// The same prepared bytes over and over.
@@ -46,14 +46,14 @@ pub enum Content {
     Fresh,
 }
 
-/// How a sender is set up.
+/// A sender's options.
 #[derive(Debug, Clone, Copy)]
 pub struct SendOptions {
     /// Bytes per [`Sender::send`], at least 1.
     pub block: usize,
     /// Offset of the memory from the start of a page, in bytes.
     pub align: usize,
-    /// What the memory is made of.
+    /// The memory's kind of pages.
     pub pages: Pages,
     /// What to do when the pipe is full.
     pub wait: Wait,
@@ -62,68 +62,67 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// A buffer for one block.
+    /// A buffer for one block, with these options.
     ///
     /// # Errors
-    /// When the memory cannot be had.
+    /// When the memory can't be allocated.
     pub fn buffer(&self) -> io::Result<Buffer> {
         Buffer::new(self.block, self.align, self.pages)
     }
 }
 
-/// What one send or receive did.
+/// The result of one send or receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Bytes that were moved.
     pub bytes: usize,
-    /// System calls that this took, refused attempts and calls that only waited included.
+    /// System calls made, including refused attempts and calls that only waited.
     pub calls: u32,
 }
 
 /// Puts blocks into a pipe.
 pub trait Sender {
-    /// Sets the content that is sent over and over: `fill` is handed the memory of the first `period` bytes, piece by
-    /// piece in order, each with its position. Call it before the first [`Sender::send`]; use [`period`] to know how many
-    /// bytes a method wants.
+    /// Sets the content that is sent over and over. `fill` is called with the memory of the first `period` bytes, piece by piece
+    /// in order, each with its position. Call it before the first [`Sender::send`]; [`period`] returns the number of bytes that a
+    /// method needs.
     ///
     /// # Errors
-    /// When the memory cannot be had, for a sender that was set up for fresh content, and the second time for one that
-    /// gives pages away: what is in flight would change.
+    /// If the memory can't be allocated; for a sender of fresh content; and, for a sender that gives pages away, the second time
+    /// or after the first send, when it would change bytes in flight.
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()>;
 
-    /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. It is never
-    /// memory that may still be in flight, and its content is unspecified: write all of it.
+    /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. It is never memory that
+    /// may be in flight. Its content is unspecified: write all of it.
     ///
     /// # Errors
-    /// `Unsupported` for a sender that only sends prepared content, as one is that does not say otherwise.
+    /// `Unsupported` for a sender of prepared content, which is the default.
     fn fresh(&mut self, _len: usize) -> io::Result<BytesMut<'_>> {
         Err(only_prepared())
     }
 
-    /// Sends `len` bytes, at most the block size: what [`Sender::fresh`] handed out last, or the next of the prepared
-    /// content. Returns when the link has taken all of them.
+    /// Sends `len` bytes, at most the block size: the memory that [`Sender::fresh`] returned last, or the next part of the
+    /// prepared content. Returns when the link has accepted all of them.
     ///
     /// # Errors
-    /// `BrokenPipe` when the reader is gone, and whatever else the kernel says.
+    /// `BrokenPipe` if the reader is gone; otherwise the kernel's error.
     fn send(&mut self, len: usize) -> io::Result<Moved>;
 
-    /// Says that nothing more will come. Links whose end is seen when the descriptor closes need nothing; the others send
-    /// a mark.
+    /// Marks the end of the stream. Links that end when their descriptor is closed need nothing; the others send a mark.
     ///
     /// # Errors
-    /// Whatever the kernel says.
+    /// The kernel's error.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// What the reader of a result should know about how the bytes went, a sentence, as far as it is known by now.
+    /// A sentence for the readers of a result about how the bytes were moved, as far as it is known by now.
     fn note(&self) -> Option<String> {
         None
     }
 }
 
-/// The period of what a method sends when the content is prepared for blocks of `block` bytes: byte `p` of the stream is
-/// byte `p % period` of the content.
+/// The period in bytes of the content that a method prepares for blocks of `block` bytes: byte `p` of the stream is byte
+/// `p % period` of the content.
 pub fn period(method: Method, block: usize) -> usize {
     match method {
         Method::Write | Method::Vmsplice | Method::VmspliceGift | Method::IoUring => block,
@@ -135,16 +134,16 @@ pub fn period(method: Method, block: usize) -> usize {
 /// A sender for the write end `pipe`.
 ///
 /// # Errors
-/// When the method cannot be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or
-/// its memory cannot be had.
+/// If the method can't be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or if the
+/// memory can't be allocated.
 pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
-    // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
+    // io_uring polls the descriptor itself, and fails with EAGAIN on a non-blocking one.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if matches!(method, Method::Vmsplice | Method::VmspliceGift) && reads_only(&pipe)? {
-        // The kernel would write to our memory.
+        // On a read end vmsplice(2) would write to our memory.
         return Err(crate::invalid("a sender needs a pipe's write end"));
     }
     Ok(match method {
@@ -158,24 +157,24 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &SendOptions) -> 
     })
 }
 
-/// What [`open`] gives for [`Method::Write`], by its type: its calls can be compiled into the loop that makes them. A call
-/// that the compiler can't see through costs 15 ns or so where processes have been switched.
+/// [`open`] for [`Method::Write`], as a concrete type, so that its calls can be compiled into the loop that makes them. A call
+/// that the compiler can't inline costs some 15 ns where processes have been switched.
 ///
 /// # Errors
-/// For a block of 0 bytes (`InvalidInput`), or when the memory cannot be had.
+/// For a block of 0 bytes (`InvalidInput`), or if the memory can't be allocated.
 pub fn write(pipe: OwnedFd, options: &SendOptions) -> io::Result<impl Sender + Send + use<>> {
     check_block(options.block)?;
     let wait = options.wait;
     wait.configure(&pipe)?;
-    // The kernel copies each block, so one buffer serves for all of them.
+    // The kernel copies each block, so all can use one buffer.
     let put = move |bytes: &[u8], calls: &mut u32| {
         wait.retry(pipe.as_fd(), Direction::Out, calls, || rustix::io::write(&pipe, bytes))
     };
     Ok(BufferedSender { put, buffer: options.buffer()? })
 }
 
-/// A sender that uses one buffer for all blocks. `put` sends the first of the bytes it is given, says how many, and counts
-/// its system calls; it is dropped before the buffer.
+/// A sender that uses one buffer for all blocks. `put` sends bytes from the start of its slice, returns how many, and counts
+/// its system calls. It is dropped before the buffer.
 pub fn buffered(
     buffer: Buffer,
     put: impl FnMut(&[u8], &mut u32) -> io::Result<usize> + Send + 'static,
@@ -213,12 +212,12 @@ pub fn only_prepared() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this sender was set up for prepared content")
 }
 
-/// The error of a second [`Sender::prepare`] for a sender whose first content may be in flight.
+/// The error of a second [`Sender::prepare`] for a sender that may have its first content in flight.
 pub fn prepared_already() -> io::Error {
     crate::invalid("what was prepared may be in flight; open another sender for other content")
 }
 
-/// The error of [`Sender::prepare`] for a sender that was set up for fresh content.
+/// The error of [`Sender::prepare`] for a sender of fresh content.
 pub fn only_fresh() -> io::Error {
     crate::invalid("this sender was set up for fresh content")
 }

@@ -1,9 +1,9 @@
-//! tee(2) from a pipe that stays full: the same pages over and over, at the price of their references.
+//! tee(2) from a pipe that stays full: sends the same pages over and over, at the cost of their references only.
 //!
-//! A pipe's capacity counts slots, one page each when a process fills it by write or vmsplice. A slot may hold more: any
-//! run of adjacent pages. Socket buffers have such runs, of 32 KiB, and splice(2) moves them into a pipe as they are. A
-//! store of those lets a pipe of the default 16 slots take half a megabyte at a time. On one 2-core machine this moved
-//! 8 times as much per wake-up as slots of one page.
+//! A pipe's capacity counts slots. A slot has one page if a process fills it by write or vmsplice, but may have any run of
+//! adjacent pages. Socket buffers have runs of 32 KiB, and splice(2) moves them into a pipe as they are. With a store of such
+//! runs, a pipe of the default 16 slots accepts 512 KiB at a time. On a machine with two cores this moved 8 times as much per
+//! wake-up as slots of one page.
 
 use std::io;
 use std::mem::replace;
@@ -17,14 +17,14 @@ use crate::buffer::page_size;
 use crate::wait::{Direction, Wait};
 use pipeio::pipe::{Pipe, set_capacity};
 
-/// The run of pages in a buffer of a UNIX socket: order 3, on kernels with 4 KiB pages.
+/// Bytes of adjacent pages in a buffer of a UNIX socket: order 3, with pages of 4 KiB.
 const RUN: usize = 32 << 10;
 
-/// Room for the store: the default limit of an unprivileged user's pipe.
+/// The store's capacity in bytes: the default limit for an unprivileged user's pipe.
 const STORE: usize = 1 << 20;
 
-/// Every tee starts at the head of the store, and the link may take only a part of a block: the stream is in order only
-/// if each page has the same content.
+/// The period of the content in bytes. Every tee starts at the head of the store, and the link may accept only a part of a
+/// block, so the stream is in order only if all pages have the same content.
 pub(super) fn period(block: usize) -> usize {
     block.min(page_size())
 }
@@ -46,7 +46,7 @@ impl TeeSender {
             )));
         }
         let store = Pipe::new()?;
-        // A user over the page limit keeps a small store, which works just as well, only slower.
+        // A user above the page limit keeps a small store, which works, only slower.
         let _ = set_capacity(&store.writer, STORE);
         Ok(TeeSender { pipe, store, period: period(options.block), prepared: false, wait: options.wait })
     }
@@ -64,7 +64,7 @@ impl TeeSender {
             while left > 0 {
                 match splice(&far, None, &self.store.writer, None, left, SpliceFlags::NONBLOCK) {
                     Ok(taken) if taken % page_size() == 0 && taken > 0 => left -= taken,
-                    // A part of a page would shift what comes after it.
+                    // A part of a page would shift everything after it.
                     Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
                     Err(rustix::io::Errno::AGAIN) => return Ok(()),
                     Err(error) => return Err(error.into()),
@@ -91,10 +91,10 @@ impl Sender for TeeSender {
         }
         let mut page = vec![0; self.period];
         fill(0, &mut page);
-        // A shorter block is the head of the first page, whatever follows it there.
+        // A block shorter than a page is the start of the first page. The rest of that page isn't sent.
         page.resize(page_size(), 0);
         if self.fill_with_runs(&page).is_err() {
-            // What arrived so far may be out of order: start with an empty store.
+            // The pages in the store may be out of order: start with an empty one.
             self.store = Pipe::new()?;
             let _ = set_capacity(&self.store.writer, STORE);
             self.fill_with_pages(&page)?;

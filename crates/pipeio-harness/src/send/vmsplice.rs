@@ -1,7 +1,7 @@
 //! vmsplice(2): the kernel takes references to the pages of the block.
 //!
-//! Prepared content is never changed, so it may be sent again at any time. Fresh content goes into memory that is
-//! dropped, not overwritten, once it has been given away.
+//! Prepared content never changes, so it may be sent again at any time. Fresh content is written to memory whose pages are
+//! dropped, not overwritten, once they were given away.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,13 +12,13 @@ use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prep
 use crate::buffer::{Buffer, BytesMut, GiveAway};
 use crate::wait::{Direction, Wait};
 
-/// How much memory fresh content cycles through before it is dropped. Small enough that a dropped huge page comes back
-/// from the kernel while it is still in the cache: on a machine with 1 MiB of L2 per core, 2 MiB and 8 MiB moved
+/// Bytes of memory that fresh content cycles through before its pages are dropped. Small enough that a dropped huge page is
+/// still in the cache when the kernel hands it out again: on a machine with 1 MiB of L2 per core, 2 MiB and 8 MiB moved
 /// 11 GiB/s, 64 MiB 7 GiB/s, 256 MiB 0.4 GiB/s.
 const REGION: usize = 8 << 20;
 
 enum Memory {
-    /// And whether it is.
+    /// The memory, and whether its content was set or sent.
     Prepared(Buffer, bool),
     Fresh(GiveAway),
 }
@@ -43,10 +43,10 @@ impl VmspliceSender {
 /// Gives the pages of `bytes` to the pipe.
 ///
 /// # Safety
-/// The bytes must not be changed as long as any reader may hold the pages: until they are dropped or unmapped.
+/// `pipe` is a write end. The bytes don't change while any reader may hold their pages: until those are dropped or unmapped.
 unsafe fn give(pipe: BorrowedFd<'_>, bytes: &[u8], flags: SpliceFlags) -> rustix::io::Result<usize> {
     let slice = IoSliceRaw::from_slice(bytes);
-    // SAFETY: `pipe` is a write end, so the memory is only read; that it stays unchanged is the caller's promise.
+    // SAFETY: by the caller's promise `pipe` is a write end, so the memory is only read, and it doesn't change afterwards.
     unsafe { vmsplice(pipe, &[slice], flags) }
 }
 
@@ -72,7 +72,7 @@ impl Sender for VmspliceSender {
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         let bytes = match &mut self.memory {
-            // From now on it may not change.
+            // From now on the content must not change.
             Memory::Prepared(buffer, prepared) => {
                 *prepared = true;
                 &buffer.bytes()[..len]
@@ -83,8 +83,8 @@ impl Sender for VmspliceSender {
         while moved.bytes < len {
             let rest = &bytes[moved.bytes..len];
             moved.bytes += self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || {
-                // SAFETY: the pipe's end is for writing; prepared content is written once, before the first send; fresh content lies in memory that
-                // GiveAway hands out only once between two drops.
+                // SAFETY: `open` has checked that the pipe's end is for writing. Prepared content is written once, before the
+                // first send. Fresh content is in memory that GiveAway hands out only once between two drops of its pages.
                 unsafe { give(self.pipe.as_fd(), rest, self.flags) }
             })?;
         }
