@@ -439,7 +439,7 @@ mod tests {
     fn a_lost_piece_tells_what_is_missing() {
         let mut bytes = stream(0, 20_000);
         bytes.drain(5000..9096);
-        // Words that are two pages apart have the same first byte, so the second one differs first.
+        // Words that are a page apart have the same first byte, so the second byte is the first that differs.
         assert_eq!(fault_in(&bytes, 4096), Some(Fault { position: 5001, origin: Some(9097) }));
     }
 

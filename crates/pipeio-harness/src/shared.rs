@@ -42,7 +42,7 @@ impl SharedMapping {
         let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         if flags.contains(MapFlags::POPULATE) {
-            // Allocated now, lack of memory is an error. Later it would kill the process that touches the page.
+            // A lack of memory is an error now. Later it would kill the process that touches the page.
             fallocate(&fd, FallocateFlags::empty(), 0, len as u64)?;
         }
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;

@@ -40,7 +40,7 @@ impl Ring {
         }
         loop {
             // SAFETY: the caller keeps the operation's memory until we return, which is after its completion. After a failed call
-            // it may still be in progress, but the ring is then `broken`, and the registered buffer stays mapped.
+            // the operation may still be in progress, but the ring is then `broken`, and the registered buffer stays mapped.
             unsafe { self.ring.submission().push(entry) }
                 .map_err(|_| io::Error::other("the submission queue is full"))?;
             // A spinning end doesn't sleep in the kernel, but has to enter it for completions to be delivered.

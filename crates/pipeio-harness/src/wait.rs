@@ -19,8 +19,8 @@ pub enum Wait {
     /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of a time
     /// slice per wait.
     Spin,
-    /// For a descriptor shared with other processes, which keeps its flag: the kernel puts the caller to sleep, or poll(2)
-    /// does if the descriptor is non-blocking.
+    /// For a descriptor shared with other processes, whose flag is left as it is. The kernel puts the caller to sleep, or
+    /// poll(2) does if the descriptor is non-blocking.
     Shared,
 }
 

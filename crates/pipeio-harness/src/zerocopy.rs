@@ -187,7 +187,7 @@ impl ZeroCopySender {
             std::hint::spin_loop();
             return Ok(());
         }
-        // poll(2) reports a message on the error queue as an error, which need not be requested.
+        // poll(2) reports a message on the error queue as POLLERR, which need not be requested.
         let events = if room { PollFlags::OUT } else { PollFlags::empty() };
         *calls += 1;
         let mut polled = [PollFd::new(&self.fd, events)];
@@ -296,7 +296,7 @@ impl Sender for ZeroCopySender {
 
     fn note(&self) -> Option<String> {
         let Flight { completed, copied, .. } = self.flight;
-        // Without counts, which would differ from run to run: the note is about all runs.
+        // Without counts, because they differ from run to run and the note is about all runs.
         let share = if copied == completed { "every zero-copy send" } else { "some of the zero-copy sends" };
         (copied > 0).then(|| format!("the kernel copied {share} nevertheless, as it does on loopback"))
     }

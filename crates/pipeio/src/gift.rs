@@ -60,7 +60,7 @@ pub struct Gifts {
     next: usize,
 }
 
-// SAFETY: the pointer leads into the region, which moves along, and is used only for parts that no gift was made of.
+// SAFETY: the pointer is to the region, which is sent along, and is used only for parts that no gift was made of.
 unsafe impl Send for Gifts {}
 
 impl Gifts {
@@ -238,7 +238,7 @@ impl From<Unsent> for io::Error {
 
 /// Gathers written bytes and gives them to a pipe: like [`std::io::BufWriter`], without the copy into the pipe.
 ///
-/// Sends 256 KiB at a time. Dropping it sends the rest and ignores errors: call `flush` before.
+/// Sends 256 KiB at a time. Dropping it sends the rest and ignores errors; call `flush` first to get them.
 ///
 /// ```
 /// use std::io::{Read, Write};

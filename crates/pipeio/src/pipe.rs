@@ -57,7 +57,7 @@ impl Pipe {
         Ok(pipe)
     }
 
-    /// The pipe's capacity in bytes, as the free function [`capacity`].
+    /// The pipe's capacity in bytes. See the function [`capacity`].
     ///
     /// # Errors
     /// None is known.
@@ -65,7 +65,7 @@ impl Pipe {
         capacity(&self.writer)
     }
 
-    /// Requests a capacity in bytes and returns the granted one, as the free function [`set_capacity`].
+    /// Requests a capacity in bytes and returns the granted one. See the function [`set_capacity`].
     ///
     /// # Errors
     /// As [`set_capacity`].
@@ -73,7 +73,7 @@ impl Pipe {
         set_capacity(&self.writer, bytes)
     }
 
-    /// The number of bytes in the pipe, as the free function [`fill`].
+    /// The number of bytes in the pipe. See the function [`fill`].
     ///
     /// # Errors
     /// None is known.
@@ -99,8 +99,8 @@ pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// Capacity in bytes of a pipe whose reader writes to a file, or is `lines` on one CPU: the copy out of the pipe then hits the
-/// second-level cache.
+/// Capacity in bytes of a pipe that is copied to a file, or read by `lines` on one CPU. With this size the copy out of the pipe
+/// hits the second-level cache.
 pub(crate) const FOR_CACHE: usize = 256 << 10;
 
 /// Whether this thread may run on one CPU only, and so probably the process at the other end too.

@@ -98,8 +98,7 @@ pub enum Choice {
 pub enum Capacity {
     /// Leave it as it is.
     Keep,
-    /// Raise it to 1 MiB, or to 256 KiB if the output is a file, if it is smaller and the system allows that. A refusal is
-    /// no error.
+    /// Raise a smaller one to 1 MiB, or to 256 KiB if the output is a file. If the system refuses, it stays as it is.
     #[default]
     Raise,
     /// Set it to this many bytes, rounded up to a power of two of pages. A refusal is an error, unless the pipe holds more
@@ -116,7 +115,7 @@ pub enum End {
     Output,
 }
 
-/// A method that the kernel refused, and the error.
+/// A method that was tried and given up, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fallback {
@@ -228,14 +227,14 @@ impl Relay {
     /// Works on blocking and non-blocking descriptors of any type. The calling process should ignore SIGPIPE, as Rust
     /// programs do by default. Otherwise the signal kills it where this function would report [`End::Output`].
     ///
-    /// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. An empty message
-    /// ends the input from a datagram socket, which has no other end.
+    /// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. Only an
+    /// empty message ends the input from a datagram socket.
     ///
     /// If both the calling thread and the parent process may run on one CPU only, the thread's scheduling policy may be
     /// SCHED_BATCH during the call. Then a writer that wakes this thread isn't preempted by it at each write.
     ///
     /// # Errors
-    /// - The error of read(2) or write(2), once no other method is left. Bytes that were passed on before stay so.
+    /// - The error of read(2) or write(2), once no other method is left. By then some bytes may have been passed on.
     /// - `InvalidInput` if both descriptors are the same file and the copy would never end.
     /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries messages,
     ///   which a [buffer](Relay::buffer) would join.
@@ -264,7 +263,7 @@ impl Relay {
         refuse_endless_copy(input, output)?;
         // If only this process is pinned to one CPU, the processes at the other ends run on other CPUs.
         let one_cpu = pipe::has_one_cpu() && pipe::parent_has_one_cpu();
-        // Before a file, 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and as much on two.
+        // In front of a file, 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and the same time on two.
         let raised = if kinds[1] == Kind::File { pipe::FOR_CACHE } else { RAISED };
         let capacities =
             [capacity(input, kinds[0], self.capacity, raised)?, capacity(output, kinds[1], self.capacity, raised)?];
@@ -582,7 +581,7 @@ impl Passage<'_> {
         Ok(got)
     }
 
-    /// Moves the bytes that one call brings through the pipe `between`. Before it may sleep, it [looks](Self::look) `looks` times.
+    /// Moves the bytes of one call through the pipe `between`. [Looks](Self::look) for them `looks` times before a call that may sleep.
     fn pass_through(&mut self, between: &Pipe, looks: u32) -> Result<usize, Stop> {
         let (input, output) = (self.input, self.output);
         let moved = match self.look(between.writer.as_fd(), looks)? {
@@ -668,8 +667,8 @@ impl Passage<'_> {
             |got: &io::Result<usize>| got.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::IO));
         let mut got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
         if self.kinds[0] == Kind::TerminalMaster && closed(&got) {
-            // The last program has closed the terminal's other side. n_tty_read in the kernel checks for input first and for
-            // this second, so bytes that were written between the two checks are still there: read again.
+            // The last program has closed the terminal's other side. The kernel checks for input first and for that second
+            // (n_tty_read), so bytes that were written between the two checks are still there: read again.
             got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
             if closed(&got) {
                 return Ok(0);

@@ -309,7 +309,7 @@ fn through_cache(
 }
 
 /// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2 times
-/// the CPU time of 512 KiB, on a core with 1 MiB of second-level cache.
+/// the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
 const FILE_BATCH: usize = 512 << 10;
 
 /// Bytes of a batch from anything else: a pipe's default capacity. A larger read keeps the pipe's writer waiting longer,
@@ -343,7 +343,7 @@ pub struct Report {
     pub ended: Ended,
     /// Threads that worked: as many as requested, or as could be started.
     pub threads: usize,
-    /// Bytes of all lines read from the input. After an early end, more than were transformed, possibly.
+    /// Bytes of all lines read from the input. After an early end, some of them may not have been transformed.
     pub bytes_in: u64,
     /// Bytes written or given away to the output.
     pub bytes_out: u64,

@@ -101,7 +101,7 @@ mod tests {
     }
 
     /// Transforms `input`, where calls after the first `before` fail, up to `failures` of them. Returns the output, the
-    /// result, and whether there were more than `before` calls.
+    /// result, and whether there were at least `before` calls.
     fn run<T: Transform + Clone + Send>(
         engine: &Engine,
         input: &OwnedFd,

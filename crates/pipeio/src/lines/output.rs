@@ -89,8 +89,7 @@ impl Store {
 
     /// Leaves the content to the kernel, which refers to its pages: the next output uses other memory.
     ///
-    /// That includes the rest of the last page: a pipe's reference has an offset and a length, and excludes the bytes
-    /// beyond.
+    /// It may use the rest of the last page: a pipe's reference has an offset and a length, and excludes the bytes beyond.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.start = self.end;
         // At least half a region is always left, so it grows only for an output larger than that.

@@ -19,7 +19,8 @@ const PIECES: usize = 1024;
 /// Fewer bytes are copied: a pipe has one slot per page, and replacing a page that was given away costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// Longest messages if the output refuses all bytes in one: the first number at most, halved until below the second.
+/// Longest messages if the output refuses all bytes in one: at most the first number, halved after each refusal while it is above
+/// the second.
 const MOST_OF_A_MESSAGE: usize = 64 << 10;
 const LEAST_MESSAGE: usize = 512;
 

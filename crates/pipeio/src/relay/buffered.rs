@@ -23,7 +23,7 @@ use super::ways::Kind;
 use super::{BUFFER, End, Passage, unread};
 use crate::memory::Mapping;
 
-/// The fewest blocks, unless they would be smaller than a page. The largest block has the size of one read.
+/// The fewest blocks, unless they would be smaller than a page. A block has at most the size of one read.
 const FEWEST_BLOCKS: usize = 8;
 
 /// Below the mark to [start at](MemoryBuffer::start_at), bytes are written once no more have arrived for this time.

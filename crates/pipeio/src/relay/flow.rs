@@ -2,9 +2,9 @@
 //! decided by measuring.
 //!
 //! A writer of 8 KiB or of single lines wakes this process at every write, if the process sleeps between them. The wake-ups can
-//! cost both processes more than the bytes do; then a pause that lets the pipe fill is faster. But waking can also be fastest: on
-//! two CPUs, a writer and a reader in step reuse the same two pages, where a pipe that fills needs new ones. Only a trial shows
-//! which.
+//! cost both processes more than the bytes do; then a pause that lets the pipe fill is faster. Or the wake-ups are fastest: on two
+//! CPUs, a writer and a reader in step reuse the same two pages, where a pipe that fills needs new ones. Only a trial shows which
+//! is the case.
 //!
 //! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the scheduling
 //! policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.

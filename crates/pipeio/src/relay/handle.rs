@@ -44,7 +44,7 @@ impl RelayHandle {
         RelayHandle::default()
     }
 
-    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) they are the bytes written.
+    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) this equals [`written`](Self::written).
     pub fn read(&self) -> u64 {
         self.0.read.load(Ordering::Acquire).max(self.written())
     }
@@ -111,7 +111,7 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
 /// The longest sleep. A changed limit takes effect after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// Pieces in a second's bytes: the most that passes at once, but at least one byte.
+/// A second's bytes divided by this are the most that pass at once, but at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
 /// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the output's pipe.
