@@ -234,6 +234,9 @@ impl GiveAway {
     ///
     /// # Errors
     /// When the pages of a region that is used up can't be dropped.
+    ///
+    /// # Panics
+    /// If `len` bytes don't fit into the region.
     pub fn next(&mut self, len: usize) -> io::Result<&mut [u8]> {
         let mut start = self.next + self.align;
         if start + len > self.region.len() {

@@ -100,7 +100,7 @@ impl Shared {
     /// one fault.
     ///
     /// # Errors
-    /// If the memory or a descriptor can't be had, or for 0 or more than [`MAX_LINES`] lines.
+    /// If there is no memory or no descriptor for them, or for 0 or more than [`MAX_LINES`] lines.
     pub fn create(lines: usize) -> io::Result<(OwnedFd, Shared)> {
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(crate::invalid(format!("{lines} shared lines; use 1 to {MAX_LINES}")));

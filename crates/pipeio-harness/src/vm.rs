@@ -43,7 +43,7 @@ const TORN: usize = 4;
 /// Makes the shared lines of one link.
 ///
 /// # Errors
-/// If the memory or a descriptor can't be had.
+/// If there is no memory or no descriptor for them.
 pub fn create() -> io::Result<OwnedFd> {
     Ok(Shared::create(ABOUT + 1)?.0)
 }
@@ -261,7 +261,7 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
     let pieces = if buffer.len() > head { 2 } else { 1 };
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this process. The
-    // call is told the right number of each.
+    // counts passed are those of the vectors.
     let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
     result_of(read).map(isize::unsigned_abs).map_err(|error| {
         let what = format!("cannot read the memory of process {}", peer.process);

@@ -44,7 +44,7 @@ pub enum RingAccess {
 /// so that both ends can work at once. All its memory is allocated now.
 ///
 /// # Errors
-/// If the memory or a descriptor can't be had; `InvalidInput` for blocks of 0 bytes.
+/// If there is no memory or no descriptor for it; `InvalidInput` for blocks of 0 bytes.
 pub fn create(bytes: usize, slot: usize) -> io::Result<OwnedFd> {
     Map::create(bytes, slot)
 }

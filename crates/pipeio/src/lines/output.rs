@@ -1,4 +1,4 @@
-//! A transform's output: bytes of its own, and bytes of the batch lent without a copy.
+//! A transform's output: its own bytes, and bytes of the batch that it lends without a copy.
 
 use std::collections::TryReserveError;
 use std::io::{self, IoSlice};
@@ -153,7 +153,8 @@ impl<'b> Output<'b> {
         self.extend(&[byte]);
     }
 
-    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy.
+    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy. If there
+    /// is no memory for that, the run fails with [`Error::Memory`].
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
         if bytes.len() < LEND {

@@ -516,7 +516,7 @@ mod tests {
         }
     }
 
-    /// Output that was held back would otherwise wait as long as the line goes on.
+    /// Otherwise output that was held back would wait for the end of the line.
     #[test]
     fn a_line_that_goes_on_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();

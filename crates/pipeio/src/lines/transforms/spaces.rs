@@ -100,7 +100,7 @@ const CHUNK: usize = 64;
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The most bytes that `words` words become, which is if all are terminators, and the bytes that stores write beyond them.
+/// The most bytes of output for `words` words, which is reached if all are terminators, and the bytes stored beyond them.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -365,7 +365,7 @@ struct Shape {
     ends: u64,
     /// Bytes to store; 0 until such a word has occurred twice.
     stored: usize,
-    /// Of these, bytes of the line that goes on in the next word.
+    /// Of these, bytes of the line that continues in the next word.
     unfinished: usize,
     /// Words of other shapes with the same slot since this one was filled.
     missed: u8,
@@ -436,7 +436,7 @@ impl Shape {
         self.unfinished = header_len(false) + self.ends.leading_zeros() as usize;
     }
 
-    /// Stores what becomes of `word`. Returns where the line then in progress begins, header included, and where it goes on.
+    /// Stores the output for `word`. Returns where the line then in progress begins, header included, and where it continues.
     ///
     /// # Safety
     ///
@@ -463,7 +463,7 @@ impl Shape {
 
 /// Copies a word without spaces in which lines end at the bits `ends` and are [all short](all_short): nothing is counted or
 /// chosen, and no line depends on the one before. Returns where the line then in progress begins, header included, and where
-/// it goes on.
+/// it continues.
 ///
 /// # Safety
 ///
