@@ -84,7 +84,7 @@ fn open_if_closed(fd: c_int) -> bool {
     closed
 }
 
-/// The command line. Empty in a program that was not started by [`run`].
+/// The command line. Empty in a program that was not started by `start!`.
 pub fn words() -> &'static [OsString] {
     STARTED.get().map_or(&[], |started| &started.words)
 }
