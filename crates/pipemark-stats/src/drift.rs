@@ -69,7 +69,7 @@ mod tests {
         assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
         assert!(drift.matters(0.03));
         assert!(!drift.matters(0.1));
-        // Relative to the first: runs that lose two thirds have not lost all.
+        // The change is relative to the first run, even if it is large: a loss of two thirds.
         let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
         assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);
     }
