@@ -29,7 +29,8 @@ pub struct EntrantFile {
     pub idiomatic: Option<EntrantProgram>,
     /// A language's program, as fast as possible.
     pub tuned: Option<EntrantProgram>,
-    /// Substitutes for `tuned` if the tools have other versions than it needs: the first one that they fit is used.
+    /// Substitutes for `tuned` if the tools have other versions than it needs. The first that works with the tools is
+    /// used.
     #[serde(default)]
     pub tuned_else: Vec<EntrantProgram>,
     /// Line filters.

@@ -46,7 +46,7 @@ pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
     }
-    // Send and receive methods are named together, so both are left out if one is.
+    // Send and receive methods are named together, so both are omitted if one is.
     let ends = [Key::Send, Key::Recv];
     let without_ends = ends.iter().any(|key| without.contains(key));
     keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));

@@ -24,7 +24,7 @@ pub struct Sample {
     pub wall_ns: u64,
     /// Real time of pipemark's own ends in nanoseconds, as time(1) would report it for the same programs. It is the sum
     /// of three parts: starting all processes, from release to the last byte, and from there until the last stage is
-    /// reaped. pipemark's own work between them, such as checking the bytes, is left out.
+    /// reaped. pipemark's own work between them, such as checking the bytes, is omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<u64>,
     /// User CPU time in nanoseconds: of all ends in the window, and of all stages from start to end.

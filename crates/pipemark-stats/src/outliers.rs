@@ -1,4 +1,4 @@
-//! Runs that are far from the others of their trial. They are flagged, never dropped.
+//! Finds outliers among the runs of a trial. They are flagged, never dropped.
 
 use crate::estimate::{FEWEST_RUNS, median};
 

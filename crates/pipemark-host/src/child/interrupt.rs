@@ -28,8 +28,8 @@ impl Interrupt {
         Ok(Interrupt(ours))
     }
 
-    /// From now on, these signals end the program with `code` after a second, whatever it is doing. Only writing is
-    /// left to do then, and a FIFO or a terminal may block a writer for ever. Earlier signals do not count.
+    /// From now on, these signals end the program with `code` after a second, whatever it is doing. For the time in
+    /// which results are written, when a FIFO or a terminal may block for ever. Earlier signals do not count.
     ///
     /// # Errors
     /// If no thread is available.
