@@ -62,7 +62,7 @@ pub struct Document {
     /// Speed of a memory copy within one process on this machine, in bytes per second: the limit that figures are
     /// compared with.
     pub memory_copy: Option<Estimate>,
-    /// The groups that the trials belong to, in order.
+    /// The experiments that the trials belong to, in order.
     pub experiments: Vec<Experiment>,
     /// One record per trial, in the order of the plan.
     pub trials: Vec<Record>,

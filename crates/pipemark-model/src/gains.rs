@@ -26,7 +26,7 @@ pub struct Gains {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainsBlock {
-    /// What they have in common.
+    /// Their title: what they have in common.
     pub title: String,
     /// The columns.
     pub columns: Vec<GainsColumn>,

@@ -45,7 +45,7 @@ impl SendMethod {
 }
 
 word_enum! {
-    /// How the sink takes bytes from the link.
+    /// How the sink receives bytes from the link.
     pub enum RecvMethod {
         /// read(2): the kernel copies into the sink's buffer
         Read,

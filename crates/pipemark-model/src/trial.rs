@@ -21,7 +21,7 @@ pub struct Trial {
     pub id: String,
     /// The experiment of the suite that it belongs to.
     pub experiment: String,
-    /// What to run.
+    /// The job to run.
     pub job: Job,
     /// The id of its baseline, a trial of the same experiment.
     pub baseline: Option<String>,

@@ -1,13 +1,13 @@
 //! Finds lasting changes in a series of sessions: E-divisive with means.
 //!
 //! Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109,
-//! 2014; used on performance by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where the
-//! energy distance between both parts is largest, if it is larger than in all but a few shuffled series; then each part
-//! is cut again. As in Hunter, a cut is kept only if the parts on both sides differ once all cuts are made. Shuffling
-//! keeps its significance level for independent sessions of any distribution, so states that alternate at random are no
-//! change. It doesn't for states that last several sessions, so a cut is also tested against the correlation of
-//! neighbouring sessions. That helps only a little, because the cut hides most of the correlation: docs/method.md has
-//! the figures.
+//! 2014; used for performance data by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where
+//! the energy distance between both parts is largest, if it is larger than in all but a few shuffled series; then each
+//! part is cut again. As in Hunter, a cut is kept only if the parts on both sides differ once all cuts are made.
+//! Shuffling keeps its significance level for independent sessions of any distribution, so states that alternate at
+//! random are no change. It doesn't for states that last several sessions, so a cut is also tested against the
+//! correlation of neighbouring sessions. That helps only a little, because the cut hides most of the correlation:
+//! docs/method.md has the figures.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

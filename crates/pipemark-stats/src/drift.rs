@@ -42,7 +42,8 @@ impl Drift {
         Some(Drift { p: NullDistribution::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
     }
 
-    /// Whether to tell the user: a trend that is significant at 5 % and adds up to more than `fraction` of the median.
+    /// Whether to warn: the trend is significant at 5 %, and the change from the first run to the last is above
+    /// `fraction`.
     pub fn matters(&self, fraction: f64) -> bool {
         self.p <= 0.05 && self.change.abs() > fraction
     }

@@ -111,7 +111,7 @@ impl NullDistribution {
     /// The greatest k for which a smaller side of k - 1 is significant at `level`; `None` if nothing is.
     ///
     /// The k-th smallest and the k-th greatest of the statistic's shifts (pair differences, Walsh averages) are then
-    /// the ends of the confidence interval that belongs to the test.
+    /// the ends of the test's confidence interval.
     pub(super) fn critical_rank(&self, level: f64) -> Option<usize> {
         let (mut significant, mut not) = (0, self.greatest / 2 + 1);
         while significant < not {

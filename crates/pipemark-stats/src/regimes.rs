@@ -228,7 +228,7 @@ fn dip(x: &[f64]) -> f64 {
     if n < 4 || x[0] == x[n - 1] {
         return 0.0;
     }
-    // The corner of the minorant before each figure, and of the majorant after it.
+    // The minorant's corner before each figure, and the majorant's corner after it.
     let mut minor = vec![0; n];
     for j in 1..n {
         minor[j] = j - 1;
@@ -262,7 +262,7 @@ fn dip(x: &[f64]) -> f64 {
     loop {
         let gcm = chain(high, low, &minor);
         let lcm = chain(low, high, &major);
-        // The largest distance between the two, and the corners where it is.
+        // The largest distance between minorant and majorant, and the corners at which it occurs.
         let (mut ig, mut ih, mut d) = (gcm.len() - 1, lcm.len() - 1, 0.0);
         if gcm.len() != 2 || lcm.len() != 2 {
             let (mut ix, mut iv) = (gcm.len() - 2, 1);

@@ -114,7 +114,7 @@ fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
         .map(|(before, after)| Warning::CapacityChanged { before, after })
 }
 
-/// One warning per CPU on which an end was seen that was not allowed there.
+/// One warning per CPU on which an end ran although it was not allowed there.
 fn misplaced(samples: &[Sample]) -> Vec<Warning> {
     let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
     let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));

@@ -11,7 +11,7 @@ use crate::place::Place;
 pub struct LinesJob {
     /// Where the lines come from.
     pub feed: Feed,
-    /// What transforms them.
+    /// The filter that transforms them.
     pub filter: Filter,
     /// A time for an endless feed, a total for the others.
     pub volume: Volume,

@@ -70,7 +70,7 @@ pub struct ChangeGroup {
     pub experiment: String,
     /// Its heading.
     pub title: String,
-    /// What was measured: bytes per second for throughput, the median round trip in nanoseconds for latency.
+    /// The figure compared: bytes per second for throughput, the median round trip in nanoseconds for latency.
     pub mode: Mode,
     /// Whether higher or lower is better.
     pub better: Better,
