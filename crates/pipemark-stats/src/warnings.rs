@@ -13,7 +13,7 @@ use crate::estimate::median;
 use crate::outliers::outliers;
 use crate::regimes::regimes;
 
-/// Runs that differ less than this from their median get no warning: the ±3 % at which an interval is narrow.
+/// Deviations and drifts up to this fraction get no warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
 
 /// Figures at this fraction or more of what an end can do alone are flagged.
