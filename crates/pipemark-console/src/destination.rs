@@ -1,4 +1,5 @@
-//! Where results are written: standard output, whose reader may leave, or a file, which is complete or not there.
+//! Where results are written: standard output, whose reader may leave, or a file, which is written as a whole or not at
+//! all.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,7 +22,7 @@ use pipemark_model::neutral;
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// A file: replaced as a whole where it is a plain file, written into where it is a device or a FIFO.
+    /// A file. A plain file is replaced as a whole; a device or a FIFO is written into.
     File(PathBuf),
 }
 
@@ -30,7 +31,7 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
-            // Where standard output is a plain file, replacing it under its own name would lose what is in it.
+            // If standard output is a plain file, replacing it by its name would lose its content.
             "-" | "/dev/stdout" => Destination::Stdout,
             _ => Destination::File(text.into()),
         })
@@ -46,7 +47,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Something could not be written; the text is a sentence for the person at the terminal.
+/// Something could not be written; the text is a message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the {what} to {destination}: {cause}; {}. What was written elsewhere is whole", self.advice())]
 pub struct OutputError {
@@ -70,10 +71,10 @@ impl OutputError {
 }
 
 impl Destination {
-    /// Finds out whether a file could be written here, so that nobody measures for a minute in vain.
+    /// Checks that it can be written, before time is spent on measuring.
     ///
     /// # Errors
-    /// When the folder does not exist or may not be written to, or the path is a folder.
+    /// If the folder does not exist or may not be written to, the path is a folder, or standard output is closed.
     pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
         let Destination::File(path) = self else { return stdout_is_open().map_err(|cause| self.error(what, cause)) };
         let outcome = match Target::of(path) {
@@ -84,12 +85,12 @@ impl Destination {
         outcome.map_err(|cause| self.error(what, cause))
     }
 
-    /// Writes `content`, called `what` in messages. A reader of standard output that has left (EPIPE) is no error: it has
-    /// what it wanted.
+    /// Writes `content`, called `what` in messages. If the reader has left (EPIPE), that is no error: it has what it
+    /// wanted.
     ///
     /// # Errors
-    /// When there is no content, or it could not be written; a plain file is then as it was before, and no temporary file
-    /// is left.
+    /// If there is no content, or it could not be written; a plain file is then unchanged, and no temporary file is
+    /// left.
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
         let write = |content: String| match self {
             Destination::Stdout => {
@@ -120,9 +121,9 @@ fn stdout_is_open() -> io::Result<()> {
 
 /// How a path is written to.
 enum Target {
-    /// As a whole, by a rename within its folder; symbolic links are followed already.
+    /// Replaced as a whole, by a rename within its folder; symbolic links are already resolved.
     Replaced(PathBuf),
-    /// A device, FIFO or the like: replacing it would be wrong.
+    /// A device, FIFO or the like, which must not be replaced.
     WrittenInto(PathBuf),
 }
 
@@ -131,7 +132,7 @@ impl Target {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if metadata.is_file() => {
-                // A rename would succeed on a file that its owner protected.
+                // A rename would also replace a file that is write-protected.
                 writable(path)?;
                 Ok(Target::Replaced(fs::canonicalize(path)?))
             }
@@ -142,21 +143,21 @@ impl Target {
     }
 }
 
-/// A file on its way to a name. Until it is complete it has none, where the file system allows that, so that nothing is
-/// left of it whatever happens to this process.
+/// A file that is not complete yet. If the file system allows it, it has no name until it is complete, so that nothing
+/// is left of it whatever happens to this process.
 enum Draft {
     Unnamed(File),
     Named(NamedTempFile),
 }
 
 impl Draft {
-    /// In the folder of `path`: a name cannot be given on another file system.
+    /// Creates it in the folder of `path`, because it cannot be renamed to another file system.
     fn beside(path: &Path) -> io::Result<Draft> {
         let folder = folder(path);
-        // Asked first, because tempfile's own error names the temporary file, which means nothing to whoever chose another.
+        // Checked first, because tempfile's error names the temporary file, which means nothing to the user.
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
         let known = fs::metadata(path).ok().map(|known| known.permissions());
-        // The process's umask takes its part, as for any new file.
+        // The umask applies, as for any new file.
         let mode = Mode::from_raw_mode(0o666);
         match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
             Ok(file) => {
@@ -166,7 +167,7 @@ impl Draft {
                 }
                 Ok(Draft::Unnamed(file))
             }
-            // Not every file system knows unnamed files. What else may be wrong shows again.
+            // Not every file system supports unnamed files. Any other error occurs again here.
             Err(_) => {
                 let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
                 Ok(Draft::Named(name().permissions(permissions).tempfile_in(folder)?))
@@ -181,7 +182,7 @@ impl Draft {
         }
     }
 
-    /// Gives the file its name, in place of the one that had it.
+    /// Gives the file its name, replacing an existing file.
     fn publish(self, path: &Path) -> io::Result<()> {
         let file = match self {
             Draft::Named(file) => return file.persist(path).map(drop).map_err(|error| error.error),
@@ -190,7 +191,7 @@ impl Draft {
         let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
         let link = |to: &Path| rustix::fs::linkat(CWD, &descriptor, CWD, to, AtFlags::SYMLINK_FOLLOW);
         match link(path) {
-            // Only a rename replaces, and it needs a name to begin with.
+            // Only a rename can replace a file, and it needs a file with a name.
             Err(Errno::EXIST) => {
                 let named = name().make_in(folder(path), |to| link(to).map_err(io::Error::from))?;
                 named.persist(path).map(drop).map_err(|error| error.error)
@@ -204,14 +205,14 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// How temporary files are called.
+/// The names of temporary files.
 fn name() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".pipemark-").suffix(".tmp");
     builder
 }
 
-/// Whether this process may write to a device or FIFO. Opening a FIFO to find out would wait for its reader.
+/// Checks that this process may write to a file. Opening a FIFO to find out would wait for its reader.
 fn writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
@@ -222,7 +223,7 @@ fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
         Target::Replaced(path) => {
             let mut draft = Draft::beside(&path)?;
             draft.file().write_all(content)?;
-            // Some file systems find out that they are full only now.
+            // Some file systems report only now that they are full.
             draft.file().sync_all()?;
             draft.publish(&path)
         }

@@ -1,4 +1,4 @@
-//! What all verbs do alike: how they end, what they then say, and their exit codes.
+//! How all verbs end: messages and exit codes.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -15,13 +15,14 @@ use crate::destination::OutputError;
 pub mod exit {
     /// A trial failed, or a result could not be written.
     pub const FAILED: u8 = 1;
-    /// Bad usage: flags, suites or values that make no sense, or a named thing that doesn't exist. clap's own.
+    /// Bad usage: flags, suites or values that make no sense, or a named thing that doesn't exist. clap uses the same
+    /// code.
     pub const USAGE: u8 = 2;
     /// Data did not verify.
     pub const NOT_VERIFIED: u8 = 3;
-    /// A verdict of `compare` or `ab` that `--fail-on` asked for, and likewise below.
+    /// `compare` or `ab` reached this verdict, and `--fail-on` names it. The codes below are likewise.
     pub const WORSE: u8 = 10;
-    /// A trial that is on one side only, or was not measured on both.
+    /// A trial is on one side only, or was not measured on both.
     pub const MISSING: u8 = 11;
     /// See [`WORSE`].
     pub const INCONCLUSIVE: u8 = 12;
@@ -29,16 +30,16 @@ pub mod exit {
     pub const BETTER: u8 = 13;
     /// See [`WORSE`].
     pub const SAME: u8 = 14;
-    /// `compare` had too few sessions to judge a trial at all, and `--fail-on no-verdict` asked for it.
+    /// There were too few runs or sessions to judge a trial at all, and `--fail-on` names no-verdict.
     pub const NO_VERDICT: u8 = 15;
-    /// Interrupted; what was measured until then is kept.
+    /// Interrupted; completed runs are kept.
     pub const INTERRUPTED: u8 = 130;
 }
 
 /// How a verb ends.
 pub type VerbResult = Result<(), ExitError>;
 
-/// Why a verb ends with a code other than 0, and what is to be said about it, if it hasn't been said.
+/// The exit code of a verb that ends early, and its message, unless that has been printed already.
 #[derive(Debug)]
 pub struct ExitError {
     code: u8,
@@ -46,22 +47,22 @@ pub struct ExitError {
 }
 
 impl ExitError {
-    /// With a sentence.
+    /// An exit code with a message.
     pub fn with(code: u8, sentence: impl Display) -> ExitError {
         ExitError { code, sentence: Some(sentence.to_string()) }
     }
 
-    /// What was typed makes no sense.
+    /// A usage error.
     pub fn usage(sentence: impl Display) -> ExitError {
         ExitError::with(exit::USAGE, sentence)
     }
 
-    /// Something went wrong.
+    /// A failure.
     pub fn failed(sentence: impl Display) -> ExitError {
         ExitError::with(exit::FAILED, sentence)
     }
 
-    /// With nothing more to say.
+    /// An exit code without a message.
     pub fn code(code: u8) -> ExitError {
         ExitError { code, sentence: None }
     }
@@ -73,7 +74,7 @@ impl std::fmt::Display for ExitError {
     }
 }
 
-/// What was typed is wrong: all that says so is a sentence.
+/// Errors that are plain strings are about usage.
 impl From<String> for ExitError {
     fn from(sentence: String) -> ExitError {
         ExitError::usage(sentence)
@@ -92,7 +93,7 @@ impl From<serde_json::Error> for ExitError {
     }
 }
 
-/// Of standard output: a reader that left early is no error.
+/// For errors of standard output: a reader that left early is no error.
 impl From<io::Error> for ExitError {
     fn from(error: io::Error) -> ExitError {
         match error.kind() {
@@ -102,7 +103,7 @@ impl From<io::Error> for ExitError {
     }
 }
 
-/// Says what there is to say, and gives the exit code.
+/// Prints the message, if any, and returns the exit code.
 pub fn end(ending: VerbResult) -> u8 {
     match ending {
         Ok(()) => 0,
@@ -115,18 +116,18 @@ pub fn end(ending: VerbResult) -> u8 {
     }
 }
 
-/// Says what went wrong.
+/// Prints an error message.
 pub fn say_error(sentence: impl Display) {
     say(format_args!("pipemark: {sentence}"));
 }
 
-/// Writes a message to standard error, without control characters and error numbers. That nobody listens is no error.
+/// Writes a message to standard error, without control characters and error numbers. Failures to write are ignored.
 pub fn say(text: impl Display) {
     let lines: Vec<String> = without_error_numbers(&text.to_string()).lines().map(harmless).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
-/// `No such file or directory` where std writes `No such file or directory (os error 2)`.
+/// Removes the ` (os error N)` that std appends to messages.
 fn without_error_numbers(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
@@ -137,15 +138,15 @@ fn without_error_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// A line as it is, but for what a terminal would act on.
+/// Escapes the characters of a line that a terminal would act on.
 fn harmless(line: &str) -> String {
     line.chars().map(|c| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
-/// For who writes to standard output in other ways than by a [`crate::Destination`].
+/// Checks that standard output is open, for code that does not write through a [`crate::Destination`].
 ///
 /// # Errors
-/// When it was closed at the start.
+/// If it was closed at the start.
 pub fn check_stdout() -> Result<(), ExitError> {
     match stdout_was_closed() {
         true => Err(ExitError::failed("standard output is closed; redirect it, such as to /dev/null")),
@@ -153,10 +154,10 @@ pub fn check_stdout() -> Result<(), ExitError> {
     }
 }
 
-/// Takes over Ctrl-C for as long as something is measured, where it can be.
+/// Starts the guards and catches interrupts, before something is measured.
 pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     guard::start();
-    // Each end is this program again.
+    // Each end is started through this path.
     if !Path::new("/proc/self/exe").exists() {
         return Err(ExitError::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
     }

@@ -1,5 +1,5 @@
-//! What a job on GitHub shows besides the log: the tables in the summary of the step, and an annotation that says why it
-//! failed. Elsewhere nothing.
+//! Output for jobs on GitHub: the tables in the summary of the step, and an annotation that says why the job failed.
+//! Elsewhere, nothing is written.
 
 use std::env::var_os;
 use std::fs::File;
@@ -10,11 +10,11 @@ use pipemark_show::{Sheet, markdown};
 
 use crate::ending::{ExitError, say};
 
-/// Adds the sheet to the summary of the step (GITHUB_STEP_SUMMARY), and annotates the job (GITHUB_ACTIONS) where it fails
-/// for a verdict.
+/// Adds the sheet to the summary of the step (GITHUB_STEP_SUMMARY), and annotates the job (GITHUB_ACTIONS) if it fails
+/// because of a verdict.
 ///
 /// # Errors
-/// When the summary can't be written.
+/// If the summary cannot be written.
 pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), ExitError> {
     if let Some(path) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let text = markdown(sheet);

@@ -1,4 +1,4 @@
-//! `--json-lines`: a line of JSON for each run or trial as it ends, for whoever follows a measurement.
+//! `--json-lines`: a line of JSON for each run or trial as it ends, for programs that follow a measurement.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::destination::Destination;
 use crate::ending::ExitError;
 
-/// Where the lines go; each is complete when it is written.
+/// Writes the lines, each of them whole.
 #[derive(Debug)]
 pub struct JsonLines {
     destination: Destination,
@@ -17,10 +17,10 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Opens a file anew; standard output is there.
+    /// Creates the file, or empties an existing one; standard output is already open.
     ///
     /// # Errors
-    /// When the file can't be made, or standard output is closed.
+    /// If the file cannot be created, or standard output is closed.
     pub fn open(destination: &Destination) -> Result<JsonLines, ExitError> {
         let file = match destination {
             Destination::Stdout if stdout_was_closed() => Err(io::Error::other("it is closed")),
@@ -31,10 +31,10 @@ impl JsonLines {
         Ok(JsonLines { destination: destination.clone(), file: file.map_err(failed)? })
     }
 
-    /// Writes a line at once.
+    /// Writes a line immediately.
     ///
     /// # Errors
-    /// When it can't be written. A reader of standard output that has left ends the program as it should.
+    /// If it cannot be written. If the reader of standard output has left, the error has the exit code 0.
     pub fn line(&mut self, value: &impl Serialize) -> Result<(), ExitError> {
         let text = serde_json::to_string(value)? + "\n";
         let written = match &mut self.file {

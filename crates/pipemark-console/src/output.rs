@@ -41,7 +41,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Format::Text => "text",
@@ -56,7 +56,8 @@ impl Format {
         }
     }
 
-    /// A sheet in this format. `json` is the record that it was made of; without, JSON has the rows of its tables.
+    /// A sheet in this format. `json` is the record that it was made from; without it, JSON has the rows of the sheet's
+    /// tables.
     pub fn of_sheet(self, sheet: &Sheet, json: Option<&str>) -> io::Result<String> {
         match self {
             Format::Text => Ok(terminal().render(sheet)),
@@ -80,27 +81,27 @@ pub struct FormatOption {
 }
 
 impl FormatOption {
-    /// Prints a sheet, as [`Format::of_sheet`] has it.
+    /// Prints a sheet: see [`Format::of_sheet`].
     ///
     /// # Errors
-    /// When standard output takes no more.
+    /// If standard output cannot be written.
     pub fn print(&self, sheet: &Sheet, json: Option<&str>) -> Result<(), OutputError> {
         Destination::Stdout.write(self.format.name(), self.format.of_sheet(sheet, json))
     }
 }
 
-/// The terminal that standard output is; elsewhere COLUMNS columns, or 80.
+/// The properties of the terminal at standard output. Without a terminal, the width is COLUMNS, or 80.
 pub fn terminal() -> Terminal {
     terminal_of(&io::stdout())
 }
 
-/// The terminal that a stream is, likewise.
+/// The properties of the terminal at a stream, likewise.
 pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || set("COLUMNS")?.parse().ok();
-    // NO_COLOR is set to anything: no-color.org.
+    // NO_COLOR may have any value: no-color.org.
     let coloured = stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
-    // The first of these that is set decides (locale(7)); where none is, as in containers, terminals know UTF-8.
+    // The first of these that is set decides (locale(7)). If none is, as in containers, terminals support UTF-8.
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
     let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
     Terminal {
@@ -110,7 +111,7 @@ pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     }
 }
 
-/// A variable of the environment that is not empty.
+/// The value of an environment variable, unless it is empty.
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -136,7 +137,7 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
-    /// What is to be written where.
+    /// The formats to write, and where.
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet, taken: false };
         targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
@@ -146,63 +147,64 @@ impl ExportOptions {
     /// Prints a sheet, and nothing else.
     ///
     /// # Errors
-    /// When standard output takes no more.
+    /// If standard output cannot be written.
     pub fn print(&self, sheet: &Sheet) -> Result<(), OutputError> {
         self.format.print(sheet, None)
     }
 
-    /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
+    /// Writes a sheet to all targets. `json` is the record that it was made from.
     ///
     /// # Errors
-    /// When one of them can't be written, which is reported.
+    /// If one of them cannot be written; that is already reported.
     pub fn write(&self, sheet: &Sheet, json: &str) -> VerbResult {
         self.targets().write(|format| format.of_sheet(sheet, Some(json)))
     }
 }
 
-/// What is to be written where, in order: the exports, and what is printed.
+/// The formats to write, and where, in order: the exports, then what is printed.
 pub struct Targets<'a> {
     exports: Vec<(&'a Destination, Format)>,
     format: Format,
     quiet: bool,
-    /// Whether lines go to standard output while it is measured.
+    /// Whether JSON lines are written to standard output during the measurement.
     taken: bool,
 }
 
 impl<'a> Targets<'a> {
-    /// Adds exports where they are wanted.
+    /// Adds the exports that have a destination.
     pub fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
         self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
     }
 
-    /// With standard output taken by lines that are written meanwhile, where it is.
+    /// Marks standard output as taken if `lines` are written there during the measurement.
     pub fn with_lines(mut self, lines: Option<&Destination>) -> Targets<'a> {
         self.taken = lines == Some(&Destination::Stdout);
         self
     }
 
-    /// Where the exports go.
+    /// The destinations of the exports.
     pub fn destinations(&self) -> Vec<&'a Destination> {
         self.exports.iter().map(|(destination, _)| *destination).collect()
     }
 
-    /// The format in which results are printed, if they are: not where an export takes standard output.
+    /// The format in which results are printed; `None` if they are not, because of --quiet or because standard output
+    /// is taken.
     pub fn printed(&self) -> Option<Format> {
         let taken = self.taken || self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
         let unwanted = self.quiet && self.format == Format::Text;
         (!taken && !unwanted).then_some(self.format)
     }
 
-    /// All of them, what is printed last.
+    /// All formats and destinations; what is printed comes last.
     fn all(&self) -> impl Iterator<Item = (&'a Destination, Format)> {
         let printed = self.printed().map(|format| (&Destination::Stdout, format));
         self.exports.iter().copied().chain(printed)
     }
 
-    /// Asked before anything is measured: whether two exports would be written into each other.
+    /// Checks, before anything is measured, that no two exports have the same destination.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message, if the check fails.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         if self.taken {
@@ -220,10 +222,10 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Asked before several sessions are measured: whether each form can hold them.
+    /// Checks, before several sessions are measured, that each format can hold them.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message, if the check fails.
     pub fn check_sessions(&self) -> Result<(), String> {
         let mut forms = self.all().map(|(_, form)| form);
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
@@ -235,18 +237,18 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Asked before anything is measured: whether the files can be written.
+    /// Checks, before anything is measured, that the files can be written.
     ///
     /// # Errors
-    /// When one can't.
+    /// If one cannot be written.
     pub fn check_files(&self) -> Result<(), OutputError> {
         self.all().try_for_each(|(destination, format)| destination.check(format.name()))
     }
 
-    /// Writes what `content` makes in each format. What can't be written is reported; the others are written all the same.
+    /// Writes the `content` of each format. Failures are reported, and the other formats are still written.
     ///
     /// # Errors
-    /// When one of them can't be written.
+    /// If one of them cannot be written.
     pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> VerbResult {
         let mut ending = Ok(());
         for (destination, format) in self.all() {
@@ -259,7 +261,7 @@ impl<'a> Targets<'a> {
     }
 }
 
-/// A file, or `-`.
+/// Parses a file name or `-`.
 pub fn destination(text: &str) -> Result<Destination, String> {
     if text.is_empty() {
         return Err("an empty file name; use a file, or - for standard output".to_owned());

@@ -1,4 +1,4 @@
-//! How far a measurement is, in a line on a terminal.
+//! The progress of a measurement, in a line on the terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use unicode_width::UnicodeWidthChar;
 
 use pipemark_model::neutral;
 
-/// What is over within this time needs no progress.
+/// Progress is shown only after this time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Characters of the bar.
+/// The width of the bar in characters.
 const BAR: usize = 20;
 
-/// The line. Dropped, it is cleared.
+/// The progress line. It is cleared when dropped.
 #[derive(Debug)]
 pub struct Progress {
     terminal: bool,
@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is shown where nobody looks or nobody wants it.
+    /// Shows nothing if `quiet`, or if standard error is not a terminal that can clear a line.
     pub fn new(quiet: bool) -> Progress {
         let able = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
         Progress { terminal: !quiet && able, began: Instant::now(), drawn: false }
@@ -33,7 +33,7 @@ impl Progress {
         self.terminal
     }
 
-    /// `done` of about `total` runs are made and `trial` is next.
+    /// Shows that `done` of about `total` runs are made and that `trial` is next.
     pub fn update(&mut self, done: u64, total: u64, trial: &str) {
         let elapsed = self.began.elapsed();
         if elapsed >= PATIENCE {
@@ -62,7 +62,7 @@ impl Progress {
         }
     }
 
-    /// The end of it.
+    /// Clears the line for good.
     pub fn finish(self) {}
 }
 
@@ -84,7 +84,7 @@ fn sentence(elapsed: Duration, done: u64, total: u64, trial: &str) -> String {
     format!("{bar:BAR$} {done} of {total} runs{left} · {}", neutral(trial))
 }
 
-/// As long per run as until now.
+/// The time left if runs take as long as they have so far.
 fn remaining(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
     (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }

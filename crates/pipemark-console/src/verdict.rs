@@ -1,4 +1,4 @@
-//! Verdicts: how verbs are asked for them, and how they are shown and end a verb.
+//! Verdicts: their options, how they are shown, and their exit codes.
 
 use pipemark_model::{Better, neutral, signed_percent};
 use pipemark_show::Style;
@@ -7,7 +7,7 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::ending::exit;
 
-/// The code that `--fail-on` ends with for this verdict.
+/// The exit code of `--fail-on` for this verdict.
 pub fn verdict_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Worse => exit::WORSE,
@@ -17,7 +17,7 @@ pub fn verdict_code(verdict: Verdict) -> u8 {
     }
 }
 
-/// `5%` as 0.05.
+/// Parses `5%` as 0.05.
 pub fn threshold(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
     match number {
@@ -26,12 +26,13 @@ pub fn threshold(text: &str) -> Result<f64, String> {
     }
 }
 
-/// By what a change is judged.
+/// The criterion for a --threshold, or the default.
 pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
     threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
 }
 
-/// The interval that a change is judged by, or that of its runs where nothing is judged; without one the runs of both sides.
+/// The interval that decides the verdict, or if there is none that of the runs, or else the number of runs of both
+/// sides.
 pub fn interval(comparison: &Comparison) -> String {
     let runs = comparison.low.zip(comparison.high);
     match comparison.judged().or(runs).unzip() {
@@ -40,7 +41,7 @@ pub fn interval(comparison: &Comparison) -> String {
     }
 }
 
-/// How a verdict looks.
+/// The style of a verdict.
 pub fn style(verdict: Verdict) -> Style {
     match verdict {
         Verdict::Better => Style::Success,
@@ -50,17 +51,17 @@ pub fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// What commands may be failed on, the most urgent first.
+/// What `--fail-on` may name when commands are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailOnCommand {
-    /// One of the verdicts.
+    /// A verdict.
     Verdict(Verdict),
-    /// There are too few runs or sessions for one.
+    /// There are too few runs or sessions for a verdict.
     NoVerdict,
 }
 
 impl FailOnCommand {
-    /// In the order in which they decide the exit code.
+    /// All of them, in the order in which they decide the exit code.
     pub const ALL: [FailOnCommand; 5] = [
         FailOnCommand::Verdict(Verdict::Worse),
         FailOnCommand::NoVerdict,
@@ -69,7 +70,7 @@ impl FailOnCommand {
         FailOnCommand::Verdict(Verdict::Same),
     ];
 
-    /// As it is typed.
+    /// The word for it on the command line.
     pub fn name(self) -> &'static str {
         match self {
             FailOnCommand::Verdict(verdict) => verdict.name(),
@@ -77,7 +78,7 @@ impl FailOnCommand {
         }
     }
 
-    /// The code that a program ends with.
+    /// Its exit code.
     pub fn code(self) -> u8 {
         match self {
             FailOnCommand::Verdict(verdict) => verdict_code(verdict),
@@ -86,10 +87,10 @@ impl FailOnCommand {
     }
 }
 
-/// What `--fail-on` of commands names.
+/// Parses a word of `--fail-on` when commands are compared.
 ///
 /// # Errors
-/// A sentence.
+/// A message, if there is no such word.
 pub fn fail_on_command(text: &str) -> Result<FailOnCommand, String> {
     match text {
         "no-verdict" => Ok(FailOnCommand::NoVerdict),
@@ -97,7 +98,7 @@ pub fn fail_on_command(text: &str) -> Result<FailOnCommand, String> {
     }
 }
 
-/// A verdict by its name; `cant-tell` is what inconclusive was called before.
+/// A verdict by its name; earlier versions called inconclusive `cant-tell`.
 fn named_verdict(text: &str) -> Result<Verdict, String> {
     let text = if text == "cant-tell" { Verdict::Inconclusive.name() } else { text };
     text.parse().map_err(|()| {

@@ -1,21 +1,22 @@
-//! `--against`: a program of someone's own, whose row stands in the table beside pipemark's. It gets blocks and bytes in its words,
-//! and what counts is the rate or the time that it prints, or else how long it took from its start to its end.
+//! `--against`: a program of the user's, with a row in the table beside pipemark's. Its command can contain the numbers
+//! of blocks and bytes. Its figure is the rate or the time that it prints, or otherwise the time from its start to its
+//! end.
 
 use pipemark_model::{Better, Language, RATE_UNITS, Stages};
 
 use crate::printed::PrintedFigure;
 
-/// The units of a time that such a program prints, in nanoseconds.
+/// Units of the time that such a program prints, in nanoseconds.
 const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// A program and what it prints.
 #[derive(Debug, Clone)]
 pub struct AgainstProgram {
-    /// What its row is called.
+    /// The name of its row.
     pub name: Language,
-    /// The command; `{blocks}`, `{block}` and `{total}` are put in.
+    /// The command; `{blocks}`, `{block}` and `{total}` are filled in.
     pub words: Vec<String>,
-    /// What it prints; without it the wall time counts, its start included.
+    /// The figure that it prints; without one the wall time counts, including its start.
     pub figure: Option<AgainstFigure>,
 }
 
@@ -23,7 +24,7 @@ pub struct AgainstProgram {
 #[derive(Debug, Clone)]
 pub struct AgainstFigure {
     printed: PrintedFigure,
-    /// Bytes per second, or nanoseconds, of one of its unit.
+    /// The unit in bytes per second, or in nanoseconds.
     unit: f64,
 }
 
@@ -35,10 +36,10 @@ impl PartialEq for AgainstProgram {
 }
 
 impl AgainstProgram {
-    /// Reads a command and what it prints: `rate,UNIT=REGEX` or `time,UNIT=REGEX`.
+    /// Parses a command and the figure that it prints: `rate,UNIT=REGEX` or `time,UNIT=REGEX`.
     ///
     /// # Errors
-    /// A sentence, when one of them is none.
+    /// A message, if either is invalid.
     pub fn parse(command: &str, figure: Option<&str>) -> Result<AgainstProgram, String> {
         let stages: Stages = command.parse().map_err(|error| format!("{error}"))?;
         if stages.count() > 1 {
@@ -48,14 +49,15 @@ impl AgainstProgram {
         let stem = words[0].rsplit('/').next().unwrap_or_default().to_lowercase();
         let known = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c) { c } else { '-' };
         let stem: String = stem.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).chars().map(known).collect();
-        // Apart from the folders of languages, which have no colon-like mark to tell them by.
+        // Short enough for a name, which has at most 40 characters.
         let name = stem.chars().take(36).collect::<String>();
         let name = name.parse().map_err(|_| format!("'{command}': the program has no name to call its row by"))?;
         let figure = figure.map(AgainstFigure::parse).transpose()?;
         Ok(AgainstProgram { name, words, figure })
     }
 
-    /// Its command for `total` bytes, and how many these are in whole blocks.
+    /// Its command for `total` bytes, and the bytes that it then moves: whole blocks if the command contains
+    /// `{blocks}`.
     pub fn command(&self, block: u64, total: u64) -> (Vec<String>, u64) {
         let blocks = (total / block.max(1)).max(1);
         let of_blocks = self.words.iter().any(|word| word.contains("{blocks}"));
@@ -90,10 +92,10 @@ impl AgainstFigure {
         Ok(AgainstFigure { printed, unit: *factor })
     }
 
-    /// The time that `bytes` took, by what was printed, in nanoseconds.
+    /// The time that `bytes` took, according to the output, in nanoseconds.
     ///
     /// # Errors
-    /// When it isn't there, is no number or not above 0.
+    /// If the figure is missing, is not a number, or is not above 0.
     pub fn nanoseconds(&self, printed: [&[u8]; 2], bytes: u64) -> Result<u64, String> {
         let figure = self.printed.find(printed)?;
         if figure <= 0.0 {

@@ -1,4 +1,4 @@
-//! Whether what an entrant printed may become a figure. Pure.
+//! Checks an entrant's answer before it becomes a figure. Pure.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use pipemark_host::child::RunError;
 
 use crate::byte_stream::{ByteStream, checksum};
 
-/// The line of the contract.
+/// The answer that the contract defines: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ProgramAnswer {
     /// The language's name.
@@ -15,25 +15,25 @@ pub struct ProgramAnswer {
     pub runtime: String,
     /// Bytes that the child counted.
     pub bytes: u64,
-    /// From ready to answered, by the entrant's clock, in nanoseconds.
+    /// Nanoseconds from ready to answered, by the entrant's clock.
     pub ns: u64,
-    /// 16 hexadecimal digits.
+    /// The checksum, 16 hexadecimal digits.
     pub checksum: String,
-    /// Of the pipe at the end, in bytes.
+    /// The capacity of the pipe at the end, in bytes.
     pub capacity: Option<u64>,
 }
 
 /// The most characters of an answer that are quoted.
 const MAX_QUOTE: usize = 200;
-/// The longest description of a runtime.
+/// The longest description of a runtime, in characters.
 const MAX_RUNTIME: usize = 200;
 
-/// The answer in `output`, if it is the one line of the contract, from the language called `name`, right about `stream`,
-/// and possible within a wall time of `wall_ns`.
+/// The answer in `output`, if it is the only line and follows the contract, is from the language `name`, is right about
+/// `stream`, and is possible within a wall time of `wall_ns`.
 ///
 /// # Errors
-/// The first thing that is wrong: `Failed` if it did not keep the contract, `Unverified` if it counted or summed other
-/// bytes than those of the stream.
+/// The first mistake: `Failed` if it breaks the contract, `Unverified` if it counted or summed bytes other than the
+/// stream's.
 pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Result<ProgramAnswer, RunError> {
     let broken = |sentence: String| Err(RunError::Failed(sentence));
     let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
@@ -75,7 +75,7 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
     Ok(answer)
 }
 
-/// The beginning of what a program printed, at most `limit` characters.
+/// The beginning of what a program printed, at most `most` characters.
 pub fn quoted(text: &str, most: usize) -> String {
     let mut start: String = text.chars().take(most).collect();
     if start.len() < text.len() {

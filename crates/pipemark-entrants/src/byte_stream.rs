@@ -1,15 +1,15 @@
-//! What an entrant has to answer, computed here and in another way than any entrant does: the checksums of
-//! entrants/README.md.
+//! The checksums that entrants must answer, as defined in entrants/README.md, computed in a different way than entrants
+//! do.
 
 use pipemark_model::Verify;
 
-/// What multiplies the checksum from block to block: 2⁶⁴ over the golden ratio, made odd.
+/// The factor by which each block multiplies the checksum: 2⁶⁴ over the golden ratio, made odd.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A stream of the contract.
+/// A stream as defined by the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteStream {
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// Bytes per block, at least 1.
     pub block: u64,
@@ -17,7 +17,7 @@ pub struct ByteStream {
     pub verify: Verify,
     /// Start of the pattern `position`.
     pub seed: u32,
-    /// The byte that is inverted before it is sent.
+    /// The position of a byte that is inverted before it is sent, if any.
     pub flip: Option<u64>,
 }
 
@@ -40,8 +40,8 @@ pub fn checksum(stream: &ByteStream) -> u64 {
     }
 }
 
-/// A whole period of 256 bytes is 0, so what counts is each block's remainder, and whether it occurs an odd number of
-/// times.
+/// The XOR of a whole period of 256 bytes is 0, so only the remainder of a block counts, and only if it occurs an odd
+/// number of times.
 fn document(stream: &ByteStream) -> u64 {
     let xor = |length: u64| (0..length % 256).fold(0, |xor, byte| xor ^ byte);
     let (whole, rest) = (stream.bytes / stream.block, stream.bytes % stream.block);
@@ -50,8 +50,8 @@ fn document(stream: &ByteStream) -> u64 {
     blocks ^ xor(rest) ^ inverted
 }
 
-/// A whole block differs from others by its number alone, in the first two words, which each later sum has as well; all
-/// other blocks are summed word by word.
+/// Whole blocks differ only by their number in the first two words, so their sums follow from those of a block without
+/// a number. All other blocks are summed word by word.
 fn position(stream: &ByteStream) -> u64 {
     let noise = noise(stream);
     let mut unnumbered = noise.clone();
@@ -86,7 +86,7 @@ fn noise(stream: &ByteStream) -> Vec<u8> {
         .collect()
 }
 
-/// A block as it is sent, with the byte inverted that is to be.
+/// A block as it is sent, with the byte at `flip` inverted.
 fn block(noise: &[u8], number: u64, flip: Option<u64>) -> Vec<u8> {
     let mut block = noise.to_vec();
     let stamped = block.len().min(8);
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// The README's words, byte by byte.
+    /// The README's definition, byte by byte.
     fn plainly(stream: &ByteStream) -> u64 {
         let mut value = u64::from(stream.verify != Verify::Xor);
         let mut sent = 0;

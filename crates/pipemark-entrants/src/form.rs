@@ -1,5 +1,5 @@
-//! The one form of contestants, as entrants/README.md describes it: an entrant.toml is one language with its two programs,
-//! a filters.toml any number of filters of lines.
+//! The files that describe entrants, as in entrants/README.md: an entrant.toml has one language with its two programs,
+//! a filters.toml any number of line filters.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,59 +10,60 @@ use serde::Deserialize;
 
 use pipemark_model::Filter;
 
-/// The largest form that is read: ten times what any needs.
+/// The largest file that is read: ten times what any needs.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// A file of contestants.
+/// A file that describes entrants.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrantFile {
-    /// For people; of a language also what its answers say.
+    /// Its name for users, which the answers of a language also contain.
     pub name: String,
-    /// What has to be here to build and run.
+    /// The tools needed to build and run.
     #[serde(default)]
     pub tools: Vec<Tool>,
-    /// How programs are made of sources.
+    /// How programs are built.
     #[serde(default)]
     pub build: Build,
     /// A language's program as most would write it.
     pub idiomatic: Option<EntrantProgram>,
-    /// A language's program as fast as it gets.
+    /// A language's program, as fast as possible.
     pub tuned: Option<EntrantProgram>,
-    /// In place of `tuned`, where the tools are not of the versions that it takes: the first that can be built counts.
+    /// Substitutes for `tuned` if the tools have other versions than it needs. The first that works with the tools is
+    /// used.
     #[serde(default)]
     pub tuned_else: Vec<EntrantProgram>,
-    /// Filters of lines.
+    /// Line filters.
     #[serde(default)]
     pub filter: BTreeMap<Filter, EntrantProgram>,
 }
 
-/// A tool, and the question that proves that it is here.
+/// A tool, and the command that proves that it is installed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// In braces, its place in commands.
+    /// Its name; in braces, its placeholder in commands.
     pub name: String,
-    /// Ways to call it.
+    /// Ways to call it, in the order in which they are tried.
     #[serde(rename = "try")]
     pub ways: Vec<Vec<String>>,
-    /// What is added to a way to ask for the version; without it, being on the path is enough.
+    /// The arguments that make it print its version; without them, being on the path is enough.
     pub version: Option<Vec<String>>,
-    /// The first version that will do.
+    /// The lowest version that is accepted.
     pub at_least: Option<String>,
-    /// The first version that will not do any more.
+    /// The lowest version that is too new.
     pub below: Option<String>,
-    /// What to tell a person who lacks it.
+    /// How to install it.
     pub install: String,
 }
 
-/// The versions of a tool that a program takes.
+/// The versions of a tool that a program accepts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolVersions {
-    /// The first version that will do.
+    /// The lowest version that is accepted.
     pub at_least: Option<String>,
-    /// The first version that will not do any more.
+    /// The lowest version that is too new.
     pub below: Option<String>,
 }
 
@@ -70,11 +71,11 @@ pub struct ToolVersions {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// In turn.
+    /// The commands, in order.
     pub commands: Vec<Vec<String>>,
 }
 
-/// A program that takes part.
+/// A program of a language, or a filter.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrantProgram {
@@ -82,35 +83,36 @@ pub struct EntrantProgram {
     pub run: Vec<String>,
     /// Half a sentence on how it is written.
     pub about: String,
-    /// The versions that it takes, of tools of which another program takes more.
+    /// The versions that it accepts of tools, where other programs accept more.
     #[serde(default)]
     pub with: BTreeMap<String, ToolVersions>,
-    /// How it is built, besides what the others need.
+    /// Its own build commands, besides those for all programs.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
-    /// What a filter's output has to be.
+    /// The expected output of a filter.
     #[serde(default)]
     pub does: Does,
-    /// The unit behind the rate that a benchmark of others prints; it keeps no contract, and its bytes are not checked.
+    /// The unit of the rate that a third-party benchmark prints. Such a program does not follow the contract, and its
+    /// bytes are not checked.
     pub prints: Option<String>,
-    /// What a filter is compared with, of those that come with pipemark.
+    /// The finding that compares a filter with another bundled one.
     pub finding: Option<FindingForm>,
 }
 
-/// What a filter does with its lines, which is proven before it is timed.
+/// What a filter does with its lines. This is checked before it is timed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Does {
-    /// Puts the number of spaces in front of each line.
+    /// Prefixes each line with its number of spaces.
     #[default]
     Transform,
-    /// Passes them on as they are: a top line.
+    /// Passes lines on unchanged: an upper bound.
     Copy,
-    /// Reads them and says how many bytes they were: the top line that others are compared with.
+    /// Reads lines and prints the number of bytes: the upper bound that others are compared with.
     Count,
 }
 
-/// A comparison of two filters that is worth a sentence.
+/// A comparison of two filters that is reported as a finding.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindingForm {
@@ -118,7 +120,7 @@ pub struct FindingForm {
     pub rule: String,
     /// The other filter.
     pub to: Filter,
-    /// The sentence; `{feed}` and `{figures}` are put in.
+    /// The sentence; `{feed}` and `{figures}` are filled in.
     pub says: String,
 }
 
@@ -126,7 +128,7 @@ impl EntrantFile {
     /// Reads `file`.
     ///
     /// # Errors
-    /// A sentence with the file and where in it.
+    /// A message with the file and the line.
     pub fn read(file: &Path) -> Result<EntrantFile, String> {
         let mut text = String::new();
         let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
@@ -140,7 +142,7 @@ impl EntrantFile {
     /// Reads the text of a file called `name`.
     ///
     /// # Errors
-    /// A sentence with the file and where in it.
+    /// A message with the file and the line.
     pub fn parse(name: &str, text: &str) -> Result<EntrantFile, String> {
         let form: EntrantFile = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);

@@ -86,7 +86,7 @@ impl Entrants {
     /// bundled filters.
     ///
     /// # Errors
-    /// A message, when the named folder is unusable or a description is wrong.
+    /// A message, if the named folder is unusable or a description is wrong.
     pub fn find(folder: Option<&Path>) -> Result<Entrants, String> {
         let root = match (fs::canonicalize(folder.unwrap_or(Path::new(FOLDER))), folder) {
             (Err(error), Some(folder)) => {
@@ -144,7 +144,7 @@ impl Entrants {
     /// The languages that have a folder, by name.
     ///
     /// # Errors
-    /// When there are none.
+    /// If there are none.
     pub fn languages(&self) -> Result<&BTreeMap<Language, Project>, String> {
         self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
     }
@@ -202,7 +202,7 @@ impl Entrants {
     /// The command that starts a language's program.
     ///
     /// # Errors
-    /// When it is missing or could not be built.
+    /// If it is missing or could not be built.
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
         if let Some(own) = self.against.get(language) {
             let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
@@ -219,7 +219,7 @@ impl Entrants {
     /// The command that starts a line filter, and its expected output.
     ///
     /// # Errors
-    /// When it is missing or could not be built.
+    /// If it is missing or could not be built.
     pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), RunError> {
         let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
         let (project, form) = found.ok_or_else(|| RunError::NotHere(format!("there is no filter '{filter}'")))?;

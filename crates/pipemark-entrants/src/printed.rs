@@ -9,11 +9,11 @@ use pipemark_model::{Better, neutral};
 /// A figure and how it is found.
 #[derive(Debug, Clone)]
 pub struct PrintedFigure {
-    /// What it is called; unlike all other figures.
+    /// Its name, different from those of all other figures.
     pub name: String,
-    /// What it is counted in; empty for a plain number.
+    /// Its unit; empty for a plain number.
     pub unit: String,
-    /// Which way is better.
+    /// Whether higher or lower is better.
     pub better: Better,
     regex: Regex,
 }
@@ -27,7 +27,8 @@ impl std::fmt::Display for PrintedFigure {
 impl FromStr for PrintedFigure {
     type Err = String;
 
-    /// `NAME[,UNIT][,higher|lower]=REGEX`. What ends in `/s` is a rate, of which more is better; of all else less is.
+    /// `NAME[,UNIT][,higher|lower]=REGEX`. If the unit, or without one the name, ends in `/s`, it is a rate and higher
+    /// is better; otherwise lower is better.
     fn from_str(text: &str) -> Result<PrintedFigure, String> {
         let shown = neutral(text);
         let (head, regex) = text.split_once('=').ok_or_else(|| {
@@ -65,11 +66,11 @@ impl FromStr for PrintedFigure {
 }
 
 impl PrintedFigure {
-    /// The figure in what a run printed: the first match of its group, or of the whole pattern where it has none; standard
-    /// output comes first.
+    /// The figure in the standard output of a run, or else in its standard error: the first match of the group, or of
+    /// the whole pattern if it has no group.
     ///
     /// # Errors
-    /// A sentence, when nothing matches or what matches is no number: a figure that is not there is never 0.
+    /// A message, if nothing matches or the match is not a number: a missing figure is never 0.
     pub fn find(&self, printed: [&[u8]; 2]) -> Result<f64, String> {
         let found = printed.iter().find_map(|text| {
             let text = String::from_utf8_lossy(text);

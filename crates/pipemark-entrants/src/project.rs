@@ -1,5 +1,5 @@
-//! Contestants that share a folder of sources: whether their tools are here, and building, when sources, commands or tools
-//! are not those that they were last built from.
+//! Entrants that share a folder of sources: detects their tools, and builds them if sources, commands or tools have
+//! changed since the last build.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,61 +17,61 @@ use crate::against::AgainstProgram;
 use crate::form::{EntrantFile, EntrantProgram, Tool};
 use crate::tool::{self, FoundTool};
 
-/// A cold Zig or Rust build takes half a minute on a slow machine.
+/// The time limit of a build command. A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
-/// As much of a failed build's output as is quoted: its end, where compilers sum up.
+/// The bytes of a failed build's output that are quoted: the last ones, where compilers sum up.
 const MAX_QUOTE: u64 = 1500;
-/// The depth to which sources are searched; ours are one folder deep.
+/// The depth to which sources are searched; pipemark's own are one folder deep.
 const MAX_DEPTH: u32 = 4;
-/// The program that others may stand in for.
+/// The program that may have substitutes.
 const TUNED: &str = "tuned";
-/// In a command, the folder of what is built.
+/// The placeholder in commands for the build folder.
 const OUT: &str = "{out}";
 
-/// Programs with what they need, and what became of them.
+/// Programs that are built together, with their tools and their state.
 pub struct Project {
-    /// What people call it.
+    /// Its name for users.
     pub name: String,
-    /// By the name that a trial has for each.
+    /// The programs, by their names in trials.
     pub programs: BTreeMap<String, EntrantProgram>,
-    /// What stands in for the tuned program, in turn.
+    /// Substitutes for the tuned program, the preferred first.
     stand_ins: Vec<EntrantProgram>,
-    /// Programs that the tools which are here are too old or too new for, and why.
+    /// Programs for which the tools found are too old or too new, and why.
     unfit: BTreeMap<String, String>,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
-    /// The sources, or why they are not here.
+    /// The folder of the sources, or why it is missing.
     folder: Result<PathBuf, String>,
     out: PathBuf,
-    /// The tools that it can be run with, or why it can't be; `None` before that is known.
+    /// The tools found, or why it cannot be run; `None` before it is prepared.
     state: Option<Result<Vec<FoundTool>, RunError>>,
 }
 
 /// A program that can be started.
 #[derive(Debug, Clone)]
 pub struct Runnable {
-    /// What people call it, and what a language's answers say.
+    /// Its name for users, which the answers of a language also contain.
     pub name: String,
     /// The command.
     pub words: Vec<String>,
-    /// Where its form is.
+    /// The folder of its description.
     pub folder: PathBuf,
     /// What it prints in place of an answer.
     pub prints: Option<Prints>,
 }
 
-/// What a program prints that keeps no contract.
+/// The output of a program that does not follow the contract.
 #[derive(Debug, Clone)]
 pub enum Prints {
     /// A rate in this unit.
     RateIn(String),
-    /// What someone says who brings it along.
+    /// Output of a program that the user added, as the user describes it.
     OfItsOwn(AgainstProgram),
 }
 
 impl Project {
-    /// What `form` in `folder` describes; what is built goes to `out`. Filters that need no building are apart from the
-    /// others, each with its own tools.
+    /// The projects that `form` in `folder` describes, to be built in `out`. Each filter that needs no building is a
+    /// project by itself, with its own tools only.
     pub fn all_of(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
@@ -99,7 +99,7 @@ impl Project {
         groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
     }
 
-    /// The tools, each with the first way that works.
+    /// Finds each tool by the first way that works.
     ///
     /// # Errors
     /// Which tool is missing, why it is not accepted, and how to install it.
@@ -108,10 +108,10 @@ impl Project {
         self.tools.iter().map(|tool| tool.detect(folder)).collect()
     }
 
-    /// Looks for the tools and builds what has to be built; returns whether anything had to be.
+    /// Detects the tools and builds what needs building; returns whether anything was built.
     ///
     /// # Errors
-    /// What is missing, or why it does not build; [`command`](Self::command) says so again.
+    /// What is missing, or why the build fails; [`command`](Self::command) returns the same error.
     pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
         let ready = match &self.folder {
             Err(reason) if !self.commands_of_all().is_empty() => Err(RunError::NotHere(reason.clone())),
@@ -126,8 +126,8 @@ impl Project {
         built
     }
 
-    /// Puts in what stands in for the tuned program where its tools are too old or too new; names the programs that none of
-    /// theirs will do for.
+    /// Replaces the tuned program by a substitute if the tools are too old or too new for it, and notes the programs
+    /// for which the tools are unfit.
     fn choose(&mut self, tools: &[FoundTool]) {
         if let Some(tuned) = self.programs.get_mut(TUNED)
             && tool::unfit(&tuned.with, tools).is_some()
@@ -139,10 +139,10 @@ impl Project {
         self.unfit = unfit.collect();
     }
 
-    /// How to start a program, with its tools and folders put in.
+    /// The command that starts a program, with tools and folders filled in.
     ///
     /// # Errors
-    /// When it isn't here or could not be built.
+    /// If it is missing or could not be built.
     pub fn command(&self, program: &str) -> Result<Runnable, RunError> {
         let folder = self.folder.clone().unwrap_or_else(|_| PathBuf::from("."));
         let tools = match &self.state {
@@ -161,12 +161,12 @@ impl Project {
         Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone().map(Prints::RateIn) })
     }
 
-    /// A tool may be more than one word.
+    /// Fills in placeholders. A tool may become several words.
     fn expand(&self, words: &[String], tools: &[FoundTool]) -> Vec<String> {
         let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
         let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
             Some(tool) => tool.words.clone(),
-            // Whoever starts it: a process of a run has been this program before it becomes another.
+            // The path is valid in any process of a run, because it is this program before it becomes another.
             None if word == "{pipemark}" => vec!["/proc/self/exe".to_owned()],
             None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
             None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{folder}", &folder)],
@@ -174,7 +174,7 @@ impl Project {
         words.iter().flat_map(expanded).collect()
     }
 
-    /// Builds it if that is due; returns whether it was.
+    /// Builds the programs if needed; returns whether they were built.
     ///
     /// # Errors
     /// Which command failed, with the end of its output.
@@ -185,7 +185,7 @@ impl Project {
         };
         let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
         fs::create_dir_all(&self.out).map_err(failed)?;
-        // Two builds into one folder would find each other's half-written files.
+        // The log is also the lock: two builds into one folder would find each other's half-written files.
         let log = File::options().read(true).write(true).create(true).truncate(false).open(self.out.join("build.log"));
         let mut log = log.map_err(failed)?;
         flock(&log, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
@@ -215,7 +215,7 @@ impl Project {
         Ok(true)
     }
 
-    /// What builds them, in turn: what all need, then each that can be built.
+    /// The build commands in order: those for all programs, then those of each program that the tools fit.
     fn commands_of_all(&self) -> Vec<Vec<String>> {
         let own = self.programs.iter().filter(|(name, _)| !self.unfit.contains_key(*name));
         self.commands.iter().chain(own.flat_map(|(_, program)| &program.build)).cloned().collect()
@@ -233,7 +233,7 @@ impl Project {
     }
 }
 
-/// Adds path, size and time of change of every file below `folder`.
+/// Adds the path, size and modification time of every file below `folder`.
 fn stamp_sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::path);

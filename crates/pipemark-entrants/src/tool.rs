@@ -1,4 +1,4 @@
-//! Whether a tool is here: its version command is the proof.
+//! Detects a tool by running its version command.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,19 +14,19 @@ use pipemark_host::child::{Child, ProcessGroup};
 
 use crate::form::{Tool, ToolVersions};
 
-/// Compilers that have to unpack themselves first take seconds; nothing takes a minute.
+/// The time limit of a version command. Compilers that first unpack themselves take seconds; none takes a minute.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The bytes of a version command's output that are read.
 const MAX_OUTPUT: u64 = 16 << 10;
 
-/// A tool that is here.
+/// A tool that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTool {
     /// Its name in the form.
     pub name: String,
     /// How to call it.
     pub words: Vec<String>,
-    /// Its version; empty where nobody asks for it.
+    /// Its version; empty if it is not checked.
     pub version: String,
 }
 
@@ -61,7 +61,7 @@ impl Tool {
     }
 }
 
-/// Why a version will not do.
+/// Why a version is not accepted, if so.
 fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<String>) -> Option<String> {
     let bound = |bound: &Option<String>| bound.as_deref().map(parts);
     if bound(at_least).is_some_and(|least| parts(version) < least) {
@@ -73,7 +73,7 @@ fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<
     None
 }
 
-/// Why the tools that are here will not do for a program that takes these versions.
+/// Why the tools found are unfit for a program that needs these versions, if so.
 pub(super) fn unfit(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
     with.iter().find_map(|(name, versions)| {
         let tool = tools.iter().find(|tool| tool.name == *name)?;
@@ -99,10 +99,11 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
     Err(format!("{status}: {said}"))
 }
 
-/// Runs `words` in `folder` to their end, with both outputs going to `output`: for versions and builds, not for measuring.
+/// Runs a command in `folder` until it ends, with both of its outputs written to `output`. For versions and builds, not
+/// for measuring.
 ///
 /// # Errors
-/// When it cannot be started, or has not ended within `limit`: then it is killed with all its processes.
+/// If it cannot be started, or has not ended within `limit`; it is then killed with all its processes.
 pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duration) -> io::Result<ExitStatus> {
     let [program, arguments @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
@@ -117,24 +118,25 @@ pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duratio
 /// Where a shell would find `program`.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
-        // A file that can't be started says why when it is tried.
+        // If the file cannot be started, trying it gives a better error.
         return Some(PathBuf::from(program)).filter(|file| file.exists());
     }
     let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(here)
 }
 
-/// The first number in `text`, with what follows it after dots: `17.0.15`, `13`.
+/// The first version number in `text`: `17.0.15`, `13`.
 pub(super) fn version_in(text: &str) -> Option<String> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let rest = &text[start..];
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-    // A dot that ends a sentence or a second one in a row ends the number.
+    // A dot at the end of a sentence, or two dots in a row, end the number.
     let number = rest[..end].split("..").next().unwrap_or_default().trim_end_matches('.');
     Some(number.to_owned())
 }
 
-/// Numbers that compare as versions do. One too large for 64 bits is newer than any.
+/// The numbers of a version, in a form that compares as versions do. A number too large for 64 bits is newer than any
+/// other.
 fn parts(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(u64::MAX)).collect()
 }

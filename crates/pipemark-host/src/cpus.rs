@@ -1,4 +1,4 @@
-//! The CPUs this process may use: which, what kind, where they sit, what they cache and at which clock.
+//! The CPUs this process may use: model, topology, caches and frequency governor.
 
 use pipemark_model::{Cache, Cpu, CpuTopology};
 
@@ -10,7 +10,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub fn allowed(files: &SystemFiles) -> Vec<Cpu> {
     let mut cpus: Vec<Cpu> = match rustix::thread::sched_getaffinity(None) {
         Ok(set) => (0..Cpu::LIMIT).filter(|&cpu| set.is_set(cpu.into())).map(Cpu).collect(),
-        // The call refuses a set of 1024 CPUs where the kernel knows of more.
+        // The call fails with a set of 1024 CPUs if the kernel knows of more.
         Err(_) => listed(files),
     };
     if cpus.is_empty() {
@@ -29,7 +29,7 @@ fn listed(files: &SystemFiles) -> Vec<Cpu> {
     cpus
 }
 
-/// Where each of `cpus` sits. With /sys hidden each counts as a core of its own in one package.
+/// The core, package and node of each CPU. If /sys is hidden, each counts as a core of its own in one package.
 pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
     let locate = |&cpu: &Cpu| {
         let folder = format!("{CPUS}/cpu{cpu}/topology");
@@ -38,14 +38,14 @@ pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
             .iter()
             .find_map(|name| cpu_list(&files.text(format!("{folder}/{name}"))?));
         let core = siblings.and_then(|siblings| siblings.into_iter().min()).unwrap_or(cpu);
-        // Some ARM systems say -1.
+        // Some ARM systems have -1 here.
         let package = files.value(format!("{folder}/physical_package_id")).unwrap_or(0);
         CpuTopology { cpu, core: core.0.into(), package, node: node(files, cpu) }
     };
     cpus.iter().map(locate).collect()
 }
 
-/// The caches of one CPU, from the nearest.
+/// The caches of one CPU, nearest first.
 pub fn caches(files: &SystemFiles, cpu: Cpu) -> Vec<Cache> {
     let folder = format!("{CPUS}/cpu{cpu}/cache");
     let indices = files.names(&folder).into_iter().filter(|name| name.starts_with("index"));
@@ -65,7 +65,7 @@ pub fn caches(files: &SystemFiles, cpu: Cpu) -> Vec<Cache> {
     caches
 }
 
-/// `32K` in bytes.
+/// Parses `32K` into bytes.
 fn cache_size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -78,12 +78,13 @@ fn cache_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The start of /proc/cpuinfo: the first CPU's block, which stands for all. Reading all of it asks every CPU for its clock.
+/// The start of /proc/cpuinfo with the first CPU's block, which is used for all CPUs. Reading the whole file would
+/// query every CPU's clock.
 pub fn cpuinfo(files: &SystemFiles) -> String {
     files.head("/proc/cpuinfo", 8 << 10).unwrap_or_default()
 }
 
-/// What the processor is called.
+/// The processor's name.
 pub fn model(files: &SystemFiles, cpuinfo: &str) -> String {
     // x86 and s390 have names; ARM has numbers, and often a board with a name.
     let named = ["model name", "Processor", "cpu model", "cpu", "uarch"].iter().find_map(|key| field(cpuinfo, key));
@@ -99,7 +100,7 @@ pub fn model(files: &SystemFiles, cpuinfo: &str) -> String {
     }
 }
 
-/// The NUMA node of a CPU, where there are several.
+/// The NUMA node of a CPU, if there are several nodes.
 fn node(files: &SystemFiles, cpu: Cpu) -> Option<u32> {
     let cpus = |node: &u32| cpu_list(&files.line(format!("/sys/devices/system/node/node{node}/cpulist"))?);
     files
@@ -128,7 +129,7 @@ mod tests {
             ("/sys/devices/system/cpu/cpu0/topology/physical_package_id", "0\n"),
             ("/sys/devices/system/cpu/cpu4/topology/core_cpus_list", "0,4\n"),
             ("/sys/devices/system/cpu/cpu4/topology/physical_package_id", "0\n"),
-            // As Linux before 5.3 tells.
+            // As on Linux before 5.3.
             ("/sys/devices/system/cpu/cpu6/topology/thread_siblings_list", "6\n"),
             ("/sys/devices/system/cpu/cpu6/topology/physical_package_id", "1\n"),
         ]);

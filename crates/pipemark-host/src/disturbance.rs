@@ -1,5 +1,5 @@
-//! What disturbed a measurement: CPU time that others or the hypervisor took, pressure, throttling, a changing clock.
-//! Reading is apart from judging.
+//! Disturbances of a measurement: CPU time taken by other processes or by the hypervisor, pressure, throttling, a slow
+//! clock source, a frequency that may change. Reading the counters is separate from judging them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,15 +9,16 @@ use pipemark_model::{Cpu, Host, Warning};
 use crate::files::SystemFiles;
 use crate::limits::ControlGroups;
 
-/// Steal from this share on is worth a word, in per cent.
+/// Steal above this share of CPU time is reported, in per cent.
 const STEAL: f64 = 1.0;
-/// CPUs used by others, from which on they are.
+/// Load by other processes above this number of CPUs is reported.
 const LOAD: f64 = 0.1;
-/// The kernel counts in ticks of 10 ms, and our processes' in another way than the machine's: so few say nothing.
+/// Load of up to this many ticks is ignored: the kernel counts in ticks of 10 ms, and counts processes in a different
+/// way than CPUs.
 const LOAD_TICKS: u64 = 10;
-/// Waiting for a CPU before the start, in per cent.
+/// CPU pressure above this before the start is reported, in per cent.
 pub(crate) const CPU_PRESSURE: f64 = 5.0;
-/// Being held back by the control group, in per cent.
+/// Throttling by the control group above this share of time is reported, in per cent.
 const THROTTLED: f64 = 1.0;
 
 /// The counters at one moment.
@@ -30,7 +31,7 @@ pub struct Reading {
     times_throttled: u64,
 }
 
-/// What a CPU has done since boot, in clock ticks.
+/// How a CPU has spent its time since boot, in clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Ticks {
     busy: u64,
@@ -39,7 +40,7 @@ struct Ticks {
 }
 
 impl Reading {
-    /// Reads the counters now. Processes we started count as ours once they were waited for.
+    /// Reads the counters now. Child processes count as pipemark's own once they have been waited for.
     pub fn now() -> Reading {
         let files = SystemFiles::live();
         let groups = ControlGroups::find(&files);
@@ -53,7 +54,7 @@ impl Reading {
     }
 }
 
-/// The CPUs' lines of /proc/stat.
+/// Parses the CPUs' lines of /proc/stat.
 fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
     let parse = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split(' ');
@@ -69,15 +70,16 @@ fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
 
 /// The time of this process and of those it has waited for, from /proc/self/stat.
 fn own_ticks(stat: &str) -> Option<u64> {
-    // utime stime cutime cstime, the 14th to the 17th field: the name before the 3rd may hold blanks and parentheses.
+    // utime stime cutime cstime, the 14th to the 17th field. Count from the 3rd, because the name before it may contain
+    // blanks and parentheses.
     let (_, fields) = stat.rsplit_once(") ")?;
     fields.split(' ').skip(11).take(4).map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
-/// What disturbed a measurement that began with one reading and ended with the other, on the CPUs that `host` allows.
+/// The disturbances between two readings, on the CPUs that `host` allows.
 pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     let both = || host.topology.iter().filter_map(|own| Some((start.cpus.get(&own.cpu)?, end.cpus.get(&own.cpu)?)));
-    // Idle time may step back a little: proc_stat(5) on iowait.
+    // Idle time may decrease a little: proc_stat(5) on iowait.
     let spent = |of: fn(&Ticks) -> u64| both().map(|(before, after)| of(after).saturating_sub(of(before))).sum::<u64>();
     let [busy, idle, steal] = [spent(|ticks| ticks.busy), spent(|ticks| ticks.idle), spent(|ticks| ticks.steal)];
     let (count, total) = (both().count() as f64, (busy + idle + steal) as f64);
@@ -98,10 +100,10 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
         warnings.push(Warning::CpuPressure { percent: pressure.cpu });
     }
     if let (Some(before), Some(after)) = (start.throttled, end.throttled) {
-        // The kernel adds up what all CPUs were held back.
+        // The kernel adds up the throttled time of all CPUs.
         let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * count.max(1.0);
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
-        // An elapsed time of zero gives NaN, which is not above anything.
+        // An elapsed time of zero gives NaN, which is never above the limit.
         if percent > THROTTLED {
             let times = end.times_throttled.saturating_sub(start.times_throttled);
             warnings.push(Warning::Throttled { percent, times });
@@ -116,7 +118,7 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     warnings
 }
 
-/// Sources of time that take a microsecond or more to ask, by a system call and a device.
+/// Clock sources that take a microsecond or more to read, through a system call and a device.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "refined-jiffies"];
 
 #[cfg(test)]
@@ -143,7 +145,8 @@ ctxt 11379923
         Reading { at, cpus: ticks(stat), own: Some(own), throttled: Some(Duration::ZERO), times_throttled: 3 }
     }
 
-    /// Warnings after ten seconds in which CPU 0 and 1 did this (user, idle, steal) and our processes used `own` ticks.
+    /// Warnings after ten seconds in which CPUs 0 and 1 each spent these ticks, and pipemark's own processes `own`
+    /// ticks.
     fn after(user: u64, idle: u64, steal: u64, own: u64) -> Vec<Warning> {
         let at = Instant::now();
         let line = |cpu: u16| format!("cpu{cpu} {} 0 100 {} 10 0 5 {} 0 0\n", 100 + user, 1000 + idle, 20 + steal);
@@ -154,9 +157,9 @@ ctxt 11379923
     #[test]
     fn a_quiet_machine_is_no_warning() {
         assert_eq!(after(500, 500, 0, 1000), []);
-        // Slightly more than we used: the kernel's own work.
+        // Slightly more than pipemark used: the kernel's own work.
         assert_eq!(after(500, 500, 0, 950), []);
-        // More than the machine saw: counted in another way.
+        // More than the CPUs spent, because processes are counted in a different way.
         assert_eq!(after(500, 500, 0, 1010), []);
         assert_eq!(after(0, 0, 0, 0), []);
     }
@@ -169,9 +172,9 @@ ctxt 11379923
 
     #[test]
     fn load_is_what_others_used_on_our_cpus() {
-        // CPU 3 was busy all the time, but it is not ours to use.
+        // CPU 3 was busy all the time, but is not allowed.
         assert_eq!(after(500, 500, 0, 500), [Warning::Load { busy: 0.5 }]);
-        // Ten ticks are too few to say anything, however short the time was.
+        // Ten ticks are too few to report, however short the time was.
         assert_eq!(after(10, 0, 0, 10), []);
     }
 

@@ -1,4 +1,4 @@
-//! Reads the small text files in which Linux tells about itself. A file that is hidden, unreadable or odd is `None`.
+//! Reads small text files such as those in /proc and /sys. A file that is hidden, unreadable or malformed is `None`.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::str::FromStr;
 
 use pipemark_model::Cpu;
 
-/// No file of interest is longer; a mount table of hundreds of containers is the longest.
+/// At most this many bytes of a file are read. The longest file is a mount table of hundreds of containers.
 const LONGEST: u64 = 256 << 10;
 
-/// The file system to read from: the machine's own, or a sample of another one.
+/// The file system to read from: this machine's, or a sample of another machine's.
 pub struct SystemFiles {
     root: PathBuf,
 }
@@ -31,9 +31,10 @@ impl SystemFiles {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The first `bytes` bytes of a file. The kernel makes some files as they are read, at a cost per line.
+    /// The first `bytes` bytes of a file. The kernel generates some files while they are read, so reading less is
+    /// cheaper.
     pub fn head(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
-        // Enough for most of them, in one read.
+        // Enough to read most files at once.
         let mut text = Vec::with_capacity(4096);
         File::open(self.locate(path)).ok()?.take(bytes).read_to_end(&mut text).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
@@ -51,18 +52,18 @@ impl SystemFiles {
         (!line.is_empty()).then(|| line.to_owned())
     }
 
-    /// The only value of a file.
+    /// The only line of a file, parsed.
     pub fn value<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.line(path)?.parse().ok()
     }
 
-    /// The number after `key` and a blank, in a file of such lines.
+    /// The number in the line `KEY NUMBER` of a file of such lines.
     pub fn entry(&self, path: impl AsRef<Path>, key: &str) -> Option<u64> {
         let text = self.text(path)?;
         text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key)?.1.trim().parse().ok()
     }
 
-    /// Whether there is such a file.
+    /// Whether the file exists.
     pub fn exist(&self, path: impl AsRef<Path>) -> bool {
         self.locate(path).exists()
     }
@@ -77,7 +78,7 @@ impl SystemFiles {
     }
 }
 
-/// The CPUs of a list such as `0-3,8,10-11`; `None` where it is no list.
+/// The CPUs of a list such as `0-3,8,10-11`; `None` if it is no list.
 pub fn cpu_list(text: &str) -> Option<Vec<Cpu>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -101,7 +102,7 @@ pub fn show_cpu_list(cpus: &[Cpu]) -> String {
     parts.join(",")
 }
 
-/// The value after `KEY:` in texts such as /proc/self/status and /proc/cpuinfo, where its first line has one.
+/// The first non-empty value after `KEY:` in texts such as /proc/self/status and /proc/cpuinfo.
 pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;

@@ -98,7 +98,7 @@ fn pipe_max_size(files: &SystemFiles) -> u64 {
     files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE)
 }
 
-/// The control groups' remaining limits for this process.
+/// The processes and memory that control groups leave to this process.
 pub fn room() -> Room {
     let files = SystemFiles::live();
     ControlGroups::find(&files).room(&files)

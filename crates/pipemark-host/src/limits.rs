@@ -1,11 +1,12 @@
-//! What control groups leave to this process: memory and CPU time. Knows both versions of control groups.
+//! The limits that control groups set to this process: memory, CPU time and processes. Supports both versions of
+//! control groups.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::files::SystemFiles;
 
-/// The control groups this process is in, from its own up to the topmost that can be seen. Limits of all of them bind.
+/// The control groups this process is in, from its own up to the topmost visible one. The limits of all of them apply.
 #[derive(Debug)]
 pub struct ControlGroups {
     memory: Vec<PathBuf>,
@@ -13,22 +14,22 @@ pub struct ControlGroups {
     processes: Vec<PathBuf>,
 }
 
-/// What control groups leave at this moment; `None` where they set no limit, or do not tell.
+/// What control groups leave at this moment; `None` if there is no limit, or if it cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
     /// Processes and threads that may be started.
     pub processes: Option<u64>,
-    /// Bytes of memory, what can be taken back from files included.
+    /// Bytes of memory, including the reclaimable file cache.
     pub memory: Option<u64>,
 }
 
 impl ControlGroups {
-    /// Finds them; none where /proc does not tell.
+    /// The groups of this process; none if /proc hides them.
     pub fn find(files: &SystemFiles) -> ControlGroups {
         ControlGroups::of("self", files)
     }
 
-    /// Those of another process.
+    /// The groups of another process.
     pub fn of_process(pid: u32) -> ControlGroups {
         ControlGroups::of(&pid.to_string(), &SystemFiles::live())
     }
@@ -58,14 +59,14 @@ impl ControlGroups {
 
     /// The tightest memory limit in bytes.
     pub fn memory(&self, files: &SystemFiles) -> Option<u64> {
-        // Version 1 says "no limit" with the largest whole number of pages.
+        // In version 1, the largest whole number of pages means "no limit".
         const NO_LIMIT: u64 = 1 << 62;
         let names = ["memory.max", "memory.limit_in_bytes"];
         let limit = |folder: &PathBuf| names.iter().find_map(|name| files.value(folder.join(name)));
         self.memory.iter().filter_map(limit).filter(|&bytes| bytes < NO_LIMIT).min()
     }
 
-    /// What is left of processes and memory.
+    /// The processes and memory that are left.
     pub fn room(&self, files: &SystemFiles) -> Room {
         let left = |folder: &PathBuf, what: &str, kept: u64| {
             let limit: u64 = files.value(folder.join(format!("{what}.max")))?;
@@ -95,12 +96,12 @@ impl ControlGroups {
         self.cpu.iter().filter_map(limit).min_by(f64::total_cmp)
     }
 
-    /// The same as [`ControlGroups::throttled`], of this machine.
+    /// [`ControlGroups::throttled`] on this machine.
     pub fn throttled_now(&self) -> Option<Duration> {
         self.throttled(&SystemFiles::live())
     }
 
-    /// For how long a CPU limit has held some process of the group back, since the group began.
+    /// The time for which a CPU limit has throttled the group since its creation, added up over CPUs.
     pub fn throttled(&self, files: &SystemFiles) -> Option<Duration> {
         let time = |folder: &PathBuf| {
             let entry = |key| files.entry(folder.join("cpu.stat"), key);
@@ -110,13 +111,13 @@ impl ControlGroups {
         self.cpu.iter().filter_map(time).max()
     }
 
-    /// How often it did (nr_throttled).
+    /// The number of periods in which it was throttled (nr_throttled).
     pub fn times_throttled(&self, files: &SystemFiles) -> Option<u64> {
         self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
     }
 }
 
-/// What is used of a line of /proc/PID/mountinfo, proc_pid_mountinfo(5).
+/// The fields used of a line of /proc/PID/mountinfo: proc_pid_mountinfo(5).
 struct Mount<'a> {
     root: &'a str,
     point: &'a str,
@@ -133,9 +134,9 @@ impl Mount<'_> {
     }
 }
 
-/// The folders of the group called `path` and of those above it, where the group `root` is mounted at `point`.
+/// The folders of the group `path` and of its ancestors, if the group `root` is mounted at `point`.
 fn ancestry(point: &Path, root: &str, path: &str) -> Vec<PathBuf> {
-    // A group outside of what is mounted cannot be seen: all that is left is the mount itself.
+    // A group outside the mount is invisible; only the folder of the mount itself is left.
     let inner = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
     let inner = if inner.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { inner };
     inner.ancestors().map(|part| point.join(part)).collect()

@@ -1,4 +1,5 @@
-//! Which system calls may be used here, found by using them, and for each refusal its reason and what would lift it.
+//! Which system calls are available here, found by trying them; and for each refusal, its reason and what would lift
+//! it.
 
 use std::{fmt, io};
 
@@ -12,11 +13,11 @@ use crate::files::{SystemFiles, field};
 
 type Probe = fn() -> io::Result<()>;
 
-/// One row for each facility: the name that [`Permission`]s have, the probe that uses it, and the kernel that has it: since
-/// when, and built how.
+/// A row for each facility: its name in [`Permission`]s, the probe that tries it, and the kernel version or
+/// configuration that it needs.
 macro_rules! facilities {
     ($($facility:ident $name:literal: $probe:expr, $kernel:literal;)*) => {
-        /// What pipemark may use of the kernel.
+        /// A kernel facility that pipemark can use.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Facility {
             $($facility,)*
@@ -29,7 +30,7 @@ macro_rules! facilities {
         }
 
         impl Facility {
-            /// All of them.
+            /// All facilities.
             pub fn iter() -> impl Iterator<Item = Facility> {
                 [$(Facility::$facility),*].into_iter()
             }
@@ -66,13 +67,14 @@ facilities! {
     SoftwareCounters "software counters": probe::software_counter, "a Linux with CONFIG_PERF_EVENTS";
 }
 
-/// A pipe as large as the limit allows. Beyond some tens of MiB a lack of contiguous kernel memory may refuse it all the same.
+/// Makes a pipe as large as the limit allows, at most 16 MiB: larger ones may fail for lack of contiguous kernel
+/// memory.
 fn largest_pipe() -> io::Result<()> {
     probe::pipe_capacity(super::pipe_max_size(&SystemFiles::live()).min(16 << 20) as usize).map(drop)
 }
 
 impl Facility {
-    /// Why it is not here although the call itself works, if so.
+    /// Why it is unavailable although the probe works, if so.
     fn withheld(self, files: &SystemFiles) -> Option<String> {
         let why = match self {
             Facility::ProcessVm => match files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")? {
@@ -159,7 +161,7 @@ pub fn capable(capability: CapabilitySet) -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(capability))
 }
 
-/// Tries everything.
+/// Probes all facilities.
 pub fn probe_all(files: &SystemFiles) -> Vec<Permission> {
     let permission = |facility: Facility| {
         let missing = match facility.probe()() {
@@ -171,8 +173,8 @@ pub fn probe_all(files: &SystemFiles) -> Vec<Permission> {
     Facility::iter().map(permission).collect()
 }
 
-/// Whether no pipe limit binds this process, and whether no limit per user does. A capability inside of a user
-/// namespace lifts nothing, so the first is found by exceeding the limit.
+/// Whether this process may exceed all pipe limits, and whether it may exceed the per-user ones. A capability inside a
+/// user namespace lifts no limit, so the first is found by exceeding the limit.
 pub fn pipe_limits_lifted(files: &SystemFiles, pipe_max_size: u64) -> (bool, bool) {
     let all = usize::try_from(pipe_max_size)
         .ok()

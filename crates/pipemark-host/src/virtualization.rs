@@ -1,13 +1,13 @@
-//! Whether the machine is virtual, and what it is inside of: hypervisor and container manager.
+//! Detects virtual machines and containers: the hypervisor and the container manager.
 
 use crate::files::{SystemFiles, field};
 
-/// What is underneath.
+/// The hypervisor and the container that this process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtualization {
     /// Whether there is a hypervisor. A container alone has none.
     pub hypervisor: bool,
-    /// Hypervisor and container manager by name, where they tell.
+    /// Names of the hypervisor and of the container manager, if known.
     pub names: Option<String>,
 }
 
@@ -22,7 +22,7 @@ pub fn detect(files: &SystemFiles, cpuinfo: &str) -> Virtualization {
 }
 
 fn hypervisor(files: &SystemFiles) -> Option<&'static str> {
-    // Laptops and bare metal have a vendor, too.
+    // Laptops and bare-metal instances of clouds have such a vendor too.
     let product = files.line("/sys/class/dmi/id/product_name").unwrap_or_default();
     let metal = product.ends_with(".metal") || product.starts_with("Surface") || product.starts_with("MacBook");
     include_str!("hypervisors.txt").lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -39,7 +39,7 @@ fn container(files: &SystemFiles) -> Option<&'static str> {
     if let Some((_, name)) = MARKS.iter().find(|(path, _)| files.exist(path)) {
         return Some(name);
     }
-    // systemd writes it down for all; the first process's environment is for root's eyes only.
+    // systemd writes the name where all can read it; only root can read the first process's environment.
     let named = files.line("/run/systemd/container").or_else(|| {
         let environ = files.text("/proc/1/environ")?;
         environ.split('\0').find_map(|entry| entry.strip_prefix("container=")).map(str::to_owned)

@@ -1,18 +1,18 @@
-//! What is wrong with a value that someone wrote.
+//! The error for an invalid value.
 
-/// A value that makes no sense; the text is a sentence for the person who wrote it.
+/// An invalid value; the text is a message for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadValue(String);
 
 impl BadValue {
-    /// The sentence to show.
+    /// An error with this message.
     pub fn new(sentence: impl Into<String>) -> Self {
         BadValue(sentence.into())
     }
 }
 
-/// Refuses with a sentence.
+/// Returns an error with this message.
 ///
 /// # Errors
 /// Always.
@@ -20,7 +20,7 @@ pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, BadValue> {
     Err(BadValue::new(sentence))
 }
 
-/// Refuses with a sentence where a condition holds.
+/// Returns an error with this message if a condition holds.
 macro_rules! refuse_if {
     ($condition:expr, $($sentence:tt)+) => {
         if $condition {

@@ -1,4 +1,4 @@
-//! How much a pipe, or the buffers of a socket, are asked to hold.
+//! The requested capacity of a pipe or a ring, and of a socket's buffers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,32 @@ use crate::bad_value::BadValue;
 use crate::units::ByteSize;
 use crate::value::word_enum;
 
-/// What F_SETPIPE_SZ is asked for.
+/// The capacity requested with F_SETPIPE_SZ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Capacity {
     /// A word instead of a number.
     Named(NamedCapacity),
-    /// This many bytes; the kernel rounds up to a power of two of pages.
+    /// This many bytes; the kernel rounds up to a power-of-two number of pages.
     Bytes(ByteSize),
 }
 
 word_enum! {
-    /// Capacities that are a policy of the kernel, not a number.
+    /// Capacities that the kernel chooses.
     pub enum NamedCapacity {
-        /// What pipe(2) gives: 64 KiB on Linux since 2.6.11.
+        /// The capacity that pipe(2) gives: 64 KiB since Linux 2.6.11.
         Default,
-        /// What an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages, since Linux 5.14.
+        /// The capacity that an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages since
+        /// Linux 5.14.
         Quota,
     }
 }
 
 impl Capacity {
-    /// What pipe(2) gives.
+    /// The capacity that pipe(2) gives.
     pub const DEFAULT: Capacity = Capacity::Named(NamedCapacity::Default);
-    /// What is left to a user over the page limit.
+    /// The capacity that a user over the page limit gets.
     pub const QUOTA: Capacity = Capacity::Named(NamedCapacity::Quota);
 }
 
@@ -66,7 +67,7 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// SO_SNDBUF and SO_RCVBUF asked for; `None` leaves the system's. What was granted is in each sample.
+/// The requested SO_SNDBUF and SO_RCVBUF; `None` keeps the system's default. The size granted is in each sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -1,4 +1,4 @@
-//! The choices of each type of value that no enum lists: what help and errors name.
+//! The choices of types that aren't enums of words, for help and errors.
 
 use crate::capacity::{Capacity, SocketBuffer};
 use crate::entrant::Language;
@@ -32,7 +32,7 @@ words! {
     Rate: vec![("closed", "the next message when the last is back")];
 }
 
-/// These take no words.
+/// Types that accept no words.
 macro_rules! wordless {
     ($($type:ty)*) => {$(
         impl Choices for $type {}

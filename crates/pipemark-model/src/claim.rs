@@ -1,4 +1,4 @@
-//! What a document concluded, as a question to measurements, and the answer.
+//! Claims of published documents, and how measurements answer them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,52 +6,53 @@ use crate::job::{Job, Volume};
 use crate::parameter::{Key, Settings};
 use crate::value::word_enum;
 
-/// A conclusion of someone else's document, to be compared with what is measured here.
+/// A claim of a published document, to be checked by measurements.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claim {
     /// A stable word for it; unique within its suite.
     pub id: String,
-    /// Where it stands in the document: its section or table.
+    /// Its section or table in the document.
     #[serde(rename = "where")]
     pub place: String,
-    /// What it says, in our words.
+    /// The claim, paraphrased.
     pub says: String,
-    /// The figure that was published with it, as it was given.
+    /// The figure published with it, verbatim.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub published: String,
-    /// Why no measurement here can answer it; all that follows is then empty.
+    /// Why no measurement here can answer it. The fields below, except the answer, are then unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
-    /// The demonstration that answers it in place of trials; all that follows is then empty.
+    /// The demonstration that answers it in place of trials. The fields below, except the answer, are then unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<String>,
-    /// Runs that moved fewer bytes don't answer it. Without it, those of which more than 5 % were start-up don't.
+    /// Trials are ignored if their runs move fewer bytes than this. If unset, chains are ignored in which start-up
+    /// takes more than 5 % of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<u64>,
-    /// The figure is multiplied by this number, such as the calls of a run; 1 if not given.
+    /// The figure is multiplied by this number, such as the calls of a run; 1 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
     /// The experiments that answer it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<String>,
-    /// What is asked: `gain` (per cent over another trial), `ratio` (times as fast), `spread` (how far runs scatter, per cent),
-    /// `copies` (of each byte), or the CSV column of a figure; with `to` that figure's ratio.
+    /// The figure: `gain` (per cent over another trial), `ratio` (times as fast), `spread` (scatter of the runs, per
+    /// cent), `copies` (of each byte), or the CSV column of a figure; with `to`, the ratio of that figure.
     #[serde(default)]
     pub figure: String,
-    /// The trials that are asked: those with any of these settings.
+    /// The trials it is about: those that match any of these settings, or all if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<Settings>,
-    /// Each is held against the trial that differs from it in these; if there are none, against its baseline.
+    /// Each trial is compared with the one that differs from it in these settings; if unset, with its baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Settings>,
-    /// Which of several trials has to be in the range.
+    /// Which of several trials must be in the range.
     #[serde(default)]
     pub which: Which,
-    /// The claim holds from here on.
+    /// The lower end of the claimed range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// The claim holds up to here.
+    /// The upper end of the claimed range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
     /// The result.
@@ -60,20 +61,21 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether it is about a trial of an experiment.
+    /// Whether it is about this job in this experiment.
     pub fn asks(&self, experiment: &str, job: &Job) -> bool {
         let settings = job.settings();
         let fits = |of: &Settings| Key::iter().filter_map(|key| of.get(key)).all(|value| settings.has(&value));
         self.experiments.iter().any(|own| own == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
     }
 
-    /// Whether it is about a rate or a time per byte of chains, of which each moves the volume that its start asks for.
+    /// Whether its figure is a rate or a time per byte. Chains are then compared even if their volumes differ, because
+    /// each chain's volume is chosen by its start-up time.
     pub fn is_per_byte(&self) -> bool {
         ["per_hop", "real_ns_per_gib"].contains(&self.figure.as_str())
     }
 
-    /// Whether `other` is what `job` is held against: it has `to`, and all else as `job` has it; it moves as much in a run where
-    /// `to` doesn't say how much.
+    /// Whether `job` is compared with `compared`, which has the settings of `to` and otherwise those of `job`. Unless
+    /// `to` sets the volume, both move the same volume.
     pub fn compares(&self, job: &Job, compared: &Job) -> bool {
         let Some(to) = &self.to else { return false };
         let (own, other) = (job.settings(), compared.settings());
@@ -87,7 +89,7 @@ impl Claim {
     }
 }
 
-/// Whether two runs move as much, but for whole blocks.
+/// Whether two runs move the same volume, to within a block.
 fn moves_as_much(one: &Job, other: &Job) -> bool {
     let block = one.block().max(other.block()).map_or(0, |block| block.0);
     match (one.volume(), other.volume()) {
@@ -96,7 +98,8 @@ fn moves_as_much(one: &Job, other: &Job) -> bool {
     }
 }
 
-/// Of a run of a chain, the most that may be the start of its processes where a figure holds it: longer ones answer nothing.
+/// The largest share of a chain's run that starting its processes may take, for figures that include the start. Chains
+/// with a larger share answer no claim.
 pub const MOST_START: f64 = 0.05;
 
 word_enum! {
@@ -104,31 +107,31 @@ word_enum! {
     pub enum Which {
         /// All of them.
         Each,
-        /// The one with the most.
+        /// The one with the highest figure.
         Most,
-        /// The one with the least.
+        /// The one with the lowest figure.
         Least,
     }
 }
 
 word_enum! {
-    /// What measurements say of a claim.
+    /// The verdict of measurements on a claim.
     pub enum ClaimVerdict {
         /// All intervals lie within the claimed range.
         Holds,
-        /// An interval lies on the other side of no difference.
+        /// An interval lies on the opposite side of no difference.
         Reversed,
-        /// An interval lies outside of the claimed range.
+        /// An interval lies outside the claimed range.
         DoesntHold,
-        /// Neither is certain: the answer says what would decide it.
+        /// Inconclusive: the answer says what would decide it.
         CantTell,
-        /// Nothing here was measured that could answer it: the answer says why.
+        /// No measurement here could answer it: the answer says why.
         NotMeasured,
     }
 }
 
 impl ClaimVerdict {
-    /// As it is shown: one of four answers. Which way a difference went is in the words of the answer.
+    /// As shown: one of four phrases. The direction of a difference is in the answer's text.
     pub fn in_words(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",
@@ -143,31 +146,31 @@ impl ClaimVerdict {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// The answer.
+    /// The verdict.
     pub verdict: ClaimVerdict,
-    /// What was measured, in a few words.
+    /// The measured result, in a few words.
     pub here: String,
-    /// Each trial that was asked.
+    /// The evidence of each trial that answers it.
     pub evidence: Vec<Evidence>,
 }
 
-/// What one trial says of a claim.
+/// The evidence of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
-    /// Its experiment.
+    /// The trial's experiment.
     pub experiment: String,
-    /// Its id.
+    /// The trial's id.
     pub trial: String,
-    /// The trial that it is held against.
+    /// The id of the trial that it is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The figure.
     pub figure: f64,
-    /// Its 95 % interval; `None` where there are too few runs.
+    /// Its 95 % interval; `None` with too few runs.
     pub interval: Option<(f64, f64)>,
-    /// The interval that holds together with those of all claims of the document, which decides.
+    /// Its interval at 95 % confidence for all claims of the document together; the verdict is based on it.
     pub with_all_others: Option<(f64, f64)>,
-    /// What it alone says.
+    /// The verdict of this trial alone.
     pub verdict: ClaimVerdict,
 }

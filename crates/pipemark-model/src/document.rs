@@ -1,4 +1,4 @@
-//! The document that results travel in: `--json`, the history and the report all hold this.
+//! The document of results, used by `--json`, the history and the report.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ use crate::parameter::Key;
 use crate::trial::Record;
 use crate::warning::Warning;
 
-/// The version of the document's form; bumped when a field changes its meaning.
+/// Version of the document's format; bumped when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";
 
-/// The version of what the ends do; bumped when the same parameters come to mean other work (another warm-up, other
-/// calls, other content), so that figures from before and after are not compared.
+/// Version of the work that the ends do. It is bumped when the same parameters mean different work (warm-up, calls or
+/// content), so that figures of different versions are not compared.
 pub const WORKLOAD: u32 = 1;
 
-/// The version of how runs are measured: when the clock starts, what is counted, what becomes of the bytes. 2 since the
-/// clock starts on flowing data, bytes in place are written and read, and the ends have the system's rseq.
+/// Version of the way runs are measured: when the clock starts, what is counted, what is done with the bytes. In
+/// version 2 the clock starts once data flows, bytes in place are written and read, and the ends use the system's rseq.
 pub const METHOD: u32 = 2;
 
-/// What a document says that does not say: there was no version before the first.
+/// Documents without the field are of version 1.
 fn first() -> u32 {
     1
 }
@@ -32,19 +32,19 @@ fn first() -> u32 {
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// [`WORKLOAD`] of the program that measured. Documents that differ here are not compared.
+    /// [`WORKLOAD`] of the program that measured. Documents with different values are not compared.
     #[serde(default = "first")]
     pub workload: u32,
-    /// [`METHOD`] of the program that measured. Between documents that differ here there is no verdict.
+    /// [`METHOD`] of the program that measured. Documents with different values get no verdict.
     #[serde(default = "first")]
     pub method: u32,
     /// The version of pipemark that measured.
     pub version: String,
-    /// The suite or suites that were run, or the verb for ad-hoc trials.
+    /// The suite or suites run, or the verb for ad-hoc trials.
     pub suite: String,
-    /// What the suite is about, in a line.
+    /// The suite's description, one line.
     pub title: String,
-    /// What the person who measured called it.
+    /// The user's label for the measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The command line.
@@ -53,26 +53,27 @@ pub struct Document {
     pub started: String,
     /// How long it took, in nanoseconds.
     pub elapsed_ns: u64,
-    /// The seed of everything drawn at random: the order of runs, content, delays, the bootstrap.
+    /// The seed of everything random: the order of runs, content, delays, the bootstrap.
     pub seed: u64,
-    /// Whether it was ended before all runs were made; what was measured until then is kept.
+    /// Whether it ended before all runs were made; completed runs are kept.
     pub partial: bool,
     /// The machine.
     pub host: Host,
-    /// Copying within one process on this machine, in bytes per second: the limit that figures are held against.
+    /// Speed of a memory copy within one process on this machine, in bytes per second: the limit that figures are
+    /// compared with.
     pub memory_copy: Option<Estimate>,
-    /// The groups that the trials belong to, in order.
+    /// The experiments that the trials belong to, in order.
     pub experiments: Vec<Experiment>,
     /// One record per trial, in the order of the plan.
     pub trials: Vec<Record>,
-    /// What the documents behind the suites conclude, each answered by what was measured.
+    /// Claims of the documents that the suites are based on, each with its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
     /// Sentences computed from the estimates.
     pub findings: Vec<Finding>,
-    /// What disturbed the measurement as a whole.
+    /// Disturbances of the measurement as a whole.
     pub warnings: Vec<Warning>,
-    /// A pipeline that was watched, instead of trials.
+    /// The report of a watched pipeline, in place of trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
 }
@@ -99,7 +100,7 @@ impl schemars::JsonSchema for Watched {
     }
 }
 
-/// A group of trials that are shown in one table and compared with each other.
+/// Trials shown in one table and compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
@@ -107,17 +108,17 @@ pub struct Experiment {
     pub name: String,
     /// The heading of its table.
     pub title: String,
-    /// What it shows; may be empty.
+    /// A description; may be empty.
     pub about: String,
-    /// The parameters that tell its trials apart, the most important first; empty for a single trial.
+    /// The parameters in which its trials differ, the most important first; empty for a single trial.
     pub varies: Vec<Key>,
-    /// The parameter whose values become the columns of a table with one row for each combination of the others.
+    /// The parameter whose values are the table's columns; the rows are the combinations of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Key>,
-    /// Whether its table is what the suite is for, which is then shown whole wherever others are cut.
+    /// Whether its table is the main result of the suite, shown in full where others are cut short.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub headline: bool,
-    /// The published table that it repeats, of per cent over a base; shown in place of one row per trial.
+    /// The published table of gains that it reproduces, shown in place of one row per trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gains: Option<Gains>,
 }
@@ -126,13 +127,13 @@ pub struct Experiment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Which rule found it: a stable word such as `best-block`.
+    /// The rule that produced it: a stable word such as `best-block`.
     pub rule: String,
     /// The help topic that explains it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub topic: String,
     /// The sentence.
     pub text: String,
-    /// The figures it rests on, by name.
+    /// The figures that support it, by name.
     pub evidence: serde_json::Map<String, serde_json::Value>,
 }

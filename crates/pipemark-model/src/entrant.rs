@@ -1,10 +1,11 @@
-//! Which program of which language's folder streams the bytes, where it isn't pipemark's own ends that do.
+//! Names of entrants: programs in other languages that stream the bytes in place of pipemark's own ends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::value::word_enum;
 
-/// Makes a type of the names of contestants of one kind, which are known where contestants are read, not here.
+/// Defines a type for the names of entrants or of filters. Any well-formed name is valid here; which ones exist is
+/// known only where their files are read.
 macro_rules! contestant_name {
     ($type:ident, $what:literal, $description:literal) => {
         #[doc = $description]
@@ -59,14 +60,14 @@ word_enum! {
     }
 }
 
-/// What is known of one run of an entrant besides what is known of any run.
+/// Results that only an entrant's runs have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EntrantStats {
-    /// Compiler or runtime with its version, as the program says.
+    /// Compiler or runtime with its version, as the program reports it.
     pub runtime: String,
-    /// The most memory that its largest process had resident, in bytes; `None` where it is too little to distinguish from
-    /// that of the process that started it.
+    /// Peak resident memory of its largest process, in bytes; `None` if it is too small to be distinguished from that
+    /// of the process that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What the runs of a trial say of each figure, and its form in JSON.
+//! The estimates of a trial's figures, and their form in JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Value as Json};
 
 use crate::figure::Figure;
 
-/// What the samples of a trial say about one quantity: never a single number.
+/// The estimate of one quantity from a trial's samples: a median with its interval and range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
-    /// The median of the middles of all pairs of samples (Hodges and Lehmann's estimate, the pseudomedian); in documents of method 1
-    /// the middle sample.
+    /// The median of the means of all pairs of samples (the Hodges-Lehmann estimate or pseudomedian); in documents of
+    /// method 1, the sample median.
     pub median: f64,
-    /// Lower end of its 95 % interval; `None` for fewer samples than can support one.
+    /// Lower end of its 95 % interval; `None` with too few samples for one.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
@@ -23,33 +23,33 @@ pub struct Estimate {
     pub min: f64,
     /// The largest sample.
     pub max: f64,
-    /// How many samples there are.
+    /// Number of samples.
     pub runs: u32,
 }
 
-/// The estimates of a trial: always of the throughput and the CPU time, of the rest where there is some.
+/// The estimates of a trial. Throughput and CPU seconds per GiB are always there; the rest depends on the trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimates(BTreeMap<Figure, Estimate>);
 
 impl Estimates {
-    /// These estimates; `None` without those that every trial has.
+    /// `None` if throughput or CPU seconds per GiB is missing.
     pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
         let estimates = BTreeMap::from_iter(estimates);
         let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
         all.then_some(Estimates(estimates))
     }
 
-    /// The estimate of one figure, where there is one.
+    /// The estimate of one figure, if there is one.
     pub fn get(&self, figure: Figure) -> Option<&Estimate> {
         self.0.get(&figure)
     }
 
-    /// Adds one, or replaces it.
+    /// Adds or replaces an estimate.
     pub fn set(&mut self, figure: Figure, estimate: Estimate) {
         self.0.insert(figure, estimate);
     }
 
-    /// All of them, in the order of the table.
+    /// All estimates, in the order of the table of figures.
     pub fn iter(&self) -> impl Iterator<Item = (Figure, &Estimate)> {
         self.0.iter().map(|(figure, estimate)| (*figure, estimate))
     }
@@ -64,12 +64,12 @@ impl Estimates {
         &self.0[&Figure::CpuSecondsPerGib]
     }
 
-    /// How many times as fast as the baseline.
+    /// Times as fast as the baseline.
     pub fn ratio(&self) -> Option<&Estimate> {
         self.get(Figure::Ratio)
     }
 
-    /// The median round trip, of conversations.
+    /// The median round trip, in latency mode.
     pub fn round_trip(&self) -> Option<&Estimate> {
         self.get(Figure::P50)
     }
@@ -86,7 +86,7 @@ impl Estimates {
 }
 
 impl Serialize for Estimates {
-    /// As JSON has always had them: the figures of round trips and of counters in objects of their own.
+    /// By [`Figure::path`]: figures of round trips and of counters are in nested objects.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = Json::Object(Map::new());
         for (figure, estimate) in self.iter() {

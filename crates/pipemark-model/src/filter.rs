@@ -1,4 +1,4 @@
-//! Lines of text through a filter: who feeds it, which filter it is, and what the processes of such a pipeline used.
+//! Line filters: their feeds, their names, and the resources that a pipeline's processes use.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl Feed {
         self.line_bytes().is_some()
     }
 
-    /// How long its lines are, newline included, where all are alike.
+    /// Bytes per line, newline included; `None` if lines differ in length.
     pub fn line_bytes(self) -> Option<u32> {
         match self {
             Feed::YesShort => Some(8),
@@ -46,7 +46,7 @@ super::entrant::contestant_name!(
     "the name of a filter of lines, such as awk or lines-1"
 );
 
-/// What the processes of a pipeline of lines used, each from its start to its end.
+/// Resources used by the processes of a line pipeline, each from start to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineStats {
@@ -58,13 +58,13 @@ pub struct PipelineStats {
 }
 
 impl PipelineStats {
-    /// The sum over the processes; of a counter only where each has it.
+    /// The sum over the processes; a counter is `None` unless each process has it.
     pub fn sum(&self) -> ProcessStats {
         self.feed.map_or(self.filter, |feed| feed.plus(&self.filter))
     }
 }
 
-/// What one process used, with the threads and processes that it started.
+/// Resources used by one process, including the threads and processes that it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessStats {
@@ -76,7 +76,7 @@ pub struct ProcessStats {
     pub context_switches: u64,
     /// Page faults, with I/O or without.
     pub page_faults: u64,
-    /// Moves to another CPU; `None` here and below where the machine or the kernel does not count them for us.
+    /// Moves to another CPU. This and the counters below are `None` if the machine or the kernel doesn't provide them.
     pub migrations: Option<u64>,
     /// CPU cycles.
     pub cycles: Option<u64>,
@@ -84,21 +84,21 @@ pub struct ProcessStats {
     pub instructions: Option<u64>,
     /// Branches.
     pub branches: Option<u64>,
-    /// Branches predicted wrongly.
+    /// Mispredicted branches.
     pub branch_misses: Option<u64>,
-    /// Cache lines that had to come from memory.
+    /// Cache misses: cache lines fetched from memory.
     #[serde(default)]
     pub cache_misses: Option<u64>,
-    /// Cycles in which no instruction could be begun.
+    /// Cycles in which no instruction could be issued.
     #[serde(default)]
     pub stalled_frontend: Option<u64>,
-    /// Cycles in which instructions waited for what they need.
+    /// Cycles in which instructions waited for resources.
     #[serde(default)]
     pub stalled_backend: Option<u64>,
 }
 
 impl ProcessStats {
-    /// CPU time in nanoseconds: what perf calls task-clock.
+    /// CPU time in nanoseconds: perf's task-clock.
     pub fn task_clock_ns(&self) -> u64 {
         self.user_ns + self.sys_ns
     }

@@ -1,52 +1,53 @@
-//! An experiment as a published table of per cent over a base has it: which trial belongs into which cell, and the figure
-//! that was published there.
+//! An experiment in the form of a published table of gains over a base, in per cent: the trial for each cell, and the
+//! figure published there.
 
 use serde::{Deserialize, Serialize};
 
 use crate::parameter::Key;
 
-/// A table of gains: rows by a parameter, columns by what was changed, in blocks such as one for each placement.
+/// A table of gains: a row for each value of a parameter, a column for each change, in blocks such as one for each
+/// placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gains {
-    /// What the rows differ in.
+    /// The parameter in which the rows differ.
     pub by: Key,
-    /// What stands above the values of the rows, in the words of the source.
+    /// The heading of the first column, as in the source.
     pub corner: String,
-    /// The values of the rows, as they are shown.
+    /// The values of the rows, as shown.
     pub rows: Vec<String>,
-    /// Where the published figures are from, and on what hardware they were measured.
+    /// The source of the published figures, and the hardware they were measured on.
     pub source: String,
     /// The parts of the table.
     pub blocks: Vec<GainsBlock>,
 }
 
-/// Columns that stand side by side.
+/// Columns side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainsBlock {
-    /// What they have in common.
+    /// Their title: what they have in common.
     pub title: String,
     /// The columns.
     pub columns: Vec<GainsColumn>,
 }
 
-/// What one change brings.
+/// The gains from one change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainsColumn {
     /// The change.
     pub name: String,
-    /// A cell for each row; `None` where nothing is measured.
+    /// A cell for each row; `None` if nothing is measured.
     pub cells: Vec<Option<GainsCell>>,
 }
 
-/// One figure and its counterpart.
+/// One measured gain and the published one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainsCell {
     /// The id of the trial whose ratio to its baseline is shown.
     pub trial: String,
-    /// What was published, in per cent over the base.
+    /// The published figure, in per cent over the base.
     pub published: Option<f64>,
 }

@@ -1,9 +1,9 @@
-//! What comes in some order, taken together in that order.
+//! Grouping and removal of duplicates that keep the order.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// Values below their keys, in the order in which the keys came.
+/// Groups values by key, in the order in which keys first occur.
 pub fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     let mut places = HashMap::new();
@@ -17,7 +17,7 @@ pub fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>)
     groups
 }
 
-/// Each value once, in the order in which they came.
+/// Each value once, in the order of first occurrence.
 pub fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()

@@ -2,16 +2,16 @@
 
 use crate::named;
 
-/// What a job is, without its parameters.
+/// The kind of a job, without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JobKind {
-    /// A stream one way, between two ends of ours.
+    /// A one-way stream between pipemark's own ends.
     Stream,
-    /// A block there and a block back, over and over.
+    /// Repeated round trips of one block.
     RoundTrip,
     /// A stream through other programs.
     Chain,
-    /// A program of some language that streams by itself.
+    /// A program in another language that streams by itself.
     Entrant,
     /// Lines of text through a filter.
     Lines,

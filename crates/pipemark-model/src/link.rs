@@ -1,10 +1,10 @@
-//! The links by name, and what is known of each without making one.
+//! The table of links: their names and properties.
 
 use crate::methods::{RecvMethod, SendMethod};
 use crate::value::word_enum;
 
-/// Hands a macro the one table of links. A row has the name, in brackets the file of `link` that makes it, in which a type
-/// is named like the link (there is none for a copy within one process), and what it is.
+/// Passes the table of links to a macro. A row has the link's name, in parentheses the module of `pipemark-run`'s
+/// `link` whose type of the same name makes it (none for a copy within one process), and its traits.
 #[macro_export]
 macro_rules! each_link {
     ($use:ident) => {
@@ -61,11 +61,11 @@ macro_rules! kinds {
 }
 each_link!(kinds);
 
-/// What a link is. `write` and `read` stand for its plain way: send, msgsnd, a copy into the ring.
+/// The properties of a link. `write` and `read` stand for its native calls: send, msgsnd, a copy into the ring.
 struct Traits {
     senders: &'static [SendMethod],
     receivers: &'static [RecvMethod],
-    /// Whether it is a pipe to the kernel.
+    /// Whether the kernel treats it as a pipe.
     is_pipe: bool,
     /// Whether it has socket buffers.
     is_socket: bool,
@@ -112,22 +112,22 @@ const RING: Traits = Traits {
 };
 
 impl LinkKind {
-    /// How bytes can be handed to this link.
+    /// The send methods that this link supports.
     pub fn senders(self) -> &'static [SendMethod] {
         self.traits().senders
     }
 
-    /// How bytes can be taken from this link.
+    /// The receive methods that this link supports.
     pub fn receivers(self) -> &'static [RecvMethod] {
         self.traits().receivers
     }
 
-    /// Whether it is a pipe to the kernel.
+    /// Whether the kernel treats it as a pipe.
     pub fn is_pipe(self) -> bool {
         self.traits().is_pipe
     }
 
-    /// Whether its capacity can be chosen: that of a pipe, or of a ring.
+    /// Whether its capacity can be chosen, as with pipes and rings.
     pub fn has_capacity(self) -> bool {
         self.traits().has_capacity
     }
@@ -137,7 +137,7 @@ impl LinkKind {
         self.traits().is_socket
     }
 
-    /// Whether bytes go from one process to another; the others are there to compare with.
+    /// Whether bytes go from one process to another. The other links are for comparison.
     pub fn transfers(self) -> bool {
         self.traits().transfers
     }

@@ -1,4 +1,5 @@
-//! The choices a trial is made of besides its link: sender, receiver, wait policy, page kind and how much is proven.
+//! The enums of a trial's parameters, except its link: sender, receiver, wait policy, pages, mode, content,
+//! verification.
 
 use std::fmt;
 
@@ -32,19 +33,19 @@ word_enum! {
 }
 
 impl SendMethod {
-    /// Whether the bytes are copied into the link (true) or stay where they are (false).
+    /// Whether the bytes are copied into the link.
     pub fn copies(self) -> bool {
         matches!(self, SendMethod::Write | SendMethod::IoUring)
     }
 
-    /// Whether the source can write every byte newly. The others send prepared bytes repeatedly.
+    /// Whether the source can write every byte anew. With the other methods it sends the same bytes repeatedly.
     pub fn sends_fresh_data(self) -> bool {
         !matches!(self, SendMethod::Sendfile | SendMethod::Splice | SendMethod::Tee)
     }
 }
 
 word_enum! {
-    /// How the sink takes bytes from the link.
+    /// How the sink receives bytes from the link.
     pub enum RecvMethod {
         /// read(2): the kernel copies into the sink's buffer
         Read,
@@ -115,7 +116,7 @@ word_enum! {
 }
 
 impl Mode {
-    /// What its headline figure is in, and which way that is better.
+    /// The unit of its headline figure, and whether higher or lower is better.
     pub fn figure(self) -> (Unit, Better) {
         match self {
             Mode::Throughput => (Unit::BytesPerSecond, Better::Higher),
@@ -135,7 +136,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// How much is proven about the bytes that arrived. What each level cannot see is in docs/method.md.
+    /// How the bytes that arrive are checked. docs/method.md says what each level cannot detect.
     pub enum Verify {
         /// bytes are counted at both ends; a difference is no error
         None,
@@ -155,7 +156,7 @@ impl Verify {
     }
 }
 
-/// Messages per second, each timed from when it was due; `None` sends the next when the last is back.
+/// Messages per second, each timed from its due time; `None` sends the next after the reply to the last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -1,4 +1,4 @@
-//! What tells trials apart, and a trial in words: said once, for plans, records, tables, reports and findings.
+//! How trials differ, and names for them: shared by plans, records, tables, reports and findings.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use crate::methods::WaitPolicy;
 use crate::parameter::{Key, Settings, Value};
 use crate::place::Place;
 
-/// The parameters in which jobs differ, those of `first` in front. How much a run moves is one of them only where
-/// nothing else tells them apart, because suites give small blocks a smaller total.
+/// The parameters in which jobs differ, starting with those of `first`. The volume of a run is included only if the
+/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total.
 pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if jobs.is_empty() {
         return Vec::new();
     }
     let settings: Vec<Settings> = jobs.iter().map(|job| job.settings()).collect();
-    // A read block follows the block unless one is set.
+    // A read block that isn't set equals the block, so it is no difference of its own.
     let value = |settings: &Settings, key: Key| match key {
         Key::ReadBlock => settings.get(key),
         _ => settings.effective(key),
@@ -22,7 +22,7 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for key in first.iter().copied().chain(Key::iter()) {
         let differs = || match key {
-            // Where some have no program at all, the language tells them apart.
+            // A job without a program already differs in its language.
             Key::Program => {
                 let mut own = settings.iter().filter_map(|one| value(one, key));
                 own.next().is_some_and(|first| own.any(|other| other != first))
@@ -39,21 +39,21 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// A name for each job by the parameters in which they differ, except those in `without`.
+/// Names each job by the parameters in which they differ, except those in `without`.
 pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     let mut keys = differing(jobs, &[]);
-    // A single trial is named by those that matter most.
+    // Without differences, use the most important parameters.
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
     }
-    // Both ends are named together: if one is named elsewhere, the other is too.
+    // Send and receive methods are named together, so both are omitted if one is.
     let ends = [Key::Send, Key::Recv];
     let without_ends = ends.iter().any(|key| without.contains(key));
     keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 
-/// A job's name, from some of its parameters; defaults are omitted unless nothing else is left.
+/// A job's name from these parameters. Default pages and waits are omitted unless nothing else is left.
 pub fn name(job: &Job, keys: &[Key]) -> String {
     let settings = job.settings();
     if job.is_memory_copy() {
@@ -62,7 +62,7 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
             _ => "memory copy".to_owned(),
         };
     }
-    // One of the two alone would not say which end it is of.
+    // Both methods are named, even if only one is asked for: one alone would not say which end it belongs to.
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
     let words = |with_defaults: bool| {
         let word = |key: &Key| {
@@ -85,10 +85,10 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
     if short.is_empty() { words(true) } else { short }
 }
 
-/// The parameters of a copy within one process, which has no ends.
+/// The parameters of a memory copy, which has no ends.
 pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 
-/// The parameters that all jobs have in common, as text, without defaults that say nothing.
+/// The parameters that all jobs have in common, as text; most defaults are omitted.
 pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let [first, ..] = jobs else { return Vec::new() };
     let settings = first.settings();
@@ -118,7 +118,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
     keys.iter().filter_map(word).collect()
 }
 
-/// A value with the words that say what it is: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
+/// A value together with what it measures: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
 pub fn phrase(value: &Value) -> String {
     let count = |number: u32, thing: &str| match number {
         1 => format!("1 {thing}"),
@@ -152,7 +152,7 @@ pub fn phrase(value: &Value) -> String {
     }
 }
 
-/// `across two cores`.
+/// A placement within a sentence: `across two cores`.
 pub fn placed(place: Place) -> String {
     match place {
         Place::Free => "unpinned".to_owned(),

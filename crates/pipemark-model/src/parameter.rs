@@ -1,7 +1,7 @@
-//! The one table of parameters: each one's name, help, choices, default, and the kinds of job that have it.
+//! The table of parameters: name, help, choices, default, and the kinds of job each applies to.
 //!
-//! Flags, help, suites, `--baseline`, table columns, CSV, JSON, its schema and completions all come from here. A new
-//! parameter is one row, a field of the kinds of [`Job`](super::Job) that have it, and its use.
+//! Flags, help, suites, `--baseline`, table columns, CSV, JSON, its schema and completions are generated from it. To
+//! add a parameter, add a row here, a field in each kind of [`Job`](super::Job) that has it, and the code that uses it.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::stage::Stages;
 use crate::units::{ByteSize, Delay, Nanos, Unit};
 use crate::value::{Choice, Choices, bounded, whole, word};
 
-/// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
+/// The largest block, 1 GiB: one call moves at most 2 GiB, and each end allocates a buffer of a block's size.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
 /// The largest number of pairs that run at once.
 pub const MAX_PAIRS: u32 = 256;
@@ -32,21 +32,21 @@ pub const MAX_LENGTH: u32 = 4096;
 /// Default duration of a run.
 pub const DEFAULT_TIME: Nanos = Nanos(250_000_000);
 
-/// Kinds of job with two ends of ours.
+/// Kinds of job with pipemark's own source and sink.
 const ENDS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain];
-/// Kinds of job that only stream.
+/// Plain streams only.
 const STREAMS: &[JobKind] = &[JobKind::Stream];
 /// Kinds of job that have a mode.
 const MODES: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Lines];
-/// Kinds of job that may be paced.
+/// Kinds of job that can send at a fixed rate.
 const PACED: &[JobKind] = &[JobKind::RoundTrip, JobKind::Lines];
-/// Kinds of job that go there and back.
+/// Round trips only.
 const TRIPS: &[JobKind] = &[JobKind::RoundTrip];
-/// Kinds of job that pass bytes through other programs.
+/// Chains only.
 const CHAINED: &[JobKind] = &[JobKind::Chain];
-/// Entrants, which have a block, and all that have ends.
+/// Kinds of job with a block size: those of `ENDS`, and entrants.
 const BLOCKS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant];
-/// All kinds.
+/// All kinds of job.
 const ALL: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant, JobKind::Lines];
 
 macro_rules! parameters {
@@ -71,7 +71,8 @@ macro_rules! parameters {
             $($(#[doc = $help])+ $key($type),)*
         }
 
-        /// Values of some parameters: what flags, a suite or a document say before it is known what kind of job they make.
+        /// Values of some of the parameters, as given by flags, a suite or a document. Contradictions are found only
+        /// when a job is made of them.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct Settings {
@@ -84,22 +85,22 @@ macro_rules! parameters {
         }
 
         impl Key {
-            /// What it is, as help says it; the lines after the first are details.
+            /// Its help text: a one-line summary, then the lines of a longer description.
             pub fn help(self) -> &'static [&'static str] {
                 match self { $(Key::$key => &[$($help),+],)* }
             }
 
-            /// What help calls its values: `SIZE`, `TIME`.
+            /// The placeholder for its value in help: `SIZE`, `TIME`.
             pub fn value_name(self) -> &'static str {
                 match self { $(Key::$key => $name,)* }
             }
 
-            /// The unit of its plain values.
+            /// The unit of its values.
             pub fn unit(self) -> Unit {
                 match self { $(Key::$key => Unit::$unit,)* }
             }
 
-            /// The words it takes, each with its meaning; it may take other values as well.
+            /// The words it accepts, each with its meaning; it may also accept other values.
             pub fn choices(self) -> Vec<Choice> {
                 match self { $(Key::$key => <$type as Choices>::choices(),)* }
             }
@@ -109,7 +110,7 @@ macro_rules! parameters {
                 match self { $(Key::$key => $kinds,)* }
             }
 
-            /// Its default; `None` where it then does not apply or follows another parameter.
+            /// Its default; `None` if it has none or follows another parameter.
             pub fn default_value(self) -> Option<Value> {
                 match self { $(Key::$key => { let default: Option<$type> = $default; default.map(Value::$key) })* }
             }
@@ -121,10 +122,10 @@ macro_rules! parameters {
         }
 
         impl Value {
-            /// Reads a value of the parameter `key`.
+            /// Parses a value of the parameter `key`.
             ///
             /// # Errors
-            /// When the text is no value of this parameter; the sentence names what is.
+            /// If the text isn't a value of this parameter; the message says which values are.
             pub fn parse(key: Key, text: &str) -> Result<Value, BadValue> {
                 let text = text.trim();
                 match key {
@@ -135,31 +136,31 @@ macro_rules! parameters {
                 }
             }
 
-            /// Which parameter it is a value of.
+            /// Its parameter.
             pub fn key(&self) -> Key {
                 match self { $(Value::$key(_) => Key::$key,)* }
             }
 
-            /// In JSON.
+            /// As JSON.
             pub fn json(&self) -> serde_json::Value {
                 match self { $(Value::$key(value) => serde_json::to_value(value).unwrap_or_default(),)* }
             }
         }
 
         impl fmt::Display for Value {
-            /// As people read it; large sizes may be rounded, see [`Value::exact`].
+            /// For people: large sizes may be rounded, see [`Value::exact`].
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self { $(Value::$key(value) => value.fmt(f),)* }
             }
         }
 
         impl Settings {
-            /// The defaults.
+            /// The defaults of all parameters.
             pub(super) fn defaults() -> Settings {
                 Settings { $($field: $default,)* }
             }
 
-            /// The value of a parameter, where there is one.
+            /// The value of a parameter, if set.
             pub fn get(&self, key: Key) -> Option<Value> {
                 match key { $(Key::$key => self.$field.clone().map(Value::$key),)* }
             }
@@ -277,21 +278,21 @@ parameters! {
     Filter filter: Filter ["NAME", Word, LINES] = None, |text| text.parse();
 }
 
-/// Programs of a language's folder.
+/// Entrants only.
 const ENTRANTS: &[JobKind] = &[JobKind::Entrant];
-/// Filters of lines.
+/// Line filters only.
 const LINES: &[JobKind] = &[JobKind::Lines];
 
 impl Key {
-    /// The key called `text`.
+    /// The parameter called `text`.
     ///
     /// # Errors
-    /// When there is none; the error lists all.
+    /// If there is none; the message lists all parameters.
     pub fn named(text: &str) -> Result<Key, BadValue> {
         word("parameter", text)
     }
 
-    /// Whether it says how much a run moves.
+    /// Whether it sets how much a run moves.
     pub fn is_volume(self) -> bool {
         matches!(self, Key::Total | Key::Blocks | Key::Time)
     }

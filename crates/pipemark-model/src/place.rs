@@ -14,7 +14,7 @@ use crate::bad_value::BadValue;
 pub struct Cpu(pub u16);
 
 impl Cpu {
-    /// One more than the largest CPU number taken: the size of glibc's and rustix's CPU set.
+    /// CPU numbers are less than this: the size of glibc's and rustix's CPU sets.
     pub const LIMIT: u16 = 1024;
 }
 
@@ -31,9 +31,10 @@ pub enum Place {
     Free,
     /// Both on one CPU, the first allowed one.
     Same,
-    /// On two CPUs of different cores, the first two allowed.
+    /// On the first two allowed CPUs of one package and different cores; if there are none, of two packages, then of
+    /// one core.
     Cross,
-    /// On the CPUs named, writer first.
+    /// On these CPUs, the writer's first.
     Pinned(Cpu, Cpu),
 }
 

@@ -11,73 +11,73 @@ use crate::units::GIB;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
-    /// Which round of the interleaved schedule this run belongs to, from 0. Ratios are taken within a round.
+    /// The round of the interleaved schedule that this run belongs to, from 0. Ratios are taken within a round.
     pub round: u32,
     /// When the run began, nanoseconds after the measurement's start.
     pub started_ns: u64,
     /// Bytes that arrived at the sinks in the measured window.
     pub bytes: u64,
-    /// From release to the last of these bytes at the sink; for several pairs the time in which `bytes` would have
-    /// arrived at the summed rate.
+    /// Nanoseconds from release until the last of these bytes reached the sink. With several pairs, the time that
+    /// `bytes` take at the sum of the pairs' rates.
     pub ns: u64,
-    /// From before the first process was started until the last was reaped.
+    /// Nanoseconds from before the first process was started until the last was reaped.
     pub wall_ns: u64,
-    /// Of ends of ours, as time(1) would have it of the same programs: from before the first process was started until all were,
-    /// then from release to the last byte, and until the last stage was reaped. What pipemark does between these, to start all
-    /// at once and to check the bytes, is omitted.
+    /// Real time of pipemark's own ends in nanoseconds, as time(1) would report it for the same programs. It is the sum
+    /// of three parts: starting all processes, from release to the last byte, and from there until the last stage is
+    /// reaped. pipemark's own work between them, such as checking the bytes, is omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<u64>,
-    /// User CPU time of all ends in the window, and of all stages from start to end.
+    /// User CPU time in nanoseconds: of all ends in the window, and of all stages from start to end.
     pub user_ns: u64,
-    /// System CPU time, likewise.
+    /// System CPU time in nanoseconds, likewise.
     pub sys_ns: u64,
     /// Times an end or a stage gave up its CPU to wait.
     pub voluntary_switches: u64,
-    /// Times an end or a stage was made to give up its CPU.
+    /// Times an end or a stage was preempted.
     pub involuntary_switches: u64,
-    /// Pipe capacity in bytes that the kernel granted, read back before the run.
+    /// Pipe capacity in bytes granted by the kernel, read back before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_granted: Option<u64>,
-    /// Pipe capacity in bytes after the run: an end may have changed it.
+    /// Pipe capacity in bytes after the run: a process at the pipe may have changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_after: Option<u64>,
-    /// Send buffer in bytes as the kernel granted it (it doubles what is asked for), for sockets.
+    /// Send buffer of a socket in bytes, as granted: the kernel doubles the size asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<u64>,
-    /// Receive buffer in bytes as the kernel granted it, for sockets.
+    /// Receive buffer of a socket in bytes, as granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recv_buffer: Option<u64>,
-    /// The most bytes one message of this link takes, where there is a limit; larger blocks are split.
+    /// The most bytes in one message of this link, if it has a limit; larger blocks are split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_limit: Option<u64>,
-    /// Of several writers on one pipe, how many of their records the bytes of others cut, in per cent.
+    /// With several writers on one pipe: share of records split by another writer's bytes, in per cent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interleaved_percent: Option<f64>,
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Each stage between source and sink, from the source on.
+    /// Each stage, in order from source to sink.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageStats>,
     /// Each source, in the order of the pairs.
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
     pub sinks: Vec<EndStats>,
-    /// The window in pieces, sampled from outside.
+    /// The window in pieces, sampled by the parent of the ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Pieces>,
-    /// What is known of an entrant, which has neither sources nor sinks of ours. Its `ns` is its own clock's, its CPU
+    /// Results that only an entrant has. It has no `sources` and `sinks`; its `ns` is from its own clock, and its CPU
     /// time and switches are those of all its processes from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entrant: Option<EntrantStats>,
-    /// What the processes of a pipeline of lines used, which has neither sources nor sinks of ours. Its `bytes` are those
-    /// that went into the filter, its `ns` is from before its programs began until the filter had ended.
+    /// Resources used by the processes of a line pipeline. It has no `sources` and `sinks`; its `bytes` are those that
+    /// went into the filter, and its `ns` is from before its programs began until the filter had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineStats>,
 }
 
 impl Sample {
-    /// Real time in nanoseconds; in samples of before it holds pipemark's own gate and checks.
+    /// Real time in nanoseconds. In samples of earlier versions it includes pipemark's own gate and checks.
     pub fn real(&self) -> u64 {
         self.real_ns.unwrap_or(self.wall_ns)
     }
@@ -97,19 +97,20 @@ impl Sample {
         self.sound_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
-    /// How fast it was, more being faster in either mode: throughput, or in latency mode the round trips per second that
-    /// the median round trip would make back to back.
+    /// Speed, where more is faster in either mode: throughput, or in latency mode the inverse of the median round trip,
+    /// per second.
     pub fn speed(&self) -> f64 {
         self.sound_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
     }
 
-    /// The round trips, where their times say something.
+    /// The round trips, unless the requested rate was missed or lines were held back.
     pub fn sound_latency(&self) -> Option<&Latency> {
         self.latency.as_ref().filter(|latency| !latency.behind() && !latency.held_back())
     }
 
-    /// The share of the time, in per cent, that the ends' own loops took around the calls: of the end that it took most of,
-    /// or of both where they alternate. `None` in samples of earlier versions.
+    /// Share of the time that the ends spent in their own loops outside the calls, in per cent: the larger of the two
+    /// ends' shares, or the sum where they alternate (on one CPU, or in round trips). `None` in samples of earlier
+    /// versions.
     pub fn harness_percent(&self) -> Option<f64> {
         let share = |end: &EndStats| Some(100.0 * end.own_ns? as f64 / end.ns.max(1) as f64);
         let pair = |(source, sink): (&EndStats, &EndStats)| {
@@ -124,13 +125,13 @@ impl Sample {
         self.sources.iter().zip(&self.sinks).filter_map(pair).reduce(f64::max)
     }
 
-    /// Source and sink ends, all of them.
+    /// All sources, then all sinks.
     pub fn ends(&self) -> impl Iterator<Item = &EndStats> {
         self.sources.iter().chain(&self.sinks)
     }
 }
 
-/// What happened in each piece of a window, over all pairs: lists of the same length, at most 600 long.
+/// Counts for each piece of the window, summed over all pairs. The lists have the same length, at most 600.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pieces {
@@ -138,7 +139,7 @@ pub struct Pieces {
     pub ns: Vec<u64>,
     /// Bytes that arrived.
     pub bytes: Vec<u64>,
-    /// Context switches of sources and sinks; empty, as those below, where the kernel does not tell.
+    /// Context switches of sources and sinks. This and the lists below are empty if the kernel doesn't report them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<u64>,
     /// CPU time of the sources in nanoseconds.
@@ -147,22 +148,22 @@ pub struct Pieces {
     /// CPU time of the sinks in nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sink_ns: Vec<u64>,
-    /// Time in which sources and sinks could have run and others had the CPU, in nanoseconds.
+    /// Time in which sources and sinks were runnable but waited for a CPU, in nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting_ns: Vec<u64>,
 }
 
-/// The round trips of one run in nanoseconds, or the times of lines on their way through a filter.
+/// The round trips of one run, or the times of lines through a filter, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// How many there were.
+    /// Number of round trips or lines.
     pub round_trips: u64,
     /// The fastest.
     pub min: u64,
     /// Half were at most this.
     pub p50: u64,
-    /// 90 % were at most this; `None` here and below where there were too few round trips to tell.
+    /// 90 % were at most this. This and the percentiles below are `None` with too few round trips.
     pub p90: Option<u64>,
     /// 99 % were at most this.
     pub p99: Option<u64>,
@@ -170,10 +171,11 @@ pub struct Latency {
     pub p999: Option<u64>,
     /// The slowest.
     pub max: u64,
-    /// Messages that were due in the window, where they were sent at a fixed rate; those beyond `round_trips` were not sent.
+    /// At a fixed rate: messages that were due in the window. Those beyond `round_trips` and `held` were not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// Lines that the filter held back at the end of the window, until more of them or none would come; no part of the others.
+    /// Lines that the filter held back at the end of the window, waiting for more input or its end. They are not part
+    /// of the other figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<u64>,
     /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
@@ -181,19 +183,19 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Whether the rate that was asked for was not reached: less than 99 % of what was due was sent. The times of what was
-    /// sent then say how long the run was, and nothing of the link.
+    /// Whether the requested rate was missed: less than 99 % of the messages due were sent. Times then grow with the
+    /// length of the run and say nothing about the link.
     pub fn behind(&self) -> bool {
         self.due.is_some_and(|due| ((self.round_trips + self.held.unwrap_or(0)) as f64) < 0.99 * due as f64)
     }
 
-    /// Whether more lines were held back than came out, so that the times are not known.
+    /// Whether more lines were held back than came out, so that most times are unknown.
     pub fn held_back(&self) -> bool {
         self.held.is_some_and(|held| held > self.round_trips)
     }
 }
 
-/// What one stage (a process, with those it started and waited for) used from its start to its end.
+/// Resources used by one stage (a process and the children it waited for), from start to end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageStats {
@@ -208,7 +210,7 @@ pub struct StageStats {
 }
 
 impl StageStats {
-    /// Adds what others used.
+    /// Adds the resources of another stage.
     pub fn add(&mut self, other: &StageStats) {
         self.user_ns += other.user_ns;
         self.sys_ns += other.sys_ns;
@@ -217,7 +219,7 @@ impl StageStats {
     }
 }
 
-/// What one end (a process) did in the measured window, and in all.
+/// Counts of one end (a process), in the measured window and in total.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndStats {
@@ -230,11 +232,11 @@ pub struct EndStats {
     /// Mean bytes per call in the window; `None` where no call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_call: Option<f64>,
-    /// Bytes from start to end of the process, warm-up and run-out included: these have to agree at both ends.
+    /// Bytes from start to end of the process, including warm-up and run-out: both ends must agree.
     pub bytes_in_all: u64,
-    /// User CPU time in the window.
+    /// User CPU time in the window, in nanoseconds.
     pub user_ns: u64,
-    /// System CPU time in the window.
+    /// System CPU time in the window, in nanoseconds.
     pub sys_ns: u64,
     /// Voluntary context switches in the window.
     pub voluntary_switches: u64,
@@ -244,18 +246,18 @@ pub struct EndStats {
     pub minor_faults: u64,
     /// Page faults that needed I/O in the window.
     pub major_faults: u64,
-    /// Moves from one CPU to another in the window; `None` where the kernel does not tell.
+    /// Moves from one CPU to another in the window; `None` if the kernel doesn't report them.
     pub migrations: Option<u64>,
     /// The CPUs it was allowed to run on, if it was pinned.
     pub pinned: Option<Vec<Cpu>>,
     /// The CPUs it was seen on, sampled through the window, in ascending order.
     pub cpus: Vec<Cpu>,
-    /// Nanoseconds of the window that went into the loop around the calls: counting, looking at the clock.
+    /// Nanoseconds of the window spent in the loop outside the calls: counting, reading the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_ns: Option<u64>,
-    /// Bytes per second this end could make or check if the transfer cost nothing; `None` where it does neither.
+    /// Bytes per second that this end could make or check if the transfer cost nothing; `None` if it does neither.
     pub ceiling: Option<f64>,
-    /// XOR of all bytes, where it was asked for.
+    /// XOR of all bytes, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xor: Option<u8>,
 }

@@ -1,17 +1,17 @@
-//! Values of parameters, alone and together: parsed, printed exactly, and effective.
+//! Values of parameters, single and together: parsing, exact printing, effective values and ids.
 
 use crate::bad_value::BadValue;
 use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
 use crate::units::{ByteSize, Unit};
 
-/// What only ends of ours have.
+/// Parameters that only pipemark's own ends have.
 const OF_OWN_ENDS: [Key; 5] = [Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Wait];
 
 impl Value {
-    /// Reads `KEY=VALUE`.
+    /// Parses `KEY=VALUE`.
     ///
     /// # Errors
-    /// When it has another form, or the key or the value is unknown.
+    /// If it has another form, or the key or the value is unknown.
     pub fn parse_pair(text: &str) -> Result<Value, BadValue> {
         let (key, value) = text
             .split_once('=')
@@ -19,7 +19,7 @@ impl Value {
         Value::parse(Key::named(key.trim())?, value)
     }
 
-    /// As text that [`Value::parse`] reads back as exactly this value, where `Display` may round.
+    /// As text that [`Value::parse`] turns back into exactly this value; `Display` may round.
     pub fn exact(&self) -> String {
         let shown = self.to_string();
         match self.number() {
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// In plain bytes or nanoseconds, or the count that it is; `None` of a word.
+    /// As a number of bytes or nanoseconds, or a count; `None` for a word.
     pub fn number(&self) -> Option<u64> {
         self.json().as_u64()
     }
@@ -43,16 +43,16 @@ impl Value {
 }
 
 impl Settings {
-    /// These settings.
+    /// Settings with these values.
     pub fn of(values: impl IntoIterator<Item = Value>) -> Settings {
         let mut settings = Settings::default();
         values.into_iter().for_each(|value| settings.set(value));
         settings
     }
 
-    /// The effective value of a parameter: its own, or the default. The reader's block follows the writer's.
+    /// The effective value of a parameter: the one set, or the default. An unset read block equals the block.
     pub fn effective(&self, key: Key) -> Option<Value> {
-        // A command that is the source has blocks and calls of its own.
+        // A source command chooses its own calls and blocks.
         if self.source.is_some() && OF_OWN_ENDS.contains(&key) {
             return None;
         }
@@ -60,7 +60,7 @@ impl Settings {
         self.get(key).or_else(follows).or_else(|| key.default_value())
     }
 
-    /// Whether a parameter has this value, given or by default; a number of blocks counts as their total.
+    /// Whether a parameter has this value, set or by default. A number of blocks is compared by its total.
     pub fn has(&self, value: &Value) -> bool {
         match value {
             Value::Blocks(blocks) => self.total.is_some() && self.total == Some(self.total_of(*blocks)),
@@ -68,19 +68,19 @@ impl Settings {
         }
     }
 
-    /// Whether the same parameters take effect, but for how much a run moves.
+    /// Whether all parameters have the same effective values, except how much a run moves.
     pub fn is_like(&self, other: &Settings) -> bool {
         Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
     }
 
-    /// The bytes of a number of blocks.
+    /// The bytes in this number of blocks.
     pub fn total_of(&self, blocks: u32) -> ByteSize {
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
         ByteSize(block.saturating_mul(u64::from(blocks)))
     }
 
-    /// A short stable text that tells these parameters from all others: equal parameters have equal ids in every version
-    /// with the same schema, so stored runs can be matched.
+    /// A short text that identifies these parameters. Equal parameters have equal ids in every version with the same
+    /// schema, so stored runs can be matched.
     pub fn id(&self) -> String {
         let exact = |key: Key| self.effective(key).map_or_else(String::new, |value| value.exact());
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Settings {
         for key in Key::iter() {
             let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
             let Some(value) = self.get(key).filter(|_| !named) else { continue };
-            // A quarter of a second is the default.
+            // The time has no default in the table, because a total may be given instead.
             let default = match key {
                 Key::ReadBlock => self.effective(Key::Block).map(as_read_block),
                 Key::Time => Some(Value::Time(DEFAULT_TIME)),

@@ -1,15 +1,15 @@
-//! What passes bytes on between source and sink: commands, as words without a shell.
+//! The stages between source and sink: commands, split into words without a shell.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bad_value::BadValue;
 
-/// One stage: a program and its arguments. The word `relay` alone is this program's own relay, not a program of that name.
+/// One stage: a program and its arguments. The program `relay` is pipemark's own relay, not one in the PATH.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stage(Vec<String>);
 
-/// The most stages that are written out; a longer chain repeats them.
+/// The most commands that can be given; a longer chain repeats them.
 const MOST: usize = 64;
 
 impl Stage {
@@ -34,17 +34,17 @@ impl fmt::Display for Stage {
     }
 }
 
-/// What a chain is made of. A chain that is longer begins again with the first.
+/// The commands of a chain. A longer chain starts again at the first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stages(Vec<Stage>);
 
 impl Stages {
-    /// How many commands were given.
+    /// Number of commands given.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The stage at a position from 0.
+    /// The stage at a position in the chain, from 0.
     pub fn at(&self, position: usize) -> &Stage {
         &self.0[position % self.0.len()]
     }
@@ -66,7 +66,7 @@ impl fmt::Display for Stages {
 impl FromStr for Stages {
     type Err = BadValue;
 
-    /// Reads `cat -u | relay`: words as a shell separates and quotes them, and nothing else of a shell's language.
+    /// Parses `cat -u | relay`. Words are separated and quoted as in a shell; all other shell syntax is refused.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refuse =
             |why: &str| BadValue::new(format!("'{text}' is not a stage: {why}; write a command such as 'cat -u'"));

@@ -1,12 +1,13 @@
-//! Text from elsewhere, made harmless wherever it is shown.
+//! Text from elsewhere made safe to print, and small helpers for sentences.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The longest text from elsewhere that is shown, in characters: a reason may quote a whole stderr.
+/// Text from elsewhere is cut to this many characters: a reason may quote a whole stderr.
 const LONGEST: usize = 600;
 
-/// Text from a suite, the system or another process, made harmless for a terminal and for tables: white space becomes
-/// single blanks; control characters, and the invisible ones that reorder or hide text, become visible escapes.
+/// Makes text from a suite, the system or another process safe for terminals and tables. Tabs, line ends and repeated
+/// spaces become single spaces; control characters, and invisible characters that reorder or hide text, become visible
+/// escapes.
 pub fn neutral(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (count, c) in text.trim().chars().enumerate() {
@@ -15,7 +16,7 @@ pub fn neutral(text: &str) -> String {
             break;
         }
         match c {
-            // Three per em and the like are kept: they are spaces of a known width. Line ends of all kinds are not.
+            // Other Unicode spaces, such as the three-per-em space, have a known width and are kept.
             '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' | ' ' => {
                 if !safe.ends_with(' ') {
                     safe.push(' ');
@@ -28,9 +29,9 @@ pub fn neutral(text: &str) -> String {
     safe
 }
 
-/// Whether a terminal acts on this character, or shows nothing for it.
+/// Whether a terminal interprets this character or shows nothing for it.
 pub fn hides(c: char) -> bool {
-    // Marks that belong to the letter before them, as in decomposed umlauts, are shown.
+    // Combining marks, as in decomposed umlauts, have width 0 but are visible.
     let combining = matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}');
     c.is_control() || (c.width() == Some(0) && !combining) || matches!(c, '\u{ad}' | '\u{feff}')
 }
@@ -40,13 +41,13 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// With a capital letter, as a sentence or a title begins.
+/// The text with its first letter in upper case.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What the system says, without the number behind it.
+/// The error's text without the trailing ` (os error N)`.
 pub fn without_number(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())

@@ -1,4 +1,4 @@
-//! A trial before it is run, and the record that is kept of it.
+//! Trials before they run, and the records kept of them.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::units::{ByteSize, GIB, Throughput, bytes_in_words};
 use crate::value::word_enum;
 use crate::warning::Warning;
 
-/// One fully specified pipeline, as the plan orders it.
+/// One fully specified pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// Stable key made of the parameters.
     pub id: String,
     /// The experiment of the suite that it belongs to.
     pub experiment: String,
-    /// What to run.
+    /// The job to run.
     pub job: Job,
-    /// The id of the trial of the same experiment that its ratio is taken against.
+    /// The id of its baseline, a trial of the same experiment.
     pub baseline: Option<String>,
-    /// What others measured elsewhere.
+    /// The published figure.
     pub published: Option<Published>,
 }
 
 impl Trial {
-    /// Whether it is one with another, of another experiment: measured once.
+    /// Whether both are one trial that occurs in two experiments and is measured once.
     pub fn is_same_as(&self, other: &Trial) -> bool {
         self.job == other.job && self.id == other.id
     }
@@ -40,28 +40,28 @@ impl Trial {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// Bytes per second; 0 of what is no throughput, such as a number of calls.
+    /// Bytes per second; 0 if the figure is no throughput, such as a number of calls.
     pub throughput: f64,
-    /// The figure as it was published, with its unit: `405.044 s`. Empty in documents of before.
+    /// The figure as it was published, with its unit: `405.044 s`. Empty in documents of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub as_published: String,
-    /// How many bytes were moved for it, where that is known.
+    /// The bytes that were moved for it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Where it was published.
     pub source: String,
-    /// Whether it is not known how many bytes took the published time. `throughput` is then as if they had been one GiB,
-    /// and means something only beside others of the same source.
+    /// Whether the number of bytes moved in the published time is unknown. `throughput` then assumes one GiB, and can
+    /// be compared only with others of the same source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relative: bool,
-    /// What else was published: by the figure's column in the CSV and in its unit, or by a word of the document's own where
-    /// we have no such figure.
+    /// Other published figures. Each is under the CSV column of its figure and in that figure's unit, or under the
+    /// document's own name if pipemark has no such figure.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
 }
 
 impl Published {
-    /// As it was published, with its unit; in documents of before, in ours.
+    /// As it was published, with its unit; in documents of earlier versions, in pipemark's unit.
     pub fn shown(&self) -> String {
         match self.as_published.as_str() {
             "" if self.relative => format!("{} s", three_digits(GIB / self.throughput)),
@@ -70,13 +70,13 @@ impl Published {
         }
     }
 
-    /// The volume that it was published for, where a run that moved `volume` moved another.
+    /// The volume that it was published for, if different from `volume`.
     pub fn other_volume(&self, volume: Volume) -> Option<ByteSize> {
         self.total.map(ByteSize).filter(|total| !volume.is_like(Volume::Total(*total)))
     }
 
-    /// As [`shown`](Published::shown) beside a run that moved `volume`: where that is another, with the volume that was published
-    /// and, of a time, the rate, as in `405.044 s for 1.05 GB (2.47 MiB/s)`.
+    /// As [`shown`](Published::shown), beside a run that moved `volume`. If the published volume differs, it is added,
+    /// and for a time also the rate: `405.044 s for 1.05 GB (2.47 MiB/s)`.
     pub fn shown_beside(&self, volume: Volume) -> String {
         let Some(ByteSize(total)) = self.other_volume(volume) else { return self.shown() };
         let is_time = self.throughput > 0.0 && !self.as_published.ends_with("/s");
@@ -92,7 +92,7 @@ word_enum! {
         Ok,
         /// It cannot run here, or was not reached; `reason` says which.
         Skipped,
-        /// It was started and went wrong.
+        /// It was started and failed.
         Failed,
     }
 }
@@ -100,104 +100,104 @@ word_enum! {
 word_enum! {
     /// Why no more runs of a trial were made.
     pub enum Stopped {
-        /// The interval is as narrow as asked.
+        /// The interval is as narrow as requested.
         Narrow,
-        /// The asked number of runs was made.
+        /// The requested number of runs was made.
         Runs,
         /// The time budget is spent.
         Budget,
-        /// The person at the terminal ended it.
+        /// The user interrupted it.
         Interrupted,
     }
 }
 
-/// A trial and what came of running it, before anything is computed from the samples.
+/// A trial that was run or skipped, before anything is computed from its samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What was to be run.
+    /// The trial.
     pub trial: Trial,
     /// How it ended.
     pub status: Status,
     /// Why it was skipped or failed.
     pub reason: Option<String>,
-    /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
+    /// Whether the bytes were verified in every run; `None` if nothing was run or nothing was to be verified.
     pub verified: Option<bool>,
     /// Each run, in order.
     pub samples: Vec<Sample>,
     /// Why no more runs were made.
     pub stopped: Option<Stopped>,
-    /// What was noticed while it ran and cannot be seen in the samples, such as huge pages that were not given.
+    /// Warnings from the runs that can't be derived from the samples, such as huge pages that were not granted.
     pub notes: Vec<Warning>,
 }
 
 impl Outcome {
-    /// Of a trial that has not been run.
+    /// The outcome of a trial before its first run.
     pub fn of(trial: Trial) -> Outcome {
         let (reason, verified, stopped) = (None, None, None);
         Outcome { trial, status: Status::Ok, reason, verified, samples: Vec::new(), stopped, notes: Vec::new() }
     }
 
-    /// Ends it before its first run.
+    /// Skips the trial: the measurement ended before its first run.
     pub fn left_out(self, stopped: Stopped) -> Outcome {
         let reason = Some("the measurement was ended before its first run".to_owned());
         Outcome { status: Status::Skipped, reason, stopped: Some(stopped), ..self }
     }
 }
 
-/// A trial, how it ended and everything measured: what is stored and exported.
+/// A trial, how it ended and everything measured, as stored and exported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// Stable key made of the parameters.
     pub id: String,
-    /// The id in words, without what all trials of the experiment share.
+    /// A name in words, without the parameters that all trials of the experiment share.
     pub name: String,
     /// The experiment of the suite that it belongs to.
     pub experiment: String,
-    /// Whether nobody asked for it: it is measured to compare the others with, and comes after them.
+    /// Whether it was not requested but added for the others to be compared with. References come last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reference: bool,
-    /// What was asked for.
+    /// The requested parameters.
     #[serde(rename = "params")]
     pub job: Job,
     /// How it ended.
     pub status: Status,
     /// Why it was skipped or failed.
     pub reason: Option<String>,
-    /// The level of proof asked for.
+    /// The requested level of verification.
     pub verify: Verify,
-    /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
+    /// Whether the bytes were verified in every run; `None` if nothing was run or nothing was to be verified.
     pub verified: Option<bool>,
     /// Whether the sink read the bytes.
     pub touched: bool,
-    /// How often each byte was copied on its way, where the link is ours: see [`Work`](super::job::Work).
+    /// The number of copies of each byte on its way, if the ends are pipemark's own: see [`Work`](super::job::Work).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<u8>,
-    /// Whether each byte was newly written before it was sent, where the link is ours.
+    /// Whether each byte was newly written before it was sent, if the ends are pipemark's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<bool>,
     /// Each run, in order.
     pub samples: Vec<Sample>,
-    /// What the samples say.
+    /// Estimates from the samples.
     pub estimate: Option<Estimates>,
     /// Why no more runs were made.
     pub stopped: Option<Stopped>,
-    /// What to keep in mind when reading the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
-    /// The trial that `ratio` is taken against.
+    /// The id of the trial that `ratio` is relative to.
     pub baseline: Option<String>,
-    /// What others measured elsewhere.
+    /// The published figure.
     pub published: Option<Published>,
 }
 
 impl Record {
-    /// What it gave, if it ran, its data was right and its figures can be.
+    /// Its estimates, if it ran, its data was correct and no warning makes its figures unusable.
     pub fn measured(&self) -> Option<&Estimates> {
         let sound = self.verified != Some(false) && !self.warnings.iter().any(Warning::spoils);
         self.estimate.as_ref().filter(|_| self.status == Status::Ok && sound)
     }
 
-    /// A parameter as it takes effect, in words; empty where it does not apply.
+    /// The effective value of a parameter as text; empty if it does not apply.
     pub fn shown(&self, key: Key) -> String {
         self.job.value(key).map_or_else(String::new, |value| value.to_string())
     }

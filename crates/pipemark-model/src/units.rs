@@ -1,4 +1,4 @@
-//! Quantities with their units: bytes, nanoseconds, bytes per second, and how people write and read them.
+//! Quantities with units (bytes, nanoseconds, bytes per second): parsing, and formatting for people.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,16 +16,16 @@ use crate::digits::{digits, few_digits, percent, three_digits};
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// The number of bytes as an index. pipemark runs on 64-bit Linux, where this cannot fail.
+    /// As a `usize`. pipemark runs on 64-bit Linux, where this cannot fail.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).expect("64-bit system")
     }
 }
 
-/// The bytes of a GiB, for arithmetic.
+/// Bytes per GiB, for arithmetic.
 pub const GIB: f64 = (1u64 << 30) as f64;
 
-/// The units in which others state a rate, in bytes per second.
+/// Units of rates that other programs print, in bytes per second.
 pub const RATE_UNITS: [(&str, f64); 7] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),
@@ -43,8 +43,8 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `number × unit` as a whole number, exact for integers of any size and for decimal fractions such as `1.5`. Half a byte or
-/// half a nanosecond is none.
+/// `number × unit` as a whole number: exact for integers, rounded for decimal fractions such as `1.5`. Fractions of a
+/// byte or of a nanosecond are refused.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let number = number.replace('_', "");
     if let Ok(whole) = number.parse::<u64>() {
@@ -88,7 +88,8 @@ impl FromStr for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// The largest binary unit in which the size is a whole number, or three significant digits of the nearest one.
+    /// In the largest binary unit that fits: a whole number, or three significant digits. Below 16 KiB, sizes that
+    /// aren't whole KiB are in bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         for (unit, name) in UNITS {
@@ -106,7 +107,8 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// How much a run moved, as documents write it: `1.05 GB`, or `10 GiB` where that is a whole number.
+/// The volume of a run: in binary units if it is a whole number of MiB (below 1 MiB, of KiB), such as `10 GiB`;
+/// otherwise in decimal units, such as `1.05 GB`.
 pub fn bytes_in_words(bytes: u64) -> String {
     let binary = if bytes < 1 << 20 { 1 << 10 } else { 1 << 20 };
     match [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter().find(|(unit, _)| bytes as f64 >= *unit) {
@@ -115,14 +117,14 @@ pub fn bytes_in_words(bytes: u64) -> String {
     }
 }
 
-/// A length of time in whole nanoseconds.
+/// A duration in whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Seconds, for arithmetic.
+    /// In seconds, for arithmetic.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -174,8 +176,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Busy work per call: the value is the mean, each delay is drawn from 0.5 to 1.5 times of it (as pipeflex does).
-/// A bare number is microseconds.
+/// Busy work per call. The value is the mean; each delay is drawn from 0.5 to 1.5 times the mean (as pipeflex does). A
+/// bare number is in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -206,14 +208,14 @@ pub struct Throughput(pub f64);
 
 impl fmt::Display for Throughput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Three digits of what is just below would show as 1024 of the smaller.
+        // A rate just below a multiple would round to 1024 of the smaller unit.
         let multiple = BINARY.iter().find(|(multiple, _)| self.0 >= *multiple * 0.9995 && *multiple <= BINARY[1].0);
         let (multiple, unit) = multiple.unwrap_or(&BINARY[4]);
         f.pad(&format!("{} {unit}/s", three_digits(self.0 / multiple)))
     }
 }
 
-/// What a figure or a plain value of a parameter is counted in.
+/// The unit of a figure or of a parameter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// A word, not a number.
@@ -224,9 +226,9 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes per second.
     BytesPerSecond,
-    /// Times as fast.
+    /// A ratio: times as fast.
     Ratio,
-    /// Of a hundred.
+    /// Per cent.
     Percent,
     /// A number of something.
     Count,
@@ -241,10 +243,10 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A figure of this unit as people read it.
+    /// Formats a figure of this unit for people.
     pub fn show(self, figure: f64) -> String {
         match self {
-            // Neither is ever negative, and both are far below 2^64.
+            // Bytes and nanoseconds are never negative and are far below 2^64.
             Unit::Bytes => ByteSize(figure.round() as u64).to_string(),
             Unit::Nanoseconds if figure < 1000.0 => format!("{} ns", three_digits(figure)),
             Unit::Nanoseconds => Nanos(figure.round() as u64).to_string(),
@@ -264,7 +266,7 @@ const BINARY: [(f64, &str); 5] =
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
 impl Unit {
-    /// A figure in five columns where that is possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` of something.
+    /// Formats a figure in five columns if possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` of something.
     pub fn brief(self, value: f64) -> String {
         match self {
             Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
@@ -280,7 +282,7 @@ impl Unit {
         }
     }
 
-    /// A round figure beside an axis: no more digits than it has.
+    /// Formats a round figure for an axis, without trailing zeros.
     pub fn tick(self, value: f64) -> String {
         let (divisor, unit) = self.multiple(value);
         let figure = few_digits(value / divisor);
@@ -293,7 +295,7 @@ impl Unit {
         }
     }
 
-    /// The multiples of the unit that have a name, the largest first.
+    /// The named multiples of the unit, the largest first.
     pub fn multiples(self) -> &'static [(f64, &'static str)] {
         match self {
             Unit::BytesPerSecond | Unit::Bytes => &BINARY,
@@ -302,7 +304,8 @@ impl Unit {
         }
     }
 
-    /// The largest multiple of the unit that `value` is at least one of, and its name.
+    /// The largest multiple of the unit that is at most `value`, and its name. Values that round up to a multiple count
+    /// as reaching it.
     pub fn multiple(self, value: f64) -> (f64, &'static str) {
         let fits = |multiple: &&(f64, &'static str)| value.abs() >= multiple.0 * 0.9995;
         let multiples = self.multiples();
@@ -310,7 +313,7 @@ impl Unit {
     }
 }
 
-/// One multiple of a unit, in which all figures of a column are shown.
+/// The multiple of a unit in which all figures of a column are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnUnit {
     unit: Unit,
@@ -319,8 +322,9 @@ pub struct ColumnUnit {
 }
 
 impl Unit {
-    /// The largest multiple of which the smallest figure is a tenth or more. Where the largest would then have five digits or more
-    /// before the point, the next one, if the smallest still has a digit.
+    /// A common multiple: the largest in which the smallest figure is at least 0.1 and the largest at least 1. If the
+    /// largest figure then has five digits or more before the point, the next larger multiple, provided that the
+    /// smallest figure is at least 0.001 in it.
     pub fn common(self, figures: impl IntoIterator<Item = f64>) -> ColumnUnit {
         let of = |(divisor, name)| ColumnUnit { unit: self, divisor, name };
         let figures = figures.into_iter().filter(|figure| figure.is_finite() && *figure > 0.0);
@@ -339,7 +343,7 @@ impl Unit {
 }
 
 impl ColumnUnit {
-    /// `0.997 GiB/s`.
+    /// A figure with its unit: `0.997 GiB/s`.
     pub fn show(self, figure: f64) -> String {
         match self.unit {
             Unit::BytesPerSecond => format!("{} {}/s", digits(figure / self.divisor), self.name),
@@ -348,7 +352,7 @@ impl ColumnUnit {
         }
     }
 
-    /// `0.997G`.
+    /// A figure with the unit's letter: `0.997G`.
     pub fn brief(self, figure: f64) -> String {
         match self.unit {
             Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
@@ -369,14 +373,14 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// Neither: it explains others.
+    /// Neither: it explains other figures.
     Neither,
 }
 
-/// A budget or a limit: 1 ms to a day.
+/// Parses a budget or a time limit: 1 ms to a day.
 ///
 /// # Errors
-/// A sentence.
+/// If it isn't a duration or is out of range; the message says which.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let time: Nanos = text.parse().map_err(|error: BadValue| error.to_string())?;
     if !(1_000_000..=86_400_000_000_000).contains(&time.0) {
@@ -475,7 +479,7 @@ mod tests {
         };
         assert_eq!(column(&[1021.0 * MIB, 1.05 * GIB]), ["0.997G", "1.05G"]);
         assert_eq!(column(&[62.5 * MIB, 3.0 * GIB]), ["62.5M", "3072M"]);
-        // Five digits before the point are too many, if the smallest keeps a digit.
+        // Five digits before the point are too many, unless the smallest figure would lose its only digit.
         assert_eq!(column(&[5.0 * MIB, 40.0 * GIB]), ["0.005G", "40.0G"]);
         assert_eq!(column(&[645.0 * MIB, 55.4 * 1024.0 * GIB]), ["0.630G", "56730G"]);
         assert_eq!(column(&[0.0]), ["0"]);

@@ -1,11 +1,11 @@
-//! Reading a parameter's value from text, and saying what is wrong with it.
+//! Parsing of parameter values, with errors that say what is wrong.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bad_value::BadValue;
 
-/// Serialises a type as the text it is shown as and reads it back through `FromStr`.
+/// Serialises a type through `Display` and deserialises it through `FromStr`.
 macro_rules! serde_as_text {
     ($type:ty, $description:literal) => {
         impl serde::Serialize for $type {
@@ -32,7 +32,7 @@ macro_rules! serde_as_text {
 }
 pub(super) use serde_as_text;
 
-/// Reads one of an enum's choices; the error lists all.
+/// Parses one of an enum's choices; the error lists them all.
 pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|_| {
         let all: Vec<&str> = T::choices().into_iter().map(|(word, _)| word).collect();
@@ -41,9 +41,9 @@ pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, Ba
     })
 }
 
-/// The word that was probably meant, if one is close enough: one slip in three letters.
+/// The word that was probably meant: the closest one, if it has at most one typo per three letters.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distance is quadratic in the lengths, and no word of ours is this long.
+    // The distance takes quadratic time, and no word is this long.
     if text.len() > 64 {
         return None;
     }
@@ -52,12 +52,12 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
     words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
 }
 
-/// ` (did you mean WORD?)` for the word that was probably meant.
+/// ` (did you mean WORD?)`, or an empty string if no word is close.
 pub fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     nearest(text, words).map_or_else(String::new, |word| format!(" (did you mean {word}?)"))
 }
 
-/// Reads a quantity between two others, both allowed.
+/// Parses a quantity from `low` to `high`, both included.
 pub fn bounded<T>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
 where
     T: FromStr<Err = BadValue> + PartialOrd + fmt::Display,
@@ -65,7 +65,7 @@ where
     within(what, text.parse().map_err(|error| BadValue::new(format!("{what}: {error}")))?, low, high)
 }
 
-/// Reads a whole number between two others, both allowed.
+/// Parses a whole number from `low` to `high`, both included.
 pub(super) fn whole<T: FromStr + PartialOrd + fmt::Display>(
     what: &str,
     text: &str,
@@ -88,13 +88,13 @@ pub type Choice = (&'static str, &'static str);
 
 /// The choices of a type of value.
 pub(super) trait Choices {
-    /// All of them; empty where there is no list.
+    /// All choices; empty if there is no list.
     fn choices() -> Vec<Choice> {
         Vec::new()
     }
 }
 
-/// `vmsplice-gift` of `VmspliceGift`, and how many bytes that is.
+/// Converts `VmspliceGift` to `vmsplice-gift`, returned as a buffer and the length used.
 #[doc(hidden)]
 pub const fn kebab_case(ident: &[u8]) -> ([u8; 32], usize) {
     let (mut name, mut at, mut to) = ([b'-'; 32], 0, 0);
@@ -106,17 +106,18 @@ pub const fn kebab_case(ident: &[u8]) -> ([u8; 32], usize) {
     (name, to)
 }
 
-/// Gives the variants of an enum their names, which are those of `#[serde(rename_all = "kebab-case")]`, and lists them.
+/// Implements `iter`, `name`, `Display` and `FromStr` for an enum. The names are those of `#[serde(rename_all =
+/// "kebab-case")]`.
 #[macro_export]
 macro_rules! named {
     ($type:ident: $($variant:ident)*) => {
         impl $type {
-            /// All of them.
+            /// All variants, in order.
             pub fn iter() -> impl DoubleEndedIterator<Item = $type> + ExactSizeIterator + Clone {
                 [$($type::$variant),*].into_iter()
             }
 
-            /// The word for it.
+            /// Its name.
             pub fn name(self) -> &'static str {
                 match self {
                     $($type::$variant => {
@@ -144,8 +145,8 @@ macro_rules! named {
     };
 }
 
-/// An enum whose values are words: the same in flags, suites, tables and JSON. What is documented of each is what help and
-/// `pipemark list` say of it.
+/// Defines an enum of words, the same in flags, suites, tables and JSON. A variant's doc comment is its text in help
+/// and in `pipemark list`.
 macro_rules! word_enum {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $about:literal])+ $variant:ident,)* }) => {
         $(#[$meta])*
@@ -159,7 +160,7 @@ macro_rules! word_enum {
         $crate::named!($name: $($variant)*);
 
         impl Default for $name {
-            /// The first.
+            /// The first variant.
             fn default() -> Self {
                 [$($name::$variant),*][0]
             }

@@ -1,10 +1,10 @@
-//! What a reader of a figure has to keep in mind, and what to do about it: one sentence for each kind.
+//! Warnings about figures, each with one sentence that says what is wrong and what to do about it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Throughput;
 
-/// What a reader has to keep in mind, and what to do about it.
+/// A warning about figures.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -14,7 +14,8 @@ pub enum Warning {
         "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
     )]
     NearCeiling { end: String, ceiling: f64 },
-    /// Runs are above what the source or the sink can do alone; all of them, where documents do not say how many.
+    /// Runs are above what the source or the sink can do alone. `runs` is 0 in documents of earlier versions, which
+    /// means all runs.
     #[error("{}", match self.spoils() {
         true => format!("above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it"),
         false => format!("{above} of {runs} runs {} above what the {end} can do alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
@@ -30,7 +31,7 @@ pub enum Warning {
     /// The harness took much of the time.
     #[error("pipemark's own loop took {percent:.0} % of the time: the link itself is faster")]
     Harness { percent: f64 },
-    /// The trial is bimodal: it alternates between a slow and a fast mode, bytes per second.
+    /// The trial is bimodal: it alternates between a slow and a fast mode, both in bytes per second.
     #[error("bimodal: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
@@ -48,19 +49,19 @@ pub enum Warning {
     /// Later runs are faster or slower than earlier ones.
     #[error("the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again", change * 100.0)]
     Drift { change: f64 },
-    /// The interval is still wider than asked when the budget was spent.
+    /// The interval was still wider than requested when the budget was spent.
     #[error("the interval is still ±{:.0} %; raise --budget or --time", relative * 100.0)]
     Wide { relative: f64 },
-    /// The kernel granted another capacity than was asked for.
+    /// The kernel granted a different capacity than requested.
     #[error("the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}")]
     CapacityDiffers { asked: u64, granted: u64 },
-    /// A block is larger than a message of the link may be.
+    /// Blocks are larger than the link's message limit.
     #[error("a message of this link has at most {limit} bytes; larger blocks were split")]
     Split { limit: u64 },
-    /// The sender's bytes went another way than its name says.
+    /// The bytes were sent in a different way than the sender's name says.
     #[error("{text}")]
     Sender { text: String },
-    /// The time of a program of others is that from its start to its end.
+    /// The time of a third-party program includes its start and its end.
     #[error("start included: it is the time from the program's start to its end; give --figure to take what it prints")]
     StartIncluded,
     /// The capacity changed while the trial ran.
@@ -71,29 +72,29 @@ pub enum Warning {
     /// An end was seen on a CPU that it was not placed on.
     #[error("an end ran on CPU {cpu}, where it was not placed")]
     Misplaced { cpu: u16 },
-    /// Huge pages were asked for and the system did not give them.
+    /// Huge pages were requested but not granted.
     #[error("no huge pages here ({reason}); base pages were used")]
     NoHugePages { reason: String },
     /// The hypervisor took CPU time away.
     #[error("the hypervisor took {percent:.1} % of the CPU time (steal); measure when the host is quieter")]
     Steal { percent: f64 },
-    /// Other processes wanted the CPUs.
+    /// Other processes used the CPUs.
     #[error("other processes used {busy:.2} CPUs during the measurement; stop them or measure again later")]
     Load { busy: f64 },
-    /// The kernel saw tasks wait for a CPU.
+    /// Tasks waited for a CPU at the start.
     #[error("the CPUs were overloaded at the start (pressure {percent:.0} %); wait for idle CPUs")]
     CpuPressure { percent: f64 },
-    /// The control group's CPU limit held our processes back.
+    /// The control group's CPU limit throttled pipemark's processes.
     #[error(
         "the control group's CPU limit held the processes back {percent:.1} % of the CPUs' time; raise the limit (docker run --cpus)"
     )]
     Throttled {
         percent: f64,
-        /// How often: nr_throttled.
+        /// Number of throttled periods: nr_throttled.
         #[serde(default)]
         times: u64,
     },
-    /// Reading the clock takes long.
+    /// Reading the clock is slow.
     #[error(
         "the clock source '{clock}' takes a microsecond or more to read, which is part of short round trips; use tsc"
     )]
@@ -109,7 +110,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Whether it leaves no figure of the row to be used.
+    /// Whether it makes all figures of the row unusable.
     pub fn spoils(&self) -> bool {
         matches!(self, Warning::AboveCeiling { above, runs, .. } if 2 * above > *runs || *runs == 0)
     }

@@ -1,12 +1,13 @@
 //! Finds lasting changes in a series of sessions: E-divisive with means.
 //!
 //! Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109,
-//! 2014; used on performance by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where the
-//! energy distance between both parts is largest, if it is larger than in all but a few shuffled series; then each part
-//! is cut again. As in Hunter, a cut stays only if the parts on both sides differ in the end. Shuffling keeps its
-//! significance level for any distribution, so states that alternate by chance are no change. It does not for states
-//! that last several sessions, so a cut is also tested against the correlation of neighbouring sessions. That helps
-//! only a little, because the cut hides most of the correlation: docs/method.md has the figures.
+//! 2014; used for performance data by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where
+//! the energy distance between both parts is largest, if it is larger than in all but a few shuffled series; then each
+//! part is cut again. As in Hunter, a cut is kept only if the parts on both sides differ once all cuts are made.
+//! Shuffling keeps its significance level for independent sessions of any distribution, so states that alternate at
+//! random are no change. It doesn't for states that last several sessions, so a cut is also tested against the
+//! correlation of neighbouring sessions. That helps only a little, because the cut hides most of the correlation:
+//! docs/method.md has the figures.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -24,14 +25,15 @@ pub const FEWEST_SESSIONS: usize = 9;
 /// Only this many of the newest sessions are searched.
 const MOST_SESSIONS: usize = 200;
 
-/// A change: the first of the new sessions, and their comparison with those between it and the previous cut.
+/// A change: the index of the first new session, and the comparison of the new sessions with those since the previous
+/// change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     pub first: usize,
     pub change: Comparison,
 }
 
-/// The changes of one of `series` series that are tested together, oldest first.
+/// The changes in one of `series` series that are tested together, oldest first.
 pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) -> Vec<ChangePoint> {
     let skipped = sessions.len().saturating_sub(MOST_SESSIONS);
     let sessions = &sessions[skipped..];
@@ -46,7 +48,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
         let points: Vec<ChangePoint> = ends
             .windows(3)
             .filter_map(|ends| {
-                // By ranks, so that an outlier hides nothing.
+                // A rank test, so that an outlier hides no change.
                 let (base, new) = (&sessions[ends[0]..ends[1]], &sessions[ends[1]..ends[2]]);
                 let [base_figures, new_figures] =
                     [base, new].map(|side| side.iter().map(Session::figure).collect::<Vec<_>>());
@@ -96,8 +98,8 @@ fn cut(figures: &[f64], start: usize, level: f64, random: &mut Xoshiro256PlusPlu
     cut(&figures[at..], start + at, level, random, cuts);
 }
 
-/// The largest energy distance between the sessions before a cut and those after it, up to any end, so that a change
-/// that was reverted is found too; and the position of the cut.
+/// The largest energy distance between the sessions before and after a cut, and the position of the cut. The sessions
+/// after it may end before the series does, so that a change that was reverted is found too.
 fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     let width = order.len() + 1;
     // At [i][j]: the sum of the distances of the first i to the first j.
@@ -165,11 +167,11 @@ mod tests {
         let hair: Vec<f64> = (0..30).map(|at| if at < 15 { 1.0 } else { 1.004 } + 1e-5 * f64::from(at % 3)).collect();
         assert_eq!(found(&hair, 1), []);
         let long: Vec<f64> = series(&mut dice, &[(300, 1.0), (60, 0.8), (60, 1.0)]);
-        // In three stretches of noise, one in twenty gets a further cut.
+        // Of such series with three stretches of noise, one in twenty gets a further cut.
         assert_eq!(found(&long, 1)[..2], [(300, Verdict::Worse), (360, Verdict::Better)]);
     }
 
-    /// Without the allowance for correlation it is 36. It is far from the 2 % that holds for independent sessions.
+    /// Without the test against correlation it is 36 of 150. Both are far above the 2 % of independent sessions.
     #[test]
     fn states_that_last_are_a_little_more_seldom_a_change() {
         let mut dice = Dice::new(4);

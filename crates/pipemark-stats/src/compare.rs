@@ -1,22 +1,22 @@
 //! NEW against BASE: better, worse, the same, or inconclusive.
 //!
-//! The unit is the run. What is compared are the logarithms of the runs' figures, so a change is a ratio and the answer
-//! is the same in seconds and in bytes per second.
+//! The unit is the run. The logarithms of the runs' figures are compared, so a change is a ratio, and the verdict is
+//! the same in seconds and in bytes per second.
 //!
-//! - Not paired (two files): Mann and Whitney's test, and the Hodges-Lehmann estimate with the interval that belongs to
-//!   it, from the ordered differences of all pairs of a run of NEW and a run of BASE.
-//! - Paired by round (both measured in one run): Wilcoxon's signed-rank test and the Hodges-Lehmann estimate with its
-//!   interval, from the ordered means of all pairs of the rounds' log ratios. What a round does to both cancels. It
-//!   needs six rounds; with four or five the runs are compared as if not paired, which is only more careful when
-//!   rounds differ.
+//! - Not paired (two files): Mann and Whitney's test, and the Hodges-Lehmann estimate with the interval of that test,
+//!   from the ordered differences of all pairs of a run of NEW and a run of BASE.
+//! - Paired by round (both measured in one run): Wilcoxon's signed-rank test, and the Hodges-Lehmann estimate with the
+//!   interval of that test, from the ordered means of all pairs of the rounds' log ratios. Effects of a round on both
+//!   sides cancel. It needs six rounds. With four or five, the runs are compared as if not paired, which is only more
+//!   careful if rounds differ.
 //!
 //! Why rank tests: for A against A, runs (rounds) are exchangeable, so these tests are exact for any distribution: at
-//! most 5 % false differences with 5 runs as with 500, without resampling or a seed. Others were tried on 20 000
-//! simulated comparisons each, of 5 to 15 runs: normal noise (1.5 %), skewed, with 10 % outliers, and bimodal as pipes
-//! are. The percentile bootstrap of the median reports false differences in 8 to 12 %. Student's t on log ratios keeps
-//! its 5 % for normal noise, reaches 6 % for bimodal noise, and fails with outliers: of 5 % changes in 7 runs it finds
-//! 59 %, Mann and Whitney's test 86 %. With normal noise, where t is best, the rank tests find 98 % of such changes in
-//! 5 runs, 94 % in 6 rounds, and over 99 % in 7 of either.
+//! most 5 % false differences, with 5 runs as with 500, without resampling or a seed. Alternatives were simulated with
+//! 20 000 comparisons each, of 5 to 15 runs: normal noise (1.5 %), skewed, with 10 % outliers, and bimodal as with
+//! pipes. The percentile bootstrap of the median reports false differences in 8 to 12 %. Student's t on log ratios
+//! keeps its 5 % for normal noise, reaches 6 % for bimodal noise, and fails with outliers: of 5 % changes in 7 runs it
+//! finds 59 %, Mann and Whitney's test 86 %. With normal noise, where t is best, the rank tests find 98 % of such
+//! changes in 5 runs, 94 % in 6 rounds, and over 99 % in 7 of either.
 //!
 //! Limitation: a difference between two whole sessions (memory layout, a neighbour on the host) is in every run of one
 //! file and none of the other. Runs of A against A in two sessions show its size; a threshold allows for it.
@@ -34,16 +34,16 @@ pub const MOST_RUNS: usize = 1000;
 /// The power at which a change counts as detectable.
 pub const POWER: f64 = 0.9;
 
-/// How the runs of BASE and NEW belong together.
+/// How the runs of BASE and NEW are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
-    /// The runs at one position were made in the same round.
+    /// Runs at the same position were made in the same round.
     Rounds,
-    /// They were made at different times, and each run counts.
+    /// Runs were made at different times, and each run counts.
     None,
-    /// They were made in different sessions, and each session counts.
+    /// Runs were made in different sessions, and each session counts once.
     Sessions,
 }
 
@@ -51,41 +51,41 @@ pub enum Pairing {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// The change, Hodges and Lehmann's estimate: near the ratio of the medians, rarely equal to it.
+    /// The change, by the Hodges-Lehmann estimate: near the ratio of the medians, rarely equal to it.
     pub change: f64,
-    /// Lower end of the 95 % interval of the change; absent when there are too few runs for one.
+    /// Lower end of the 95 % interval of the change; absent with too few runs for one.
     pub low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the 95 % interval.
     pub high: Option<f64>,
-    /// Lower end of the interval that the verdict goes by, which holds for all comparisons made together: the one that
-    /// tables show. Absent where nothing can be judged.
+    /// Lower end of the interval that decides the verdict and that tables show. It holds for all comparisons made
+    /// together. Absent if there is no verdict.
     #[serde(default)]
     pub judged_low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the interval that decides the verdict.
     #[serde(default)]
     pub judged_high: Option<f64>,
-    /// The smallest change, a fraction, that such a comparison sees in 8 to 9 of 10 cases.
+    /// The smallest change, a fraction, that such a comparison detects in 8 to 9 of 10 cases.
     #[serde(default)]
     pub smallest_change: Option<f64>,
-    /// Two-sided p-value of the hypothesis that there is no difference; at most 0.05 when the interval leaves 0 out.
+    /// Two-sided p-value of the hypothesis that there is no difference; at most 0.05 if the interval excludes 0.
     pub p: f64,
-    /// The answer.
+    /// The verdict.
     pub verdict: Verdict,
     /// Runs of BASE.
     pub base_runs: usize,
     /// Runs of NEW.
     pub new_runs: usize,
-    /// Sessions of BASE; 0 where runs were compared.
+    /// Sessions of BASE; 0 if runs were compared.
     #[serde(default)]
     pub base_sessions: usize,
     /// Sessions of NEW.
     #[serde(default)]
     pub new_sessions: usize,
-    /// Whether rounds were compared, or runs.
+    /// Whether rounds, runs or sessions were compared.
     pub pairing: Pairing,
 }
 
-/// Why there is no comparison, as a sentence.
+/// Why there is no comparison, as a message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct CompareError(String);
@@ -146,8 +146,8 @@ impl Comparison {
         self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
     }
 
-    /// By which factor rounds or sessions would have to grow to decide an inconclusive comparison, with 90 %
-    /// probability if the change stays the same; `None` if unknown, or if the change is so near a limit that no number
+    /// The factor by which the number of rounds or sessions must grow to decide an inconclusive comparison, with 90 %
+    /// probability if the change stays the same. `None` if unknown, or if the change is so near a limit that no number
     /// would decide it. Factors above [`MOST_MORE`] are no useful advice.
     pub fn more_to_decide(&self, criterion: Criterion) -> Option<f64> {
         let (half, change) = (self.half()?, self.change.ln_1p().abs());

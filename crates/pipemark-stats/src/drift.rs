@@ -42,7 +42,8 @@ impl Drift {
         Some(Drift { p: NullDistribution::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
     }
 
-    /// Whether to tell the user: a trend that is significant at 5 % and adds up to more than `fraction` of the median.
+    /// Whether to warn: the trend is significant at 5 %, and the change from the first run to the last is above
+    /// `fraction`.
     pub fn matters(&self, fraction: f64) -> bool {
         self.p <= 0.05 && self.change.abs() > fraction
     }
@@ -69,7 +70,7 @@ mod tests {
         assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
         assert!(drift.matters(0.03));
         assert!(!drift.matters(0.1));
-        // Relative to the first: runs that lose two thirds have not lost all.
+        // The change is relative to the first run, even if it is large: a loss of two thirds.
         let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
         assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);
     }

@@ -1,12 +1,12 @@
-//! Straight lines: time per call against block size (cost per call and per byte), time against chain length, and where
-//! such a line ends.
+//! Fits straight lines: time per call against block size (cost per call and per byte), and time against chain length.
+//! Finds where such a line ends.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::estimate::CONFIDENCE;
 
-/// The fewest points from which a line can be doubted: two always lie on one.
+/// The fewest points that can be off a line: two always lie on one.
 pub const FEWEST_POINTS: usize = 3;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.
@@ -31,20 +31,20 @@ pub struct FittedLine {
     pub slope: Coefficient,
     /// The (weighted) share of y's variance that the line explains, 0 to 1; 1 when all y are equal.
     ///
-    /// It is near 1 for anything that grows: it doesn't show that a relation is straight. [`Linearity`] does.
+    /// It is near 1 for anything that grows, so it doesn't show that a relation is straight. [`Linearity`] does.
     pub r_squared: f64,
-    /// How many points were fitted.
+    /// Number of points fitted.
     pub points: usize,
 }
 
-/// What a point counts in the fit.
+/// The weight of each point in the fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
-    /// Each point's squared residual counts the same: for y of one size with one noise.
+    /// Each point's squared residual counts the same: for y of similar size with equal noise.
     Equal,
     /// Each point's squared *relative* residual counts the same (weight 1/y²): for y over several orders of magnitude
     /// with noise in per cent. With equal weights the largest blocks alone would decide, and a cost per call of 1 µs
-    /// would drown in the noise of calls that take 100.
+    /// would drown in the noise of calls that take 100 µs.
     Relative,
 }
 
@@ -59,7 +59,7 @@ impl FittedLine {
         if weighting == Weighting::Relative && y.iter().any(|&y| y <= 0.0) {
             return None;
         }
-        // Scaled so that the weights add up to about n, whatever the unit of y.
+        // Relative to the largest y, so that weights don't depend on the unit of y.
         let unit = y.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let weight = |y: f64| match weighting {
             Weighting::Equal => 1.0,
@@ -94,7 +94,7 @@ impl FittedLine {
             r_squared: if yy > 0.0 { (1.0 - left / yy).max(0.0) } else { 1.0 },
             points: n,
         };
-        // Numbers near the ends of what f64 holds may have overflowed on the way.
+        // Numbers near the limits of f64 may have overflowed.
         (line.intercept.value.is_finite() && line.slope.value.is_finite() && line.r_squared.is_finite()).then_some(line)
     }
 
@@ -112,29 +112,30 @@ impl FittedLine {
 /// How far a relation is a straight line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linearity {
-    /// The first point that is off the line through those before it, where there is one.
+    /// The first point that is off the line through those before it, if there is one.
     pub departure: Option<Departure>,
 }
 
 /// The first point that is off the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
-    /// Where it is.
+    /// Its x.
     pub x: f64,
-    /// How far above the line through the points before it, as a fraction of the line's value there.
+    /// How far it is above the line through the points before it, as a fraction of the line's value there; negative if
+    /// below.
     pub excess: f64,
 }
 
 impl Linearity {
-    /// The longest start of the series that is a line: three points or more, all within `tolerance` (a fraction, 0.1:
-    /// 10 %) of a relative fit through them, and the same for every shorter start.
+    /// Finds the longest straight beginning of the series: three points or more, all within `tolerance` (a fraction,
+    /// 0.1: 10 %) of a relative fit through them, as with every shorter beginning.
     ///
-    /// Growing from the short end finds the first bend: a curve that a line through all points meets twice is not taken
-    /// for straight, nor does a bend hide in a fit that it has tilted. One stray point ends the straight part too, so y
-    /// should be medians of runs and the tolerance at least three times their noise. A bend smaller than the tolerance
-    /// is not seen, and one just above it may be seen a point late.
+    /// Growing from the short end finds the first bend. A single fit through all points would not: a curve may cross it
+    /// twice, and a bend tilts it. One stray point also ends the straight part, so y should be medians of runs and the
+    /// tolerance at least three times their noise. A bend smaller than the tolerance is not found, and one just above
+    /// it may be found a point late.
     ///
-    /// `x` must rise. `None` if it doesn't, if [`FittedLine::fit`] refuses the points, or if not even the first three are in
+    /// `None` if `x` doesn't rise, if [`FittedLine::fit`] refuses the points, or if not even the first three are in
     /// line.
     pub fn of(x: &[f64], y: &[f64], tolerance: f64) -> Option<Linearity> {
         if x.len() != y.len() || !x.is_sorted_by(|before, after| before < after) {
@@ -230,7 +231,7 @@ mod tests {
         assert!((departure.excess - 4.8 / 17.0).abs() < 1e-9, "{departure:?}");
     }
 
-    /// The last point pulls a line towards itself, most of all where nearly all points are startup.
+    /// The last point pulls a line towards itself, most of all if start-up makes up nearly all of the other points.
     #[test]
     fn finds_a_bend_at_the_very_end() {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];

@@ -1,4 +1,4 @@
-//! Hand-made outcomes and records for the tests of what is computed from them.
+//! Synthetic outcomes and records for tests.
 
 use pipemark_model::{
     Cpu, EndStats, Job, Key, Latency, Outcome, Record, Sample, Settings, Stopped, Trial, Value, Verify, Warning,
@@ -6,10 +6,10 @@ use pipemark_model::{
 
 pub const GIB: f64 = (1u64 << 30) as f64;
 
-/// Seven quiet runs.
+/// The factors of seven quiet runs.
 pub const STEADY: [f64; 7] = [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999];
 
-/// A trial of default parameters but for `params`, measured once in each round from 0 at `throughput` GiB/s times the
+/// A trial with default parameters except `params`, measured once per round from 0 at `throughput` GiB/s times the
 /// round's factor in `runs`, with two CPUs busy all the time.
 pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Outcome {
     let value = |(key, text): &(&str, &str)| Value::parse(Key::named(key).expect("a key"), text).expect("a value");
@@ -18,7 +18,7 @@ pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs:
     ran(Trial { id, experiment: experiment.to_owned(), job, baseline: None, published: None }, throughput, runs)
 }
 
-/// What comes of a trial that has runs as those of [`outcome`], or of [`conversation`] where it is reported by times.
+/// The outcome of a trial with runs like those of [`outcome`], or in latency mode of [`conversation`].
 pub fn ran(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
     let verified = (trial.job.verify() != Verify::None).then_some(true);
@@ -27,8 +27,8 @@ pub fn ran(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     if latency { with_trips(outcome, 1e4 / throughput, runs) } else { outcome }
 }
 
-/// As [`outcome`] in latency mode: median round trips of `ns` times the round's factor, back to back for a second, of
-/// which one in a hundred takes at least twice as long.
+/// Like [`outcome`], in latency mode: round trips back to back for a second, with a median of `ns` times the round's
+/// factor. One in a hundred takes at least twice the median.
 pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
     with_trips(outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs), ns, runs)
 }
@@ -109,7 +109,7 @@ pub fn one(outcome: Outcome) -> Record {
     records(vec![outcome]).remove(0)
 }
 
-/// What kinds of warnings it has.
+/// The kinds of its warnings.
 pub fn kinds(record: &Record) -> Vec<String> {
     let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
     record.warnings.iter().map(kind).collect()

@@ -1,22 +1,22 @@
-//! Runs drawn from known distributions, for the tests of what is computed from runs.
+//! Runs drawn from known distributions, for tests.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::changes::random_below;
 
-/// How the figures of a run may be spread; all have a scale of 100.
+/// Distributions of a run's figure, all on a scale of 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// 1.5 % normal.
+    /// Normal, 1.5 %.
     Quiet,
-    /// A floor of time with a long tail above, turned to throughput.
+    /// The throughput of times that have a floor and a long tail above it.
     Skewed,
     /// Quiet, but one run in ten loses up to 30 %.
     Outliers,
-    /// Two ways to be scheduled, 10 % apart, by the toss of a coin.
+    /// Two modes, 10 % apart and equally likely.
     TwoModes,
-    /// One run in five meets a way to be scheduled that is four times as fast.
+    /// One run in five is in a mode that is four times as fast.
     RareMode,
     /// Lognormal, 20 %.
     Loud,
@@ -64,7 +64,7 @@ impl Dice {
         (0..runs).map(|_| self.figure(noise)).collect()
     }
 
-    /// Runs of which each is like the one before it: 5 % of noise that has a correlation of `like` from run to run.
+    /// Runs with 5 % noise and a correlation of `like` between successive runs.
     pub fn alike(&mut self, like: f64, runs: usize) -> Vec<f64> {
         let mut state = self.normal();
         let mut next = || {

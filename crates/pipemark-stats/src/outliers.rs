@@ -1,15 +1,15 @@
-//! Runs that stand far apart from the others of their trial. They are flagged, never dropped.
+//! Finds outliers among the runs of a trial. They are flagged, never dropped.
 
 use crate::estimate::{FEWEST_RUNS, median};
 
 /// The modified z-score above which a run is called an outlier (Iglewicz and Hoaglin, 1993).
 pub const OUTLIER_SCORE: f64 = 3.5;
 
-/// The modified z-score of each figure: its distance from the median in units of what would be a standard deviation if
-/// the figures were normal, 1.4826 times the median absolute deviation (MAD).
+/// The modified z-score of each figure: its distance from the median in units of 1.4826 times the median absolute
+/// deviation (MAD), which for normal figures is the standard deviation.
 ///
-/// When over half of the figures are equal the MAD is 0 and the mean absolute deviation (times 1.2533) stands in, as
-/// Iglewicz and Hoaglin advise; when all are equal, all scores are 0.
+/// If over half of the figures are equal, the MAD is 0 and the mean absolute deviation (times 1.2533) replaces it, as
+/// Iglewicz and Hoaglin advise. If all are equal, all scores are 0.
 pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
     let Some(middle) = median(figures) else {
         return Vec::new();
@@ -24,9 +24,10 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
     figures.iter().map(|figure| (figure - middle) / unit).collect()
 }
 
-/// The positions, in the order of the runs, of those that are outliers.
+/// The positions of the outliers, in the order of the runs.
 ///
-/// With fewer than five runs there are none: three figures of which two happen to be close would make the third one.
+/// With fewer than five runs there are none: of three figures, two that happen to be close would make the third an
+/// outlier.
 pub fn outliers(figures: &[f64]) -> Vec<usize> {
     if figures.len() < FEWEST_RUNS {
         return Vec::new();
@@ -40,7 +41,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993: two of ten hide from the ordinary z-score.
+    /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993: the ordinary z-score misses two outliers of
+    /// ten.
     #[test]
     fn finds_the_two_that_mask_each_other() {
         let figures = [2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3];

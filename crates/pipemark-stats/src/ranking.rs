@@ -1,8 +1,9 @@
-//! Several commands that ran in the same rounds: each against a reference, and ranked, with intervals that hold together.
+//! Compares several commands that ran in the same rounds with a reference, and ranks them, with intervals that hold for
+//! all pairs together.
 //!
-//! All pairs are one family, so that a rank and a verdict never contradict each other. Within one session the rounds are
-//! compared ([`crate::family`], wider where rounds are like those before them); of several sessions each gives one ratio
-//! ([`crate::sessions`]). Both hold at 98 % for all pairs together, as a verdict may fail a build.
+//! All pairs are one family, so that ranks and verdicts never contradict each other. In one session, rounds are
+//! compared ([`crate::family`], with wider intervals if successive rounds are correlated). With several sessions, each
+//! gives one ratio ([`crate::sessions`]). Both hold at 98 % for all pairs together, because a verdict may fail a build.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +15,23 @@ use crate::family::Family;
 use crate::sessions::{SURE, Together, compare_in_turns};
 use crate::verdict::{Criterion, Verdict};
 
-/// The figures of a command: session by session, of each one per round.
+/// The figures of a command: for each session, one per round.
 pub type BySession = Vec<Vec<f64>>;
 
-/// What several commands are among each other.
+/// The comparisons and ranks of several commands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// Each against the reference, which has none itself.
+    /// Each command against the reference; `None` for the reference.
     pub comparisons: Vec<Option<Comparison>>,
-    /// One more than the number of those that are better by their interval: commands that are tied share a rank.
+    /// One more than the number of commands that are significantly better: tied commands share a rank.
     pub ranks: Vec<usize>,
 }
 
 impl Ranking {
-    /// Of commands with figures above zero in the same rounds.
+    /// Ranks commands with figures above zero in the same rounds.
     ///
     /// # Errors
-    /// When one has no figures, others than in the reference's rounds, or figures that have no ratio.
+    /// If a command has no figures, rounds other than the reference's, or a figure that isn't a number above zero.
     pub fn of(commands: &[BySession], reference: usize, criterion: Criterion) -> Result<Ranking, CompareError> {
         let comparisons = against(commands, reference, criterion)?;
         let pairs = Pairs::of(commands, criterion);
@@ -50,13 +51,13 @@ impl Ranking {
     }
 }
 
-/// Rounds count as this many independent ones at least, however alike they are to those before them.
+/// Rounds count as at least this many independent ones, however correlated they are.
 const FEWEST_INDEPENDENT: f64 = 4.0;
 
-/// Each command against the reference, without ranks, and as sure as with them.
+/// Compares each command with the reference, without ranks but at the same confidence.
 ///
 /// # Errors
-/// As of [`Ranking::of`].
+/// See [`Ranking::of`].
 pub fn against(
     commands: &[BySession],
     reference: usize,
@@ -67,7 +68,7 @@ pub fn against(
     (0..commands.len()).map(of).collect()
 }
 
-/// What all pairs have in common.
+/// What all pairs share.
 struct Pairs {
     family: Family,
     together: Together,
@@ -80,7 +81,7 @@ impl Pairs {
         let comparisons = (commands.len() * commands.len().saturating_sub(1) / 2).max(1);
         let family = Family::of(&commands.iter().map(rounds).collect::<Vec<_>>());
         Pairs {
-            // A family of more at its own level is one of these at the level of sessions.
+            // A family's level is 95 %: this larger number of comparisons gives the 98 % that sessions have.
             family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - SURE)),
             together: Together { comparisons, prior: None },
             criterion,
@@ -112,8 +113,8 @@ impl Pairs {
     }
 }
 
-/// Whether these rounds are enough: of each command against the reference the interval is so narrow that a change of
-/// nothing would be called the same in 19 of 20 cases, or it is past the threshold by far.
+/// Whether these rounds are enough: the interval of each command against the reference is so narrow that equal commands
+/// would be called the same in 19 of 20 cases, or it is far beyond the threshold.
 pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterion) -> bool {
     let pairs = Pairs::of(commands, criterion);
     let resolved = |new: usize| {
@@ -125,11 +126,11 @@ pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterio
     (0..commands.len()).filter(|new| *new != reference).all(resolved)
 }
 
-/// A change of this many half intervals past the threshold is no chance, however often one looks.
+/// A change of this many half intervals beyond the threshold is not chance, however often the rounds are checked.
 const FAR: f64 = 3.0;
 
-/// Whether one figure is all that there is in all runs of both: that is the same without a test, be it zero, which has no
-/// ratio.
+/// Whether all runs of both have one and the same figure. The two are then the same without a test, even if the figure
+/// is zero, which has no ratio.
 pub fn is_constant(commands: [&BySession; 2]) -> bool {
     let first = commands[0].iter().flatten().next();
     commands.iter().all(|side| side.iter().flatten().all(|figure| Some(figure) == first))
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(ranking.ranks, [1, 2]);
     }
 
-    /// Eight rounds that drift are like those before them, and a change of half is still seen.
+    /// Eight rounds that drift are strongly correlated, and a change by half is still detected.
     #[test]
     fn a_large_change_is_seen_in_few_rounds() {
         let drifting =

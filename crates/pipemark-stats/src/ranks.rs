@@ -2,10 +2,10 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Up to this many values of the statistic its distribution is counted out; above, the normal one is as good.
+/// Up to this many values of the statistic, its distribution is computed exactly; above, the normal one is as good.
 const EXACT_UP_TO: usize = 1000;
 
-/// The distribution of a rank statistic if there is no difference: symmetric on 0..=`greatest`.
+/// The distribution of a rank statistic under the null hypothesis, symmetric on 0..=`greatest`.
 #[derive(Debug, Clone)]
 pub(super) struct NullDistribution {
     greatest: usize,
@@ -29,8 +29,8 @@ impl NullDistribution {
             let (n, m) = (n as f64, m as f64);
             return NullDistribution::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
         }
-        // The greatest of all is one of the n (and beats every one of the m) or one of the m.
-        // `columns[b]` holds the distribution for a against b.
+        // The greatest figure of all is one of the n, and then greater than all m, or one of the m. `columns[b]` holds
+        // the distribution for a against b.
         let mut columns = vec![vec![0.0; greatest + 1]; m + 1];
         for column in &mut columns {
             column[0] = 1.0;
@@ -65,7 +65,7 @@ impl NullDistribution {
         NullDistribution::sum(greatest, (2..=n).map(|length| (1, length)))
     }
 
-    /// A sum of terms of 0, 1, … or count - 1 steps each, all as likely.
+    /// A sum of terms, each of 0, 1, … or count - 1 steps with equal probability.
     fn sum(greatest: usize, terms: impl Iterator<Item = (usize, usize)>) -> NullDistribution {
         let mut chance = vec![0.0; greatest + 1];
         chance[0] = 1.0;
@@ -111,12 +111,12 @@ impl NullDistribution {
     /// The greatest k for which a smaller side of k - 1 is significant at `level`; `None` if nothing is.
     ///
     /// The k-th smallest and the k-th greatest of the statistic's shifts (pair differences, Walsh averages) are then
-    /// the ends of the confidence interval that belongs to the test.
+    /// the ends of the test's confidence interval.
     pub(super) fn critical_rank(&self, level: f64) -> Option<usize> {
         let (mut significant, mut not) = (0, self.greatest / 2 + 1);
         while significant < not {
             let k = usize::midpoint(significant, not);
-            // What is at the level but for rounding is at it.
+            // Rounding must not make a p-value at the level insignificant.
             if self.p_value(k) <= level + 1e-12 {
                 significant = k + 1;
             } else {

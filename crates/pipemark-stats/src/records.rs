@@ -1,4 +1,4 @@
-//! From what was run to what is stored: estimates, ratios within rounds, names, and warnings.
+//! Turns outcomes into records: estimates, ratios within rounds, names and warnings.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ const IDLE: &str = "no byte arrived in one of the runs, so there is no throughpu
 
 /// One record per outcome, in their order.
 ///
-/// Figures are made only of trials that ended well: a wrong answer is not timed. `page_size`, in bytes, is that of the machine that
-/// ran them: what a pipe holds when new depends on it.
+/// Only trials that succeeded get figures: a wrong answer is not timed. `page_size` is that of the machine that ran
+/// them, in bytes: the default capacity of a pipe depends on it.
 pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
     let names = names(&outcomes);
     let ratios: Vec<Option<Estimate>> = outcomes.iter().map(|outcome| ratio(outcome, &outcomes)).collect();
@@ -58,8 +58,8 @@ pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
         .collect()
 }
 
-/// Copying blocks of 64 KiB within one process, in bytes per second: the best of the trials that measured it. Those of
-/// other blocks are other limits: smaller ones stay in a nearer cache.
+/// The speed of copying blocks of 64 KiB within one process, in bytes per second: the best of the trials that measured
+/// it. Other blocks have other limits, because smaller ones stay in a nearer cache.
 pub fn memory_copy(records: &[Record]) -> Option<Estimate> {
     records
         .iter()
@@ -74,8 +74,8 @@ fn measured(outcome: &Outcome) -> bool {
     outcome.status == Status::Ok && outcome.verified != Some(false)
 }
 
-/// `None` when a run moved nothing or took no time: such a run has no CPU time per GiB and no ratio to another, and to
-/// leave it out would make the others look better than they are. A figure that one run does not have is reported by none.
+/// `None` if a run moved nothing or took no time: it has no CPU time per GiB and no ratio to another run, and to omit
+/// it would make the trial look better than it is. A figure that one run lacks is not estimated.
 fn estimates(samples: &[Sample]) -> Option<Estimates> {
     let of = |figure: Figure| {
         let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;
@@ -84,14 +84,14 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
     Estimates::new(Figure::iter().filter_map(of))
 }
 
-/// The speed of each round; rounds in which nothing arrived have none to compare.
+/// The speed of each round, except rounds in which nothing arrived.
 pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
     BTreeMap::from_iter(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
 }
 
-/// Speed over that of the baseline, of the rounds in which both were measured. The baseline has none to itself, and a
-/// stream has none to a conversation.
+/// Speed relative to the baseline, from the rounds in which both were measured. `None` for the baseline itself, and if
+/// one of the two is a stream and the other is round trips.
 fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     let trial = &outcome.trial;
     let wanted = trial.baseline.as_ref().filter(|baseline| **baseline != trial.id)?;
@@ -102,19 +102,19 @@ fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     ratio_of(&outcome.samples, &baseline.samples)
 }
 
-/// How many times as fast, of the rounds in which both were measured.
+/// How many times as fast as `base`, from the rounds in which both were measured.
 pub fn ratio_of(samples: &[Sample], base: &[Sample]) -> Option<Estimate> {
     estimate::from_runs(&ratios(samples, base, |sample| Some(sample.speed())))
 }
 
-/// How many times as much `samples` have of a figure as `base`, in each round in which both have any.
+/// The ratios of a figure of `samples` to that of `base`, for each round in which both have it.
 pub fn ratios(samples: &[Sample], base: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
     let base = BTreeMap::from_iter(base.iter().filter_map(|sample| Some((sample.round, figure(sample)?))));
     let ratios = samples.iter().filter_map(|sample| Some(figure(sample)? / base.get(&sample.round)?));
     ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect()
 }
 
-/// Each trial in words, by what tells it from the others of its experiment.
+/// Names each trial by the parameters in which it differs from the others of its experiment.
 fn names(outcomes: &[Outcome]) -> Vec<String> {
     let mut experiments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, Outcome { trial, .. }) in outcomes.iter().enumerate() {
@@ -158,7 +158,7 @@ mod tests {
         for trial in [&mut base.trial, &mut new.trial] {
             trial.baseline = Some(elsewhere.trial.id.clone());
         }
-        // Rounds come in any order, and one side may lack some.
+        // Rounds may be in any order, and one side may lack some.
         new.samples.reverse();
         new.samples.pop();
         let records = records(vec![elsewhere, base, new]);
@@ -276,7 +276,7 @@ mod tests {
             let mut other = outcome("e", &[("place", "cross")], 1.0, &STEADY);
             other.trial.baseline = Some(odd.trial.id.clone());
             for record in records(vec![odd, other]) {
-                // Figures that are no numbers become null, which does not read back.
+                // Figures that are not finite become null, which cannot be read back.
                 let text = serde_json::to_string(&record).unwrap();
                 prop_assert!(serde_json::from_str::<Record>(&text).is_ok(), "{text}");
             }

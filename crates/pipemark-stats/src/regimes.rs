@@ -1,36 +1,38 @@
 //! Whether a trial is bimodal, and the share of time in each mode.
 //!
-//! The pieces of all runs are pooled. The dip test asks whether their speeds have more than one peak (Hartigan and Hartigan,
-//! 1985: the distance from the nearest distribution with one peak). Pieces of one run are correlated, so their number is
-//! reduced by the intraclass correlation of runs and by the first autocorrelation of pieces. If the test says so, or if some
-//! runs are outliers, the modes are separated where the spread within them is least (Otsu, 1979). Nothing from outside makes
-//! a link faster, so a mode far above the main one is reported however rare, if it moves the mean.
+//! The pieces of all runs are pooled. The dip test asks whether their speeds have more than one peak (Hartigan and
+//! Hartigan, 1985: the distance from the nearest distribution with one peak). Pieces of one run are correlated, so
+//! their number is reduced by the intraclass correlation of runs or the first autocorrelation of pieces, whichever
+//! reduces it more. The modes are separated where the spread within them is least (Otsu, 1979). They are reported if
+//! the test finds several peaks, or if they are far apart and several runs are in each. No disturbance makes a link
+//! faster, so a mode far above the main one is reported even if it is rare, provided that it moves the mean.
 
 use pipemark_model::{Cpu, EndStats, Nanos, Pieces, Sample, Warning};
 
 use crate::sessions::mean;
 
-/// The dip times the root of the number of pieces from which on there is more than one peak: beyond what even speeds, the
-/// flattest with one peak, have in one case of a hundred.
+/// The critical value of the dip times the square root of the number of pieces. Uniform speeds, the flattest
+/// distribution with one peak, exceed it in one case of a hundred.
 const CRITICAL: f64 = 0.65;
 
 /// Fewer pieces than this give no answer.
 const LEAST: usize = 20;
 
-/// The least share of the time of either speed, and how far they have to be apart.
+/// The least share of time in either mode, and the least ratio of their speeds.
 const LEAST_SHARE: f64 = 0.1;
 const LEAST_RATIO: f64 = 1.25;
 
-/// Distance between two modes in spreads within a mode, and how many runs have to be in each.
+/// Modes need no dip test if they are this many spreads apart and this many runs are in each.
 const APART: f64 = 7.0;
 const LEAST_RUNS: usize = 3;
 
-/// A rare mode is this ratio above the main one, this number of spreads above it, and shifts the mean this far.
+/// A rare mode must be faster than the main one by this ratio and by this many spreads, and raise the mean by this
+/// fraction.
 const RARE_RATIO: f64 = 1.3;
 const RARE_SPREADS: f64 = 4.0;
 const RARE_EFFECT: f64 = 0.03;
 
-/// Ends that are off the CPU for less of the time than this are not slow because they sleep.
+/// Ends that are off the CPU for less than this share of the time are not slow because of sleep.
 const AWAKE: f64 = 0.1;
 
 /// One of two modes.
@@ -41,9 +43,9 @@ struct Regime {
     switches: f64,
     /// Time off the CPU, of sources and of sinks.
     idle_ns: [f64; 2],
-    /// Of that, time in which an end could have run and others had the CPU.
+    /// The part of it in which an end was runnable but waited for a CPU.
     waiting_ns: f64,
-    /// Pieces and runs that are in it, and the most pieces of one run.
+    /// The number of pieces and of runs in it, and the most pieces of one run.
     pieces: usize,
     runs: usize,
     most: usize,
@@ -106,7 +108,7 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         let spread = 1.4826 * off[off.len() / 2];
         let [slow, fast] = parted(median + RARE_RATIO.ln().max(RARE_SPREADS * spread));
         let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);
-        // A run that stands alone is an outlier.
+        // Fast pieces that are mostly from one run are an outlier.
         let often = fast.pieces >= 3 && (runs.len() == 1 || 3 * fast.most <= 2 * fast.pieces);
         (often && mean >= (1.0 + RARE_EFFECT) * slow.speed()).then_some([slow, fast])
     };
@@ -116,11 +118,11 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     Some(Warning::Regimes { slow: slow.speed(), slow_percent, fast: fast.speed(), cause })
 }
 
-/// What is different between the two, where the kernel counted it.
+/// The cause of the two modes, if the kernel's counters show it.
 fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option<String> {
     let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
     let waiting = |regime: &Regime| regime.waiting_ns / regime.ns;
-    // What copies memory is alone, and has nobody to wait for.
+    // A memory copy has no other end to wait for.
     let alone = samples.iter().any(|sample| sample.sources.is_empty() && !sample.sinks.is_empty());
     if alone || slow.switches + fast.switches == 0.0 {
         return None;
@@ -143,7 +145,7 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
         }
         _ => {}
     }
-    // Who waits in the slow time more than in the fast one is who sleeps.
+    // The end that is idle more in the slow mode than in the fast one is the one that sleeps.
     let idle = |regime: &Regime| regime.idle_ns.map(|ns| ns / regime.ns);
     let (slow_idle, fast_idle) = (idle(slow), idle(fast));
     if slow_idle.iter().chain(&fast_idle).all(|share| *share < AWAKE) {
@@ -166,13 +168,13 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
     })
 }
 
-/// The speed of each piece; where nothing arrived, others had the CPUs, and that is no speed of the link.
+/// The position and log speed of each piece. Pieces in which nothing arrived are omitted: other processes had the CPUs.
 fn log_speeds(pieces: &Pieces) -> Vec<(usize, f64)> {
     let speed = |(bytes, ns): (&u64, &u64)| (*bytes as f64 / (*ns).max(1) as f64).ln();
     pieces.bytes.iter().zip(&pieces.ns).map(speed).enumerate().filter(|(_, speed)| speed.is_finite()).collect()
 }
 
-/// As how many independent pieces those of the runs count.
+/// The number of independent pieces that the pieces of the runs are worth.
 fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).filter(|run| run.len() > 1).collect();
     let count = runs.iter().map(|run| run.len()).sum::<usize>() as f64;
@@ -188,7 +190,7 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
         return runs.len() as f64;
     }
     let per_run = count / runs.len() as f64;
-    // Short runs understate it, because it is their own mean that is subtracted.
+    // Short runs understate the correlation, because their own mean is subtracted.
     let correlation = ((next / within) + 1.0 / per_run).clamp(0.0, 0.99);
     let by_neighbours = count * (1.0 - correlation) / (1.0 + correlation);
     if runs.len() < 2 {
@@ -197,11 +199,12 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let between = between / (runs.len() as f64 - 1.0);
     let within = within / (count - runs.len() as f64);
     let intraclass = ((between - within) / (between + (per_run - 1.0) * within)).max(0.0);
-    // Correlation within a run makes runs differ as well, so the stronger of the two corrections is enough.
+    // Correlation within runs also makes runs differ, so the stronger of the two corrections is enough.
     by_neighbours.min(count / (1.0 + (per_run - 1.0) * intraclass))
 }
 
-/// Where to part sorted figures so that their spread within the parts is least, and how many times that lies between them.
+/// Splits sorted figures so that the spread within both parts is least: the first figure of the upper part, and the
+/// distance between the parts in such spreads.
 fn split(sorted: &[f64]) -> Option<(f64, f64)> {
     let (count, sum) = (sorted.len() as f64, sorted.iter().sum::<f64>());
     let all = sorted.iter().map(|figure| (figure - sum / count).powi(2)).sum::<f64>();
@@ -217,14 +220,15 @@ fn split(sorted: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[first], apart / ((all - between).max(0.0) / count).sqrt()))
 }
 
-/// The dip of sorted figures: how far their distribution is from the nearest that has one peak, 0 to 0.25. The interval in
-/// which that peak may lie is narrowed by the greatest convex minorant and the least concave majorant (algorithm AS 217).
+/// The dip of sorted figures: the distance of their distribution from the nearest one with one peak, 0 to 0.25. The
+/// interval in which that peak may lie is narrowed by the greatest convex minorant and the least concave majorant
+/// (algorithm AS 217).
 fn dip(x: &[f64]) -> f64 {
     let n = x.len();
     if n < 4 || x[0] == x[n - 1] {
         return 0.0;
     }
-    // The corner of the minorant before each figure, and of the majorant after it.
+    // The minorant's corner before each figure, and the majorant's corner after it.
     let mut minor = vec![0; n];
     for j in 1..n {
         minor[j] = j - 1;
@@ -258,7 +262,7 @@ fn dip(x: &[f64]) -> f64 {
     loop {
         let gcm = chain(high, low, &minor);
         let lcm = chain(low, high, &major);
-        // The largest distance between the two, and the corners where it is.
+        // The largest distance between minorant and majorant, and the corners at which it occurs.
         let (mut ig, mut ih, mut d) = (gcm.len() - 1, lcm.len() - 1, 0.0);
         if gcm.len() != 2 || lcm.len() != 2 {
             let (mut ix, mut iv) = (gcm.len() - 2, 1);
@@ -290,7 +294,7 @@ fn dip(x: &[f64]) -> f64 {
         if d < dip {
             break;
         }
-        // How far the figures themselves are from each, outside of the interval that is left.
+        // The distance of the figures from either curve, outside the remaining interval.
         let off = |from: usize, to: usize, sign: f64| {
             if to - from < 2 || x[to] == x[from] {
                 return 1.0;
@@ -317,13 +321,13 @@ mod tests {
 
     #[test]
     fn the_dip_is_small_of_one_peak_and_a_quarter_of_two() {
-        // Evenly spaced: as near as can be, half a step.
+        // Evenly spaced: the smallest dip there is, half a step.
         let even: Vec<f64> = (0..100).map(f64::from).collect();
         assert!((dip(&even) - 0.005).abs() < 1e-9, "{}", dip(&even));
-        // Two points of equal weight: a quarter is the most there is.
+        // Two points of equal weight: the largest dip there is, a quarter.
         let two: Vec<f64> = (0..100).map(|n| f64::from(n / 50) + f64::from(n) * 1e-9).collect();
         assert!((dip(&two) - 0.25).abs() < 0.01, "{}", dip(&two));
-        // Of 100 even figures it is 0.0354 in the median, and 0.0515 in one case of twenty.
+        // The dip of 100 uniform figures has a median of 0.0354, and exceeds 0.0515 in one case of twenty.
         let mut dice = Dice::new(7);
         let mut dips: Vec<f64> = (0..2000)
             .map(|_| {
@@ -337,7 +341,7 @@ mod tests {
         assert!((dips[1900] - 0.0515).abs() < 0.0025, "{}", dips[1900]);
     }
 
-    /// Runs of pieces of 10 ms whose log speeds are drawn one after the other.
+    /// Runs of 10 ms pieces, with log speeds drawn in their order.
     fn runs(count: usize, pieces: usize, mut speed: impl FnMut(usize, usize) -> f64) -> Vec<Sample> {
         let run = |run: usize, speed: &mut dyn FnMut(usize, usize) -> f64| {
             let bytes = (0..pieces).map(|nth| (1e7 * speed(run, nth).exp()) as u64).collect();
@@ -382,7 +386,7 @@ mod tests {
         let by_chance =
             found(200, || runs(8, 25, |_, _| 0.15 * dice.normal() + if dice.uniform() < 0.3 { 1.35 } else { 0.0 }));
         let mut fast = false;
-        // As long in one as six pieces.
+        // Each stay in a mode lasts six pieces on average.
         let staying = found(200, || {
             runs(10, 25, |_, _| {
                 fast ^= dice.uniform() < 0.16;
@@ -395,7 +399,7 @@ mod tests {
     #[test]
     fn runs_that_are_each_in_one_of_two_speeds_are_found() {
         let mut dice = Dice::new(13);
-        // Four of twelve runs.
+        // Four of twelve runs are fast.
         let few = found(200, || runs(12, 5, |run, _| 0.15 * dice.normal() + if run % 3 == 0 { 1.35 } else { 0.0 }));
         assert!(few > 0.9, "{few}");
     }
@@ -406,7 +410,7 @@ mod tests {
         let rare = found(200, || {
             runs(20, 10, |_, nth| 0.15 * dice.normal() + if nth == 3 && dice.uniform() < 0.5 { 1.9 } else { 0.0 })
         });
-        // A single run that was fast, and fast pieces too few to matter.
+        // A single fast run, and fast pieces too few to matter.
         let one = found(200, || runs(20, 10, |run, _| 0.15 * dice.normal() + if run == 7 { 1.9 } else { 0.0 }));
         let no_matter = found(200, || {
             runs(20, 20, |run, nth| 0.15 * dice.normal() + if run % 10 == 0 && nth == 3 { 1.0 } else { 0.0 })
@@ -437,13 +441,13 @@ mod tests {
         alone.iter_mut().for_each(|sample| sample.sinks = vec![EndStats::default()]);
         let text = regimes(&alone, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %"), "who copies memory waits for nobody: {text}");
-        // As often, and longer: what waking another CPU takes.
+        // Sleeping as often but longer: the time it takes to wake another CPU.
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.contains("about as often in both, 49.5 µs each time and 3.20 µs"), "{text}");
-        // Both at work nearly all the time, and one speed is that of something else.
+        // Both ends work nearly all the time, so sleep is not the cause.
         let mut awake = samples.clone();
         for pieces in awake.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.sink_ns = vec![9_500_000; 20];
@@ -456,7 +460,7 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %: faster while both ends shared a CPU"), "{text}");
-        // Each on a CPU of its own they share none, and wait for others, whenever the kernel counts it.
+        // Pinned to different CPUs, the ends wait for other processes, in whichever piece the kernel counts it.
         for (ends, cpu) in [(0, 0), (1, 1)] {
             for sample in &mut samples {
                 let end = EndStats { pinned: Some(vec![Cpu(cpu)]), ..EndStats::default() };

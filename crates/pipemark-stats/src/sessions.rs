@@ -1,14 +1,14 @@
-//! Sessions against each other: one figure of each session, and how much sessions of one trial differ.
+//! Compares sessions by one figure each, and estimates how much sessions of one trial differ.
 //!
-//! A session has a state of its own (where memory lies, who else is on the host) that is in all of its runs, so runs can't
-//! say how another session would differ. The model is the one of random effects in one way (Searle, Casella and McCulloch,
-//! Variance Components, 1992, chapter 3) on the scale of logarithms: a figure is that of the trial, plus what its session
-//! has as a whole, plus what its runs leave open. The variance of a session's figure is taken from sessions of one trial,
-//! pooled within groups that should not differ, and is never less than what the runs alone leave open. Where several
-//! trials are compared, each variance is moved towards a prior (Smyth, 2004: a moderated t), as a few sessions that
-//! happen to agree say little. Sessions that follow each other can share a state of the host, so the mean of several
-//! varies more than their number promises: by how much is estimated from the correlation of neighbours (Bartlett, 1946).
-//! Student's t does the rest, with a quantile for all comparisons together (Bonferroni).
+//! All runs of a session share its state (memory layout, neighbours on the host), so runs can't show how another
+//! session would differ. The model is one-way random effects (Searle, Casella and McCulloch, Variance Components, 1992,
+//! chapter 3) on the logarithmic scale: a figure is the trial's, plus an effect of the session, plus the noise of its
+//! runs. The variance of a session's figure is estimated from sessions of one trial, pooled within groups that should
+//! not differ, and is at least the variance due to the runs. If several trials are compared, each variance is moved
+//! towards a prior (Smyth, 2004: moderated t), because a few sessions may agree by chance. Consecutive sessions can
+//! share a state of the host, so their mean varies more than that of independent sessions; by how much is estimated
+//! from the correlation of neighbours (Bartlett, 1946). The test is Student's t, with a quantile for all comparisons
+//! together (Bonferroni).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -16,23 +16,24 @@ use crate::compare::{CompareError, Comparison, POWER, Pairing, check};
 use crate::estimate::{self, CONFIDENCE};
 use crate::verdict::{Criterion, Verdict};
 
-/// A verdict needs a spread from this many sessions more than there are groups: of two equally likely states, fewer
-/// have met only one in over 3 % of cases.
+/// The fewest degrees of freedom (sessions minus groups) for a verdict. Of two equally likely states, fewer sessions
+/// meet only one in over 3 % of cases.
 pub const FEWEST_FREEDOM: usize = 4;
 
-/// How sure all verdicts of a family are together. More than the intervals that are shown: a verdict may fail a build.
+/// The confidence of all verdicts of a family together. It is higher than that of the intervals shown, because a
+/// verdict may fail a build.
 pub(crate) const SURE: f64 = 0.98;
 
-/// The prior variance of a document weighs as much as this number of sessions.
+/// The prior variance weighs as much as this number of sessions.
 const PRIOR_WEIGHT: f64 = 4.0;
 
-/// The correlation of neighbours is taken from series of at least this length, ...
+/// The fewest sessions of a series from which the correlation of neighbours is estimated.
 const FEWEST_NEIGHBOURS: usize = 12;
 
-/// ... and between sessions that are at most so far apart.
+/// The largest distance between sessions that count as neighbours.
 const FARTHEST_NEIGHBOUR: usize = 5;
 
-/// The figure of a session, and the variance that its runs leave open; as logarithms.
+/// The figure of a session and its variance due to the runs, on the logarithmic scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Session {
     figure: f64,
@@ -40,7 +41,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of one figure above zero per run; `None` of nothing, and where one is not above zero.
+    /// From one figure per run; `None` without runs or if a figure isn't above zero.
     pub fn of(runs: &[f64]) -> Option<Session> {
         check(runs, runs, Pairing::None).ok()?;
         let logs: Vec<f64> = runs.iter().map(|run| run.ln()).collect();
@@ -48,18 +49,18 @@ impl Session {
         Some(Session { figure: estimate::from_runs(runs)?.median.ln(), open })
     }
 
-    /// Of all, where all have one.
+    /// One for each list of runs; `None` if [`Session::of`] is `None` for any.
     pub fn all<S: AsRef<[f64]>>(sessions: &[S]) -> Option<Vec<Session>> {
         sessions.iter().map(|runs| Session::of(runs.as_ref())).collect()
     }
 
-    /// Above zero, as the runs had it.
+    /// The figure in the unit of the runs.
     pub fn figure(&self) -> f64 {
         self.figure.exp()
     }
 }
 
-/// How much figures vary that should not, and from how many more of them than groups it is known.
+/// The variance of figures that should be equal, and its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     pub variance: f64,
@@ -67,7 +68,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Pooled within groups; `None` where no group has two.
+    /// Pooled within groups; `None` if no group has two figures.
     pub fn within<'a>(groups: impl IntoIterator<Item = &'a [f64]>) -> Option<Spread> {
         let (squares, freedom) = groups.into_iter().filter(|group| group.len() > 1).fold((0.0, 0), |sum, group| {
             let mean = mean(group);
@@ -77,7 +78,7 @@ impl Spread {
         (freedom > 0).then(|| Spread { variance: squares / freedom as f64, freedom })
     }
 
-    /// The prior variance where there are several: their mean.
+    /// The prior variance: the mean of several; `None` with fewer than two.
     pub fn prior(spreads: &[Spread]) -> Option<f64> {
         let all: Vec<f64> = spreads.iter().map(|spread| spread.variance).collect();
         (all.len() > 1).then(|| mean(&all))
@@ -90,7 +91,7 @@ impl Spread {
     }
 }
 
-/// The sessions of the two sides, and of groups that say how much sessions of the trial differ.
+/// The sessions of both sides, and other groups of sessions that show how much sessions of the trial differ.
 #[derive(Debug, Clone, Default)]
 pub struct Sessions {
     pub base: Vec<Session>,
@@ -98,22 +99,22 @@ pub struct Sessions {
     pub others: Vec<Vec<Session>>,
 }
 
-/// What comparisons that are made together have in common.
+/// What comparisons made together share.
 #[derive(Debug, Clone, Copy)]
 pub struct Together {
-    /// How many there are.
+    /// The number of comparisons.
     pub comparisons: usize,
-    /// The variance that is prior in them.
+    /// Their prior variance.
     pub prior: Option<f64>,
 }
 
 impl Together {
-    /// One comparison by itself.
+    /// A single comparison.
     pub const ALONE: Together = Together { comparisons: 1, prior: None };
 }
 
 impl Sessions {
-    /// How much sessions differ; `None` where there are never two to compare.
+    /// How much sessions differ; `None` if no group has two.
     pub fn spread(&self) -> Option<Spread> {
         Spread::within(self.groups().iter().map(Vec::as_slice))
     }
@@ -122,7 +123,7 @@ impl Sessions {
         self.others.iter().chain([&self.base, &self.new]).map(|group| figures(group)).collect()
     }
 
-    /// NEW against BASE; `None` where nothing is known of how much sessions differ.
+    /// Compares NEW with BASE; `None` if it is unknown how much sessions differ.
     pub fn compare(&self, together: Together, criterion: Criterion) -> Option<Comparison> {
         let spread = self.spread()?.moderated(together.prior);
         let [base, new] = [&self.base, &self.new].map(|side| figures(side));
@@ -136,8 +137,8 @@ impl Sessions {
     }
 }
 
-/// How many times as much the mean of consecutive sessions varies as that of as many independent ones; never
-/// less than once. The groups are in the order of time.
+/// The variance of the mean of consecutive sessions, relative to that of as many independent sessions; at least 1. The
+/// groups are in chronological order.
 fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
     let apart = 1..count.min(FARTHEST_NEIGHBOUR + 1);
     let mut squares = 0.0;
@@ -158,10 +159,10 @@ fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
     (1.0 + 2.0 * shared.sum::<f64>()).max(1.0)
 }
 
-/// NEW against BASE where both alternated in each session: of each session the ratios of its rounds.
+/// Compares NEW with BASE if both alternated in each session. `sessions` has the ratios of each session's rounds.
 ///
 /// # Errors
-/// When there are fewer than two sessions, or one has no rounds or figures that have no ratio.
+/// If there are fewer than two sessions, or one has no rounds or a ratio that isn't a number above zero.
 pub fn compare_in_turns(
     sessions: &[Vec<f64>],
     together: Together,
@@ -187,7 +188,7 @@ pub fn compare_in_turns(
     })
 }
 
-/// A change with its standard error, as logarithms.
+/// Judges a change with its standard error, both as logarithms.
 fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> Comparison {
     let ends = |quantile: f64| ((change - quantile * error).exp_m1(), (change + quantile * error).exp_m1());
     let (low, high) = ends(quantile(CONFIDENCE, freedom));
@@ -214,13 +215,13 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
     }
 }
 
-/// The change that is seen in 9 of 10 cases.
+/// The change that is detected in 9 of 10 cases.
 pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> f64 {
     let seen = student(freedom).inverse_cdf(POWER);
     (criterion.threshold.ln_1p() + error * (sure_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
-/// The error rate of one of several comparisons, for all together to keep the level.
+/// The error rate of each comparison with which all together keep the level.
 pub(super) fn level(comparisons: usize) -> f64 {
     (1.0 - SURE) / comparisons.max(1) as f64
 }
@@ -229,7 +230,7 @@ fn sure_quantile(freedom: usize, comparisons: usize) -> f64 {
     quantile(1.0 - level(comparisons), freedom)
 }
 
-/// So far from 0 on either side lies the share `inside`.
+/// The distance from 0 within which the share `inside` of the distribution lies.
 fn quantile(inside: f64, freedom: usize) -> f64 {
     -student(freedom).inverse_cdf((1.0 - inside) / 2.0)
 }

@@ -1,5 +1,5 @@
-//! The promises that no single example can show: how often an interval covers, how often a comparison errs.
-//! Seeds are fixed, so these pass or fail for good.
+//! Properties that no single example can show: how often an interval covers, how often a comparison errs. Seeds are
+//! fixed, so results are reproducible.
 
 use pipemark_model::{Better, Estimate};
 
@@ -25,7 +25,7 @@ fn differs(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// The bare test, without the help of a threshold, keeps its 5 % (0.6 % more allowed for 4000 throws of the dice).
+/// Without a threshold, the test keeps its 5 %; 0.6 % more is allowed for chance.
 #[test]
 fn a_against_a_is_seldom_a_difference() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -43,7 +43,7 @@ fn a_against_a_is_seldom_a_difference() {
     }
 }
 
-/// As the program does it by default: 200 comparisons, at most 10 of them wrong.
+/// With the default criterion: of 200 comparisons, at most 10 are wrong.
 #[test]
 fn by_default_it_is_more_seldom_still() {
     for pairing in [Pairing::None, Pairing::Rounds] {
@@ -60,8 +60,8 @@ fn by_default_it_is_more_seldom_still() {
     }
 }
 
-/// The share of `trials` of equal sides that `ab` calls different: 10 rounds, and up to 60 until the interval is narrow or far
-/// from nothing.
+/// The share of `trials` with equal sides that `ab` calls different. It runs 10 rounds, and up to 60 until the
+/// comparison is resolved.
 fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 {
     let mut dice = Dice::new(40);
     share(trials, || {
@@ -98,7 +98,7 @@ fn soak_to_go_on_until_a_change_would_be_seen() {
     }
 }
 
-/// Sides of unlike length and unlike spread: no longer exchangeable, but still near 5 %.
+/// Sides with different spreads are not exchangeable, but the error rate stays near 5 %.
 #[test]
 fn unlike_sides_stay_near_five_per_cent() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -162,7 +162,7 @@ fn the_interval_of_a_change_covers_it() {
     }
 }
 
-/// Four trials that share the noise of their rounds: counted as 4 × 8 runs they would be surer than they may.
+/// Four trials share the noise of their rounds. Counting them as 4 × 8 independent runs would overstate the confidence.
 #[test]
 fn a_group_against_itself_is_seldom_a_difference() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -180,12 +180,12 @@ fn a_group_against_itself_is_seldom_a_difference() {
     assert!(wrong <= 0.06, "{wrong}");
 }
 
-/// What the estimate of very many runs is.
+/// The estimate from very many runs.
 fn truth(noise: Noise) -> f64 {
     estimate::from_runs(&Dice::new(99).runs(noise, 20_000)).unwrap().median
 }
 
-/// The estimate of a trial that stops as `run` has it: at least 12 runs, at most 30, between as soon as it is narrow enough.
+/// The estimate of a trial that stops as in `run`: after 12 to 30 runs, as soon as the interval is narrow.
 fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     let mut figures = dice.runs(noise, 11);
     loop {
@@ -197,7 +197,7 @@ fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     }
 }
 
-/// The share of `trials` whose interval covers, after `runs` runs or, if there is no number, when the trial stops.
+/// The share of `trials` whose interval covers the truth, after `runs` runs or, with `None`, when the trial stops.
 fn coverage(noise: Noise, truth: f64, runs: Option<usize>, trials: usize) -> f64 {
     let mut dice = Dice::new(11);
     share(trials, || {
@@ -231,7 +231,7 @@ fn soak_the_interval_covers_what_it_estimates() {
         for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
             let covered = coverage(noise, truth, runs, 2000);
             println!("{noise:?}, {runs:?}: {covered}");
-            // Half a per cent each way is the dice. Where one run in five is four times as fast, 92 % is what runs can tell.
+            // Half a per cent either way is chance. If one run in five is four times as fast, runs reach only 92 %.
             let least = if noise == Noise::RareMode { 0.92 } else { 0.935 };
             assert!(
                 (least..=0.965).contains(&covered) || runs.is_some_and(|runs| runs < 10),
@@ -241,7 +241,7 @@ fn soak_the_interval_covers_what_it_estimates() {
     }
 }
 
-/// The smallest change that a comparison says it could see is seen, by others like it, in 8 to 9 of 10 cases.
+/// The smallest detectable change of a comparison is detected by others like it in 8 to 9 of 10 cases.
 #[test]
 fn the_smallest_change_is_seen_as_often_as_it_says() {
     let criterion = Criterion::new(Better::Higher);
@@ -277,7 +277,7 @@ fn drift_is_seen_when_there_and_seldom_else() {
     assert!(found >= 0.9, "{found}");
 }
 
-/// Chains of 0 to 1024 stages, medians with 1.5 % of noise, a tolerance of 5 and of 10 %.
+/// Chains of 0 to 1024 stages, medians with 1.5 % noise, tolerances of 5 and 10 %.
 #[test]
 fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
     let lengths: Vec<f64> = std::iter::once(0.0).chain((0..=10).map(|power| f64::from(1 << power))).collect();
@@ -300,8 +300,8 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
     }
 }
 
-/// Figures of a session of seven runs: 3.3 or 4.2 GiB/s as the session is, by chance one or the other, or with nothing but
-/// noise between sessions, and runs that are like those before them by 0.32, as was measured.
+/// A session of seven runs, with a correlation of 0.32 between successive runs, as measured. With `states`, each
+/// session is at random in one of two states (3.3 or 4.2 GiB/s); otherwise sessions differ by noise of `loud`.
 fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
     let state = match (states, dice.uniform() < 0.5) {
         (true, true) => 4.2 / 3.3,
@@ -315,8 +315,8 @@ fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<
     (0..count).map(|_| session(dice, states, loud)).collect()
 }
 
-/// The comparisons of a document of eight trials, of which the first of NEW is `by` times as fast: whether it was found, and
-/// whether any other was.
+/// Compares documents of eight trials, of which the first is `by` times as fast in NEW: whether that change was found,
+/// and whether any other trial was called different.
 fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
     let trial = |(at, dice): (usize, &mut Dice)| {
         let mut sessions = Sessions {
@@ -338,7 +338,7 @@ fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: 
     (verdicts[0], verdicts[1..].iter().any(|differs| *differs))
 }
 
-/// Documents of eight trials that are all the same: at most 4 % have any verdict.
+/// Of documents of eight equal trials, at most 4 % get a verdict of better or worse.
 #[test]
 fn sessions_against_sessions_are_seldom_a_difference() {
     for (states, sides, history) in
@@ -353,7 +353,7 @@ fn sessions_against_sessions_are_seldom_a_difference() {
     }
 }
 
-/// Sessions that share a state with those before and after them: the history knows that they do.
+/// Neighbouring sessions are correlated, and the history shows it.
 #[test]
 fn neighbours_that_are_alike_are_seldom_a_difference() {
     let mut dice = Dice::new(24);
@@ -382,7 +382,7 @@ fn a_planted_half_is_found_by_sessions() {
     }
 }
 
-/// Interleaved, with whole sessions in which one side is in another state than the other by 3 %.
+/// The sides alternate, and the ratio of their states varies between sessions with a standard deviation of 1.5 %.
 #[test]
 fn in_turns_errs_seldom_and_finds_five_per_cent() {
     let verdict = |dice: &mut Dice, sessions: usize, by: f64| {
@@ -399,7 +399,7 @@ fn in_turns_errs_seldom_and_finds_five_per_cent() {
     assert!(wrong <= 0.02, "{wrong}");
     let found = share(500, || verdict(&mut dice, 10, 0.95) == Verdict::Worse);
     assert!(found >= 0.9, "{found}");
-    // Four sessions tell nothing, however alike they are.
+    // Four sessions give no verdict, however similar they are.
     assert_eq!(
         compare_in_turns(
             &[vec![2.0], vec![2.0], vec![2.0], vec![2.0]],

@@ -1,4 +1,4 @@
-//! How far the runs of a trial scatter, and how much farther than those of another.
+//! How much the runs of a trial scatter, by themselves or compared with those of another.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 
@@ -6,9 +6,9 @@ use pipemark_model::{Estimate, Sample};
 
 use crate::sessions::Spread;
 
-/// The standard deviation of the runs' speeds in per cent of the speed (of their logarithms, so that two modes of a trial
-/// count alike), or with `base` how many times that of the base it is; the interval is that of the chi-square or the F
-/// distribution. `None` with fewer than three runs, or where runs are all the same.
+/// The standard deviation of the runs' speeds in per cent, or with `base` its ratio to that of the base. It is computed
+/// from logarithms, so that throughput and latency are treated alike. The interval is from the chi-square or the F
+/// distribution. `None` with fewer than three runs, or if all runs are the same.
 pub fn of(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
     let (own, own_runs) = deviation(samples)?;
     let outside = (1.0 - confidence) / 2.0;
@@ -36,7 +36,7 @@ fn percent(deviation: f64) -> f64 {
     deviation.exp_m1() * 100.0
 }
 
-/// Of the logarithms of the speeds, and how many there are.
+/// The standard deviation of the logarithms of the speeds, and the number of speeds.
 fn deviation(samples: &[Sample]) -> Option<(f64, f64)> {
     let speeds: Vec<f64> = samples.iter().map(Sample::speed).filter(|speed| speed.is_normal()).map(f64::ln).collect();
     let deviation = Spread::within([speeds.as_slice()])?.variance.sqrt();
@@ -51,11 +51,12 @@ mod tests {
     #[test]
     fn the_intervals_are_those_of_chi_square_and_f() {
         let runs = |far: f64| outcome("e", &[], 1.0, &[1.0, far, 1.0 / far, 1.0, far, 1.0 / far]).samples;
-        // Six runs, ln 1.1 · sqrt(4/5) = 0.0852 as deviation; of 5 degrees 0.831 and 12.83 are the 2.5 % ends.
+        // Six runs with a deviation of ln 1.1 · sqrt(4/5)= 0.0852; for 5 degrees of freedom, chi-square's 2.5 % ends
+        // are 0.831 and 12.83.
         let one = of(&runs(1.1), None, 0.95).unwrap();
         assert!((one.median - 8.90).abs() < 0.02, "{one:?}");
         assert!((one.low.unwrap() - 5.47).abs() < 0.05 && (one.high.unwrap() - 23.3).abs() < 0.2, "{one:?}");
-        // F of 5 and 5 degrees: 7.15 at 97.5 %.
+        // F with 5 and 5 degrees of freedom is 7.15 at 97.5 %.
         let two = of(&runs(1.21), Some(&runs(1.1)), 0.95).unwrap();
         assert!((two.median - 2.0).abs() < 0.01, "{two:?}");
         assert!((two.low.unwrap() - 2.0 / 7.15f64.sqrt()).abs() < 0.01, "{two:?}");

@@ -1,34 +1,34 @@
-//! From an interval to an answer: what a change must be to count.
+//! Verdicts from the interval of a change.
 
 use serde::{Deserialize, Serialize};
 
 use pipemark_model::{Better, named};
 
-/// What a change must be to count.
+/// When a change counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criterion {
-    /// Which way is better.
+    /// Whether higher or lower is better.
     pub better: Better,
-    /// Better or worse when the whole interval is past this change, a fraction (0.05: 5 %).
+    /// The verdict is better or worse if the whole interval is beyond this change, a fraction (0.05: 5 %).
     pub threshold: f64,
-    /// The same when it isn't, and the whole interval is within this change on both sides, a fraction.
+    /// Otherwise, the verdict is the same if the whole interval is within this change on both sides, a fraction.
     pub same_within: f64,
 }
 
 impl Criterion {
-    /// The default: the whole interval past 0.5 % is a difference; the whole interval within 3 % is the same,
-    /// as an estimate's interval of ±3 % is narrow enough.
+    /// The default: an interval entirely beyond 0.5 % is a difference; one entirely within 3 % is the same, as an
+    /// estimate's interval of ±3 % is narrow enough.
     pub fn new(better: Better) -> Criterion {
         Criterion { better, threshold: 0.005, same_within: 0.03 }
     }
 
-    /// One threshold for both: an interval past it is a difference, one within it is none.
+    /// One threshold for both: an interval beyond it is a difference, one within it is the same.
     pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
         Criterion { better, threshold, same_within: threshold }
     }
 
-    /// What an interval of a change says, both ends as fractions.
+    /// The verdict for the interval of a change, both ends as fractions.
     pub fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
         let Some((low, high)) = interval else {
             return Verdict::Inconclusive;
@@ -49,18 +49,19 @@ impl Criterion {
     }
 }
 
-/// What a comparison says.
+/// The verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// NEW is better: the whole interval is past the threshold.
+    /// NEW is better: the whole interval is beyond the threshold.
     Better,
-    /// NEW is worse: the whole interval is past the threshold.
+    /// NEW is worse: the whole interval is beyond the threshold.
     Worse,
-    /// Any difference is too small to care.
+    /// Any difference is too small to matter.
     Same,
-    /// The interval is too wide, or lies across the threshold. More runs may help. Documents of before say `cant-tell`.
+    /// The interval is too wide, or lies across the threshold. More runs may help. Documents of earlier versions have
+    /// `cant-tell`.
     #[serde(alias = "cant-tell")]
     Inconclusive,
 }

@@ -1,6 +1,6 @@
-//! What the samples of a trial say besides its figures: that it isn't what was asked for, or is noise.
+//! Warnings from a trial's samples: the trial isn't what was requested, or its figures are noisy.
 //!
-//! What the ends' clocks and counters cannot show (huge pages refused, a busy machine) comes in as notes.
+//! Warnings about what samples cannot show, such as refused huge pages, are the outcome's notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +13,25 @@ use crate::estimate::median;
 use crate::outliers::outliers;
 use crate::regimes::regimes;
 
-/// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
+/// Deviations and drifts up to this fraction get no warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// The share of what an end can do alone from which on a figure is flagged.
+/// Figures at this fraction or more of what an end can do alone are flagged.
 const NEAR: f64 = 0.9;
 
-/// The share of what an end can do alone from which on something is wrong with one of the two.
+/// At this fraction or more of what an end can do alone, one of the two figures is wrong.
 const ABOVE: f64 = 1.05;
 
-/// The share of the harness in a figure, in per cent, from which on it is flagged.
+/// Figures with a larger share of the harness, in per cent, are flagged.
 const HARNESS_PERCENT: f64 = 10.0;
 
-/// The pages of a new pipe.
+/// The capacity of a new pipe in pages.
 const DEFAULT_PAGES: u64 = 16;
 
-/// The pages that a new pipe of a user over the limit has; kernels before 5.14 gave one.
+/// The capacity in pages of a new pipe of a user over the limit; 1 before Linux 5.14.
 const QUOTA_PAGES: u64 = 2;
 
-/// All that the samples of a trial support.
+/// All warnings from a trial's samples.
 pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page_size: u64) -> Vec<Warning> {
     let (job, samples) = (&outcome.trial.job, &outcome.samples);
     let mut warnings = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings.extend(capacity_changed(samples));
     warnings.extend(misplaced(samples));
     if let Some(estimates) = estimates {
-        // Ends that alternate do not work side by side, so what each could do alone is no limit of a round trip.
+        // In round trips the ends alternate, so what each could do alone is no limit.
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(near_ceiling(ends, samples));
         }
@@ -74,7 +74,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings
 }
 
-/// Lines that a filter held back, so that their times are not known.
+/// Warns if a filter held back lines, so that their times are unknown.
 fn held(samples: &[Sample]) -> Option<Warning> {
     let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
     let lines: Vec<&Latency> = lines.filter(|lines| lines.held_back() && !lines.behind()).collect();
@@ -83,7 +83,7 @@ fn held(samples: &[Sample]) -> Option<Warning> {
     (held > 0).then_some(Warning::Held { held, lines: all })
 }
 
-/// A fixed rate that most runs did not reach.
+/// Warns if a run did not reach its fixed rate.
 fn behind(samples: &[Sample]) -> Option<Warning> {
     let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
     let late = trips.iter().filter(|trips| trips.behind()).count();
@@ -94,7 +94,7 @@ fn behind(samples: &[Sample]) -> Option<Warning> {
     (late > 0).then_some(Warning::Behind { sent, due })
 }
 
-/// The kernel rounds up, refuses, or silently gives a user over the limit less.
+/// Warns of a different capacity: the kernel rounds up, refuses, or silently gives less to a user over the limit.
 fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample], page_size: u64) -> Option<Warning> {
     let (default, quota) = (DEFAULT_PAGES * page_size, QUOTA_PAGES * page_size);
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
@@ -114,21 +114,21 @@ fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
         .map(|(before, after)| Warning::CapacityChanged { before, after })
 }
 
-/// One warning per CPU on which an end was seen that was not allowed there.
+/// One warning per CPU on which an end ran although it was not allowed there.
 fn misplaced(samples: &[Sample]) -> Vec<Warning> {
     let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
     let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));
     BTreeSet::from_iter(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
-/// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured, and those
-/// of which a run is faster than they can be.
+/// Warns of ends that need 90 % or more of their CPU to make or check bytes at the measured throughput, and of runs
+/// that are faster than their ends can be.
 ///
-/// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
-/// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU; whether the trial is near, by the median of its
-/// runs. Ends that are not pinned to one CPU are taken to have one each.
+/// At a rate `r`, an end with ceiling `c` needs the share `r / c` of its CPU. The shares of ends on one CPU add up, so
+/// a pair on one CPU has the joint ceiling `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, and the trial by
+/// the median of its runs. Ends that are not pinned to one CPU are assumed to have one each.
 fn near_ceiling(own: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
-    // Of each run the share that its busiest CPU needs, and the throughput at which that would be all, by whose work it is.
+    // By side, for each run: the share that its busiest CPU needs, and the throughput at which it would be fully busy.
     let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for sample in samples {
         let sides =
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn noise_of_a_conversation_is_that_of_its_round_trips() {
         let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
-        // The gap makes the throughput as steady as can be.
+        // Because of the gap, the throughput is steady.
         let mut spoken = conversation("e", &[("gap", "1ms")], 5_000.0, &drifting);
         spoken.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
         assert_eq!(kinds(&one(spoken.clone())), ["drift", "wide"]);
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(one(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
     }
 
-    /// 2 GiB/s, ends that could do `source` and `sink` alone.
+    /// The warnings at 2 GiB/s if the ends alone could do `source` and `sink` GiB/s.
     fn with_ceilings(place: &str, source: Option<f64>, sink: Option<f64>) -> Vec<Warning> {
         let mut outcome = outcome("e", &[("place", place)], 2.0, &[1.0; 7]);
         for sample in &mut outcome.samples {

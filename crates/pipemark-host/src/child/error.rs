@@ -1,4 +1,4 @@
-//! Why a run gave no sample, and what the kernel refuses, as a sentence that says what would help.
+//! Why a run gave no sample; and errors of the kernel, with advice.
 
 use std::fmt;
 use std::io;
@@ -8,28 +8,28 @@ use rustix::io::Errno;
 /// Why a run gave no sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Something went wrong; a sentence.
+    /// Something went wrong; the text is a message.
     #[error("{0}")]
     Failed(String),
-    /// The bytes that arrived are not the bytes that were sent; a sentence.
+    /// The bytes that arrived are not the bytes that were sent; the text is a message.
     #[error("{0}")]
     Unverified(String),
-    /// It cannot be done on this machine, or what it needs isn't here; a sentence.
+    /// It cannot be done on this machine, or something that it needs is missing; the text is a message.
     #[error("{0}")]
     NotHere(String),
-    /// The person asked to stop.
+    /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl RunError {
-    /// A failure of `what`.
+    /// Turns an error into a failure of `what`.
     pub fn failed<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> RunError {
         move |error| RunError::Failed(format!("{what}: {error}"))
     }
 }
 
-/// The error, and what to do about it where that is known.
+/// The error, followed by advice if there is any.
 pub fn explained(error: &io::Error) -> String {
     let advice = match Errno::from_io_error(error) {
         Some(Errno::NOMEM) => "lower --block or --pairs, or raise the memory limit (ulimit -v, docker run --memory)",

@@ -1,8 +1,9 @@
-//! Two processes that end what this one leaves behind when it ends or is killed: whatever it started, however far down, and
-//! what has a name in the system. Two, because one of them may be killed with it.
+//! Two processes, the guards, that clean up after this one when it ends or is killed: they kill all of its descendants
+//! and remove everything that it named in the system. There are two, because one may be killed together with this
+//! process.
 //!
-//! Every process that comes of this one has a mark of its run in its environment, which is how it is found in /proc, be it in a
-//! group or a session of its own. What clears its environment, or belongs to another user, is not found.
+//! Every descendant of this process has a mark of the run in its environment, by which it is found in /proc, even in a
+//! group or a session of its own. Processes that clear their environment or belong to another user are not found.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,20 +23,20 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use crate::child::{Child, ProcessGroup, ourselves};
 
-/// The word that makes this program a guard, or what starts two of them.
+/// The hidden verb of a guard, and of the process that starts both guards.
 pub const GUARD_VERB: &str = "__guard";
 
-/// The variable with the marks of all runs that a process comes of.
+/// The environment variable with the marks of all runs that a process descends from.
 const MARK: &str = "PIPEMARK_RUN";
 
-/// How long killed processes may take to end, and how long none has to be found: one may be just about to start.
+/// How long killed processes may take to end, and how long none must be found, because one may be just about to start.
 const DEATH: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The marks for the processes of this run, and where its guards read.
+/// The marks for the processes of this run, and the file in which its guards read the names to remove.
 static GUARDED: OnceLock<(OsString, File)> = OnceLock::new();
 
-/// Starts the guards. Without them a run goes as well, and only a kill of this process may leave something.
+/// Starts the guards. If that fails, runs work all the same, but a kill of this process may leave something behind.
 pub fn start() {
     let _ = try_start();
 }
@@ -51,8 +52,8 @@ fn try_start() -> io::Result<()> {
         .stdin(pidfd_open(getpid(), PidfdFlags::empty())?)
         .stdout(names.try_clone()?)
         .stderr(Stdio::null());
-    // It ends at once, so that the guards are nobody's children here. Where it was killed before it had started both it is
-    // started again: more than two do no harm.
+    // The starter ends at once, so that the guards are not children of this process. If it was killed before it had
+    // started both, it is started again: more than two guards do no harm.
     for _ in 0..3 {
         let mut starter = Child::start("guard", &mut command, ProcessGroup::Own)?;
         starter.wait(Instant::now() + DEATH, None).map_err(io::Error::other)?;
@@ -67,14 +68,14 @@ fn try_start() -> io::Result<()> {
     Ok(())
 }
 
-/// Marks what `command` starts.
+/// Marks the processes that `command` starts.
 pub(super) fn mark(command: &mut Command) {
     if let Some((marks, _)) = GUARDED.get() {
         command.env(MARK, marks);
     }
 }
 
-/// Has the guards remove what goes by this name, when this process has ended: a line for [`main`].
+/// Makes the guards remove this name when this process has ended. It is a line that [`main`] passes to `remove`.
 pub fn remember(name: &str) {
     if let Some((_, names)) = GUARDED.get() {
         let mut names = names;
@@ -82,7 +83,7 @@ pub fn remember(name: &str) {
     }
 }
 
-/// Runs as a guard, with a descriptor of the guarded process as standard input and what is to be removed as output.
+/// Runs as a guard. Standard input is a pidfd of the guarded process, and standard output the file of names to remove.
 pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
     match words {
         [_, _, mark] => start_two(mark).map_or(1, |()| 0),
@@ -96,7 +97,8 @@ pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
 
 fn start_two(mark: &OsString) -> io::Result<()> {
     for number in ["1", "2"] {
-        // Whoever kills the processes of an outer run leaves the guards, who see to those of the inner.
+        // Without the outer run's mark, the guards survive when the processes of that run are killed, and clean up the
+        // inner run.
         ourselves(GUARD_VERB).args([mark, &number.into()]).env_remove(MARK).process_group(0).spawn()?;
     }
     Ok(())
@@ -118,7 +120,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends what is left of this run, as the guards would: they may have been killed.
+/// Kills what is left of this run, as the guards would, because they may have been killed.
 pub fn end_all() {
     if let Some((marks, _)) = GUARDED.get()
         && let Some(own) = marks.as_encoded_bytes().rsplit(|&byte| byte == b' ').next()
@@ -127,7 +129,7 @@ pub fn end_all() {
     }
 }
 
-/// Kills all processes with this mark until none has been found for so long.
+/// Kills all processes with this mark until none has been found for `quiet`, or for 10 seconds at most.
 fn kill_all(mark: &[u8], quiet: Duration) {
     let begin = Instant::now();
     let mut last_found = begin;
@@ -158,7 +160,7 @@ fn marked(mark: &[u8]) -> impl Iterator<Item = OwnedFd> {
         };
         is_marked()?;
         let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // The number may have become another's in between.
+        // The pid may have been reused in between.
         is_marked()?;
         Some(process)
     })

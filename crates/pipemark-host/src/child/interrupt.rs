@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as a descriptor to wait on, and the waiting that they end.
+//! Ctrl-C, SIGTERM and SIGHUP as a descriptor, and waits that they end.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,14 +12,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::child::error::RunError;
 
-/// Becomes readable, and stays so, when the person asks to stop.
+/// Becomes readable, and stays so, when the user asks to stop.
 pub struct Interrupt(UnixStream);
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP for the rest of the process.
+    /// Catches SIGINT, SIGTERM and SIGHUP until this process ends.
     ///
     /// # Errors
-    /// When no descriptor is left.
+    /// If no descriptor is left.
     pub fn catch() -> io::Result<Interrupt> {
         let (ours, theirs) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -28,11 +28,11 @@ impl Interrupt {
         Ok(Interrupt(ours))
     }
 
-    /// From now on Ctrl-C and the like end the program with `code` a second later, whatever it is doing: what is left to
-    /// do is to write, and a FIFO or a terminal may make a writer wait for ever. Signals that came before do not count.
+    /// From now on, these signals end the program with `code` after a second, whatever it is doing. For the time in
+    /// which results are written, when a FIFO or a terminal may block for ever. Earlier signals do not count.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// If no thread is available.
     pub fn end_the_program_with(self, code: u8) -> io::Result<()> {
         const GRACE: Duration = Duration::from_secs(1);
         self.forget()?;
@@ -46,7 +46,7 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Signals that came before no longer count: what is done next is ended by another.
+    /// Discards earlier signals, so that only a new one ends the next step.
     ///
     /// # Errors
     /// None are known.
@@ -57,12 +57,12 @@ impl Interrupt {
         signals.set_nonblocking(false)
     }
 
-    /// Whether that has happened.
+    /// Whether the user has asked to stop.
     pub fn requested(&self) -> bool {
         self.requested_within(Duration::ZERO)
     }
 
-    /// Waits for it; whether it has happened.
+    /// Waits up to `time` for the user to ask to stop, and returns whether that happened.
     pub fn requested_within(&self, time: Duration) -> bool {
         wait_readable(&[], Instant::now() + time, Some(self)).is_err()
     }
@@ -74,10 +74,10 @@ impl AsFd for Interrupt {
     }
 }
 
-/// Waits until the deadline for the first of `fds` to have something to read, or to say that it ended. Its place.
+/// Waits until the deadline for the first of `fds` to become readable or to end, and returns its position.
 ///
 /// # Errors
-/// When the person interrupts, which comes first, or they cannot be waited for.
+/// If the user interrupts, which takes precedence, or the wait fails.
 pub fn wait_readable(
     fds: &[BorrowedFd<'_>],
     deadline: Instant,

@@ -1,13 +1,13 @@
-//! A process that pipemark started. Only here are processes started, waited for and reaped.
+//! Processes that pipemark starts. Only this module starts processes, waits for them and reaps them.
 //!
-//! [`Child::start`] takes a command, which is this program itself ([`ourselves`]) or any other, and the [`ProcessGroup`] that it
-//! is to belong to. [`Child::start_foreign`] starts a foreign program so that it never outlives pipemark, on one CPU if
-//! asked for, and keeps the beginning of its standard error; it may be held before its first instruction, to be counted
-//! and timed from there ([`Child::wait_until_held`], [`Child::release`]).
+//! [`Child::start`] starts a command, this program itself ([`ourselves`]) or any other, in a [`ProcessGroup`].
+//! [`Child::start_foreign`] starts a foreign program so that it never outlives pipemark, on one CPU if requested, and
+//! keeps the beginning of its standard error. It can be held before its first instruction, to start counters and clocks
+//! there ([`Child::wait_until_held`], [`Child::release`]).
 //!
-//! [`Child::wait`] waits until a deadline and reaps, [`wait_for_first`] waits for the first of several and leaves it to
-//! be reaped, and [`wait_readable`] waits for sockets and pipes. All of them end when the person interrupts. A dropped
-//! child is killed with its group, and reaped.
+//! [`Child::wait`] waits until a deadline and reaps, [`wait_for_first`] waits for the first of several without reaping
+//! it, and [`wait_readable`] waits for sockets and pipes. All of them end when the user interrupts. A dropped child is
+//! killed with its group and reaped.
 
 pub mod error;
 pub mod guard;
@@ -38,19 +38,19 @@ use pipemark_model::Cpu;
 pub use error::RunError;
 pub use interrupt::{Interrupt, wait_readable};
 
-/// The word that makes this program become a foreign one.
+/// The hidden verb with which this program becomes a foreign one.
 pub const STAGE_VERB: &str = "__stage";
 
-/// How much is kept of what a foreign program says on standard error. What it writes beyond is refused, so that none
-/// fills the memory, and none waits for us to read.
+/// The bytes kept of a foreign program's standard error. Further writes fail, so that the program can neither fill the
+/// memory nor block until pipemark reads.
 const STDERR: usize = 4096;
 
 /// The process group of a child.
 #[derive(Debug, Clone, Copy)]
 pub enum ProcessGroup<'a> {
-    /// One of its own: Ctrl-C is for its parent, and what it starts ends with it.
+    /// A new one: Ctrl-C reaches only its parent, and the processes it starts are killed with it.
     Own,
-    /// That of another child, which has one of its own.
+    /// The group of another child, which was started with [`ProcessGroup::Own`].
     Of(&'a Child),
     /// Its parent's.
     Inherited,
@@ -59,16 +59,16 @@ pub enum ProcessGroup<'a> {
 /// When a foreign program begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// As soon as it can.
+    /// Immediately.
     AtOnce,
     /// When it is [released](Child::release).
     Held,
 }
 
-/// The word of [`Begin::Held`].
+/// The argument for [`Begin::Held`].
 const HELD: &str = "held";
 
-/// A process that was started. Its number stays its own until it is reaped.
+/// A process that was started. Its pid is not reused until it is reaped.
 #[derive(Debug)]
 pub struct Child {
     name: String,
@@ -85,8 +85,9 @@ pub fn ourselves(verb: &str) -> Command {
     command
 }
 
-/// The command that starts this program in the place of a foreign one, whose words are the arguments to add. It arranges
-/// that it dies with its parent, where it runs and when, and then becomes the other: see [`become_foreign`].
+/// The command that starts a foreign program, whose words are to be added as arguments. It starts this program, which
+/// makes sure that it dies with its parent, binds itself to the CPU, waits if it is held, and then becomes the foreign
+/// program: see [`become_foreign`].
 pub fn foreign(cpu: Option<Cpu>, begin: Begin) -> Command {
     let mut command = ourselves(STAGE_VERB);
     command
@@ -97,10 +98,10 @@ pub fn foreign(cpu: Option<Cpu>, begin: Begin) -> Command {
 }
 
 impl Child {
-    /// Starts a process, which people know as `name`.
+    /// Starts a process, called `name` in messages.
     ///
     /// # Errors
-    /// When there is no process or memory to be had.
+    /// If no process or memory is available.
     pub fn start(name: impl Into<String>, command: &mut Command, group: ProcessGroup<'_>) -> io::Result<Child> {
         match group {
             ProcessGroup::Own => command.process_group(0),
@@ -112,11 +113,11 @@ impl Child {
         Ok(Child { name: name.into(), pid, leads_group: matches!(group, ProcessGroup::Own), stderr: None, end: None })
     }
 
-    /// Starts `words`, which people know as `name`, with these standard streams and in a group of its own. That a command
-    /// does not exist shows in its end.
+    /// Starts the command `words`, called `name` in messages, with these standard streams and in a group of its own. If
+    /// the command does not exist, only the exit code shows it.
     ///
     /// # Errors
-    /// When there is no process, descriptor or memory to be had.
+    /// If no process, descriptor or memory is available.
     pub fn start_foreign(
         name: impl Into<String>,
         words: &[String],
@@ -135,23 +136,23 @@ impl Child {
         Ok(child)
     }
 
-    /// Its process.
+    /// Its pid.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// What people know it as.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How it ended and what it used, with the children that it waited for; `None` until it is reaped.
+    /// Its exit status, and the resources used by it and by the children that it waited for; `None` until it is reaped.
     pub fn end(&self) -> Option<(ExitStatus, Usage)> {
         self.end
     }
 
-    /// How it ended where `wanted` was another exit code, with what it said on standard error: `ended with exit code 2: no
-    /// such option`.
+    /// How it ended, if not with the exit code `wanted`, and its standard error: `ended with exit code 2: no such
+    /// option`.
     pub fn how_it_ended(&self, wanted: u8) -> String {
         let how = match self.end.map(|(status, _)| (status, status.code())) {
             None => "has not ended".to_owned(),
@@ -163,10 +164,10 @@ impl Child {
         if said.is_empty() { how } else { format!("{how}: {said}") }
     }
 
-    /// What it used, if it ended well.
+    /// The resources it used, if it succeeded.
     ///
     /// # Errors
-    /// How it ended otherwise.
+    /// How it ended, if it failed.
     pub fn succeeded(&self) -> Result<Usage, RunError> {
         match self.end {
             Some((status, usage)) if status.success() => Ok(usage),
@@ -174,7 +175,7 @@ impl Child {
         }
     }
 
-    /// What it said on standard error, on one line.
+    /// Its standard error, on one line.
     fn said(&self) -> String {
         let mut bytes = [0; STDERR];
         let file = self.stderr.as_ref().and_then(|stderr| stderr.try_clone().ok()).map(File::from);
@@ -183,18 +184,20 @@ impl Child {
         text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).replace('\n', "; ")
     }
 
-    /// A descriptor that is readable when it has ended. None is kept: a chain may have more stages than descriptors.
+    /// A descriptor that becomes readable when it ends. It is not kept open, because a chain may have more stages than
+    /// there are descriptors.
     ///
     /// # Errors
-    /// When there is no descriptor to be had.
+    /// If no descriptor is available.
     pub fn pidfd(&self) -> io::Result<OwnedFd> {
         Ok(pidfd_open(self.pid, PidfdFlags::empty())?)
     }
 
-    /// Waits until the deadline for its end, and reaps it with whatever it left in its group; whether that has been done.
+    /// Waits until the deadline for its end, kills what it left in its group, and reaps it. Returns whether it has
+    /// ended.
     ///
     /// # Errors
-    /// When the person interrupts, or it cannot be waited for.
+    /// If the user interrupts, or it cannot be waited for.
     pub fn wait(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<bool, RunError> {
         if wait_for_first([&*self], deadline, interrupt)?.is_some() {
             self.end_now().map_err(not_waited)?;
@@ -202,10 +205,10 @@ impl Child {
         Ok(self.end.is_some())
     }
 
-    /// Waits until a child that was started held is ready to begin.
+    /// Waits until a child started with [`Begin::Held`] is ready to begin.
     ///
     /// # Errors
-    /// When it does not become so until the deadline, or the person interrupts.
+    /// If it is not ready by the deadline, or the user interrupts.
     pub fn wait_until_held(&self, deadline: Instant, interrupt: &Interrupt) -> Result<(), RunError> {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
@@ -214,7 +217,7 @@ impl Child {
                 Ok(None) | Err(Errno::INTR) if Instant::now() < deadline => {}
                 _ => return Err(RunError::Failed(format!("{} did not become ready to begin", self.name))),
             }
-            // There is nothing to poll for a stop.
+            // No descriptor reports a stopped process, so check again shortly.
             wait_readable(&[], Instant::now() + Duration::from_micros(200), Some(interrupt))?;
         }
     }
@@ -224,7 +227,7 @@ impl Child {
         let _ = kill_process(self.pid, Signal::CONT);
     }
 
-    /// Kills it with its group; it is left to be reaped.
+    /// Kills it with its group, without reaping it.
     pub fn kill(&self) {
         if self.end.is_none() {
             let _ = match self.leads_group {
@@ -240,7 +243,7 @@ impl Child {
     /// None are known: it is a child of this process.
     pub fn end_now(&mut self) -> io::Result<()> {
         if self.end.is_none() {
-            // Before it is reaped: then its number, which is its group's as well, may belong to another.
+            // Kill before reaping: afterwards its pid, which is also its group's, may belong to another process.
             self.kill();
             self.end = reap(self.pid, Patience::Wait)?;
         }
@@ -250,7 +253,7 @@ impl Child {
     /// Reaps any child of this process that has ended, this one or another.
     ///
     /// # Errors
-    /// None are known besides those that [`Reap`] tells.
+    /// None are known besides the outcomes of [`Reap`].
     pub fn reap_this_or_any(&mut self) -> io::Result<Reap> {
         let found = reap::reap()?;
         if let Reap::Ended(reaped) = &found
@@ -268,7 +271,7 @@ impl Drop for Child {
     }
 }
 
-/// How a process ended, after its name.
+/// How a process ended, as a clause that follows its name.
 pub fn how_ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
@@ -279,10 +282,10 @@ pub fn how_ended(status: ExitStatus) -> String {
     }
 }
 
-/// Waits until the deadline for the first of `children` to end; it is left to be reaped. Its place among them.
+/// Waits until the deadline for the first of `children` to end, and returns its position. The child is not reaped.
 ///
 /// # Errors
-/// When the person interrupts, or they cannot be waited for.
+/// If the user interrupts, or the children cannot be waited for.
 pub fn wait_for_first<'c>(
     children: impl IntoIterator<Item = &'c Child>,
     deadline: Instant,
@@ -298,11 +301,12 @@ pub fn wait_for_first<'c>(
     wait_readable(&pidfds.iter().map(AsFd::as_fd).collect::<Vec<_>>(), deadline, interrupt)
 }
 
-/// In the child: becomes the program that `words` (the hidden verb, the parent's number, the CPU or -, when, and the
-/// command) say. Returns only if that is this program itself, with the words that it is to be called by, or if it failed.
+/// In the child: becomes the program given by `words`, which are this program, the hidden verb, the parent's pid, the
+/// CPU or -, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay: then it
+/// returns the words to run it with.
 ///
 /// # Errors
-/// The exit code, when the program could not be started; the reason is on standard error by then.
+/// The exit code, if the program could not be started; the reason is already on standard error.
 pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     let text = |nth: usize| words.get(nth).and_then(|word| word.to_str());
     let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
@@ -328,18 +332,18 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     }
     let error = Command::new(program).args(arguments).exec();
     let _ = writeln!(std::io::stderr(), "could not be started: {error}");
-    // As a shell has it: not found, or found and not to be run.
+    // As in a shell: 127 if it is not found, 126 if it cannot be run.
     Err(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-/// In the child: arranges that it never outlives its parent; whether that is still there. A parent that was gone before
-/// sends no signal.
+/// In the child: makes the kernel kill it when its parent ends. Returns whether the parent still exists: one that ended
+/// before causes no signal.
 pub fn die_with(parent: u32) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
 }
 
-/// Binds this process to one CPU and makes sure that it is.
+/// Binds this process to one CPU and verifies that it is bound.
 pub fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
     let mut wanted = CpuSet::new();
     wanted.set(usize::from(cpu.0));
@@ -385,7 +389,7 @@ mod tests {
         drop(command);
         assert_eq!(child.wait(soon(), None), Ok(true));
         assert_eq!(child.how_it_ended(0), "ended with exit code 3");
-        // The pipe ends when nobody has it any more.
+        // The pipe ends when no process has its writing end open.
         assert_eq!(wait_readable(&[ours.as_fd()], soon(), None), Ok(Some(0)));
     }
 

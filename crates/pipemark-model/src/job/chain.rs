@@ -7,18 +7,18 @@ use crate::methods::Verify;
 use crate::parameter::Settings;
 use crate::stage::Stages;
 
-/// A stream through other programs; one of length 0 is a plain stream that belongs to a row of chains.
+/// A stream through other programs. With length 0 it is a plain stream, to compare with longer chains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Chain {
     /// The ends.
     pub ends: Ends,
-    /// What passes the bytes on between them, over and over until the chain is `length` long.
+    /// The commands between the ends, repeated until the chain has `length` stages.
     pub stage: Stages,
-    /// How many stages there are.
+    /// Number of stages.
     pub length: u32,
-    /// A command that writes the bytes, where it isn't an end of ours; then the last process writes to /dev/null.
+    /// A command that writes the bytes in place of pipemark's source; the last process then writes to /dev/null.
     pub source: Option<Stages>,
-    /// The exit code that every stage has to end with, which is the proof of its result: 1 is grep's for no match.
+    /// The exit code expected of every stage, as a check of its result: grep exits with 1 if nothing matches.
     pub exit: u8,
 }
 

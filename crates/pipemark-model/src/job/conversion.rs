@@ -1,5 +1,5 @@
-//! A job from settings, the flat form that flags, suites and documents use, and back. Making a [`Job`] of them is the one
-//! place where parameters that contradict each other are refused.
+//! Conversion of settings, the flat form that flags, suites and documents use, to jobs and back. Contradictory
+//! parameters are refused here and nowhere else.
 
 use crate::bad_value::{BadValue, refuse};
 use crate::job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume};
@@ -12,8 +12,8 @@ impl TryFrom<Settings> for Job {
     type Error = BadValue;
 
     /// # Errors
-    /// The contradiction, as a sentence that says which options to change. What is impossible only on this machine is no
-    /// contradiction.
+    /// The contradiction, as a message that says which options to change. Settings that are impossible only on this
+    /// machine are accepted here.
     fn try_from(settings: Settings) -> Result<Job, BadValue> {
         let kind = kind_of(&settings)?;
         for key in Key::iter().filter(|key| !key.kinds().contains(&kind)) {
@@ -32,7 +32,7 @@ impl TryFrom<Settings> for Job {
     }
 }
 
-/// What the settings are of: only one kind has each of some parameters.
+/// The kind of job, found by parameters that only one kind has.
 fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     let chained = settings.length.is_some_and(|length| length > 0)
         || settings.exit.is_some_and(|exit| exit != 0)
@@ -56,7 +56,7 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     }
 }
 
-/// Why a parameter that this kind of job does not have can't be given.
+/// The message for a parameter that this kind of job does not have.
 fn misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
     let key = value.key();
     let leave_out = |who: String| format!("{who} does not take {key} {value}; leave it out");

@@ -1,4 +1,4 @@
-//! A source and a sink of ours, and the link between them.
+//! pipemark's own source and sink, and the link between them.
 
 use crate::bad_value::{BadValue, refuse_if};
 use crate::capacity::{Capacity, SocketBuffer};
@@ -15,9 +15,9 @@ macro_rules! ends {
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Ends {
             $($(#[$doc])+ pub $field: $type,)*
-            /// The socket buffers asked for; what was granted is in each sample.
+            /// The requested socket buffers; the size granted is in each sample.
             pub buffer: Option<ByteSize>,
-            /// Bytes asked for per call of the sink; `None` is the same as `block`.
+            /// Bytes requested per call of the sink; `None` means `block`.
             pub read_block: Option<ByteSize>,
             /// How much one run moves.
             pub volume: Volume,
@@ -32,7 +32,7 @@ macro_rules! ends {
                     read_block: settings.read_block,
                     volume,
                 };
-                // A read block equal to the block is no difference.
+                // A read block equal to the block is the default.
                 ends.read_block = ends.read_block.filter(|size| *size != ends.block);
                 ends.check()?;
                 Ok(ends)
@@ -57,39 +57,39 @@ ends! {
     send: SendMethod,
     /// How the sink receives.
     recv: RecvMethod,
-    /// What the ends do when they have to wait.
+    /// How the ends wait.
     wait: WaitPolicy,
-    /// What the ends' buffers are made of.
+    /// The pages of the ends' buffers.
     pages: PageKind,
     /// Which CPUs the ends may run on.
     place: Place,
-    /// The pipe capacity asked for; what was granted is in each sample.
+    /// The requested pipe capacity; the capacity granted is in each sample.
     capacity: Capacity,
     /// Bytes per call of the source.
     block: ByteSize,
     /// Offset of both ends' buffers from the start of a page, in bytes.
     align: u32,
-    /// How many pairs of source and sink run at once.
+    /// Number of pairs of source and sink that run at once.
     pairs: u32,
-    /// How many sources write to one sink's link.
+    /// Number of sources that write to one link.
     writers: u32,
-    /// What the bytes are.
+    /// Content of the bytes.
     content: Content,
     /// Mean busy work after each call of the sink.
     read_delay: Delay,
     /// Mean busy work before each call of the source.
     write_delay: Delay,
-    /// How much is proven about the bytes.
+    /// How the bytes are checked.
     verify: Verify,
-    /// Whether the ends have restartable sequences.
+    /// Whether the C library registers restartable sequences for the ends.
     rseq: Rseq,
 }
 
-/// What is done to each byte between source and sink, besides moving references to it.
+/// The work done on each byte between source and sink, besides moving references to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Work {
-    /// How often it is copied: 2 by write(2) and read(2), 0 where only references move. A link that copies nevertheless,
-    /// as TCP on loopback does, says so in a warning.
+    /// Number of copies: 2 with write(2) and read(2), 0 if only references move. A warning says so if the link copies
+    /// nevertheless, as TCP on loopback does.
     pub copies: u8,
     /// Whether the source writes it before it is sent.
     pub written: bool,
@@ -98,13 +98,13 @@ pub struct Work {
 }
 
 impl Ends {
-    /// Bytes asked for per call of the sink.
+    /// Bytes requested per call of the sink.
     pub fn read_block(&self) -> ByteSize {
         self.read_block.unwrap_or(self.block)
     }
 
-    /// The link, and how bytes go in and out where that is not its plain way: `pipe`, `pipe vmsplice splice`,
-    /// `shm in-place`. Tables and findings name a mechanism so.
+    /// The name of the mechanism in tables and findings: the link, and the methods other than write and read, as in
+    /// `pipe`, `pipe vmsplice splice`, `shm in-place`.
     pub fn mechanism(&self) -> String {
         let mut words = vec![self.link.to_string()];
         if self.send != SendMethod::Write {
@@ -116,29 +116,29 @@ impl Ends {
         words.join(" ")
     }
 
-    /// Whether the sink reads the bytes: moving a page reference is not reading a page. In place, receiving is reading.
+    /// Whether the sink reads the bytes. Moving a reference to a page is not reading it; receiving in place is reading.
     pub fn touched(&self) -> bool {
         self.recv.touches() && (self.verify.reads() || self.writers > 1) || self.recv == RecvMethod::InPlace
     }
 
-    /// Whether each byte is newly written before it is sent. In place, sending is writing.
+    /// Whether each byte is newly written before it is sent. Sending in place is writing.
     pub fn fresh(&self) -> bool {
         let fresh = self.verify == Verify::Full || self.writers > 1;
         fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
     }
 
-    /// What is done to each byte. Only those with the same work are alike.
+    /// The work done on each byte. Only jobs with the same work are comparable.
     pub fn work(&self) -> Work {
         let copies = match self.link {
             LinkKind::Null => 0,
-            // The sink copies out of the source's memory; a memory copy has no other end.
+            // process_vm_readv copies directly from the source's memory; a memory copy has no second process.
             LinkKind::ProcessVm | LinkKind::MemoryCopy => 1,
             _ => u8::from(self.send.copies()) + u8::from(self.recv.copies()),
         };
         Work { copies, written: self.fresh(), read: self.touched() }
     }
 
-    /// What contradicts what, whatever the kind of job.
+    /// Refuses contradictions that are the same for all kinds of job.
     fn check(&self) -> Result<(), BadValue> {
         let Ends { link, send, recv, verify, block, capacity, .. } = self;
         let reads = verify.reads();

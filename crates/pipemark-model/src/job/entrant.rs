@@ -1,4 +1,4 @@
-//! A program of some language that streams by itself.
+//! A program in another language that streams by itself.
 
 use crate::bad_value::{BadValue, refuse};
 use crate::entrant::{Language, Program};
@@ -8,25 +8,26 @@ use crate::parameter::Settings;
 use crate::place::Place;
 use crate::units::ByteSize;
 
-/// A program of some language.
+/// A program in another language.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entrant {
     /// The language.
     pub language: Language,
     /// Which of its programs.
     pub program: Program,
-    /// Free, or all of its processes on one CPU.
+    /// Free, or same: all its processes on one CPU.
     pub place: Place,
     /// Bytes per call of its writer.
     pub block: ByteSize,
-    /// Xor or full: an entrant always checks what arrives.
+    /// Full for the pattern 'position', xor for 'document', none for other benchmarks.
     pub verify: Verify,
     /// Bytes that it streams.
     pub total: ByteSize,
 }
 
 impl Entrant {
-    /// What an entrant's contract leaves open is the block, the total and the pattern; the rest is its own business.
+    /// The contract of entrants lets the caller choose the block, the total, the pattern and the placement; the rest is
+    /// up to the entrant.
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<Entrant, BadValue> {
         let (Some(language), Some(program)) = (settings.language, settings.program) else {
             unreachable!("it is what makes the settings those of an entrant")

@@ -1,4 +1,4 @@
-//! A filter of lines, as a shell starts it.
+//! A line filter, as a shell starts it.
 
 use crate::bad_value::{BadValue, refuse};
 use crate::filter::{Feed, Filter};
@@ -6,21 +6,21 @@ use crate::job::Volume;
 use crate::parameter::Settings;
 use crate::place::Place;
 
-/// A filter of lines, as a shell starts it.
+/// A line filter, as a shell starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinesJob {
     /// Where the lines come from.
     pub feed: Feed,
-    /// What transforms them.
+    /// The filter that transforms them.
     pub filter: Filter,
-    /// A time for a feed without an end, a total for the others.
+    /// A time for an endless feed, a total for the others.
     pub volume: Volume,
-    /// Lines per second, of the feed that times them.
+    /// Lines per second, for [`Feed::Timed`] only.
     pub rate: Option<u32>,
 }
 
 impl LinesJob {
-    /// A pipeline of lines is as a shell starts it: nothing but its feed, its filter and its volume can be chosen.
+    /// Only the feed, the filter, the volume and the rate can be chosen; the rest is as a shell starts a pipeline.
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<LinesJob, BadValue> {
         let (Some(feed), Some(filter)) = (settings.feed, settings.filter) else {
             unreachable!("it is what makes the settings those of a filter")

@@ -1,4 +1,4 @@
-//! What a trial does: one of five kinds of job, each with the parameters that it has and no others.
+//! What a trial does: one of five kinds of job, each with only its own parameters.
 
 mod chain;
 mod conversion;
@@ -24,25 +24,25 @@ pub use lines::LinesJob;
 pub use round_trip::{MessagePace, RoundTrip};
 pub use volume::Volume;
 
-/// One fully specified experiment.
+/// One fully specified job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "wire::Flat", try_from = "wire::Flat")]
 pub enum Job {
-    /// Bytes per second one way.
+    /// A one-way stream: bytes per second.
     Stream(Ends),
-    /// Time per round trip.
+    /// Round trips: time per round trip.
     RoundTrip(RoundTrip),
-    /// Bytes per second through stages.
+    /// A stream through stages: bytes per second.
     Chain(Chain),
-    /// What a program of some language reaches.
+    /// A program in another language that streams by itself.
     Entrant(Entrant),
-    /// What a filter of lines reaches.
+    /// A line filter.
     Lines(LinesJob),
 }
 
 impl Job {
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> JobKind {
         match self {
             Job::Stream(_) => JobKind::Stream,
@@ -53,7 +53,7 @@ impl Job {
         }
     }
 
-    /// The ends, where they are ours.
+    /// The ends, if they are pipemark's own.
     pub fn ends(&self) -> Option<&Ends> {
         match self {
             Job::Stream(ends) => Some(ends),
@@ -63,7 +63,7 @@ impl Job {
         }
     }
 
-    /// The chain, where bytes go through stages.
+    /// The chain, if it has stages.
     pub fn chain(&self) -> Option<&Chain> {
         match self {
             Job::Chain(chain) if chain.length > 0 => Some(chain),
@@ -76,7 +76,7 @@ impl Job {
         if let Job::Entrant(entrant) = self { Some(entrant) } else { None }
     }
 
-    /// The filter of lines, if it is one.
+    /// The line filter, if it is one.
     pub fn lines(&self) -> Option<&LinesJob> {
         if let Job::Lines(lines) = self { Some(lines) } else { None }
     }
@@ -86,7 +86,7 @@ impl Job {
         self.ends().map_or(LinkKind::Pipe, |ends| ends.link)
     }
 
-    /// What it is measured by.
+    /// Throughput, or latency for round trips and timed lines.
     pub fn mode(&self) -> Mode {
         match self {
             Job::RoundTrip(_) | Job::Lines(LinesJob { rate: Some(_), .. }) => Mode::Latency,
@@ -94,23 +94,23 @@ impl Job {
         }
     }
 
-    /// Whether its headline figure is a time, of round trips or of lines, and not throughput.
+    /// Whether its headline figure is a time, of round trips or of lines, rather than throughput.
     pub fn is_latency(&self) -> bool {
         self.mode() == Mode::Latency
     }
 
-    /// Whether it is a conversation between two ends of ours.
+    /// Whether it is round trips between pipemark's own ends.
     pub fn is_round_trip(&self) -> bool {
         self.kind() == JobKind::RoundTrip
     }
 
-    /// Whether it is the copy within one process that others are compared with.
+    /// Whether it is the memory copy within one process that others are compared with.
     pub fn is_memory_copy(&self) -> bool {
         self.link() == LinkKind::MemoryCopy
     }
 
-    /// Whether it copies into shared memory and out of it while both ends spin: no link that copies twice can be faster with
-    /// these blocks and this room, on these CPUs.
+    /// Whether it copies into and out of shared memory while both ends spin. No link that copies twice can be faster
+    /// with the same blocks and capacity on the same CPUs.
     pub fn is_two_copies(&self) -> bool {
         let two_copies = (LinkKind::Shm, SendMethod::Write, RecvMethod::Read, WaitPolicy::Spin);
         matches!(self, Job::Stream(_))
@@ -126,7 +126,7 @@ impl Job {
         }
     }
 
-    /// How much is proven about the bytes.
+    /// How the bytes are checked.
     pub fn verify(&self) -> Verify {
         match self {
             Job::Entrant(entrant) => entrant.verify,
@@ -134,12 +134,12 @@ impl Job {
         }
     }
 
-    /// What an end does when it has to wait.
+    /// How an end waits.
     pub fn wait(&self) -> WaitPolicy {
         self.ends().map_or(WaitPolicy::Block, |ends| ends.wait)
     }
 
-    /// Bytes per call of what writes, where that is known.
+    /// Bytes per call of the writer, if known.
     pub fn block(&self) -> Option<ByteSize> {
         match self {
             Job::Entrant(entrant) => Some(entrant.block),
@@ -181,7 +181,7 @@ impl Job {
 }
 
 impl Default for Job {
-    /// A plain pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
+    /// A default pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
     fn default() -> Self {
         Job::try_from(Settings::default()).expect("defaults do not contradict each other")
     }

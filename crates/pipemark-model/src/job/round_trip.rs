@@ -1,4 +1,4 @@
-//! A block there and a block back.
+//! Round trips of one block.
 
 use crate::bad_value::{BadValue, refuse, refuse_if};
 use crate::job::{Ends, Volume};
@@ -10,13 +10,13 @@ use crate::units::Nanos;
 /// When a round trip begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MessagePace {
-    /// So long after the last one ended; 0 is at once.
+    /// This long after the last one ended; 0 means at once.
     Gap(Nanos),
-    /// This many times per second, each timed from when it was due.
+    /// This many times per second, each timed from its due time.
     Rate(u32),
 }
 
-/// A conversation between two ends.
+/// Round trips between two ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoundTrip {
     /// The ends.

@@ -28,11 +28,12 @@ impl fmt::Display for Volume {
     }
 }
 
-/// Totals of whole blocks differ by a little.
+/// The tolerance for totals, which are rounded to whole blocks.
 const ALIKE: f64 = 0.05;
 
 impl Volume {
-    /// Whether two runs move as much: in the same time, or totals that differ by at most 5 %, as those of whole blocks do.
+    /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %, because they are
+    /// rounded to whole blocks.
     pub fn is_like(self, other: Volume) -> bool {
         match (self, other) {
             (Volume::Time(one), Volume::Time(other)) => one == other,
@@ -43,7 +44,7 @@ impl Volume {
         }
     }
 
-    /// The settings' volume, or the default time.
+    /// The volume that the settings give, or the default time.
     pub(super) fn new(settings: &Settings) -> Result<Volume, BadValue> {
         let blocks = settings.blocks.map(|blocks| settings.total_of(blocks));
         Ok(match (settings.total.or(blocks), settings.time) {

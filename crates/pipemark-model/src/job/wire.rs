@@ -29,7 +29,7 @@ impl TryFrom<Flat> for Job {
 
     fn try_from(Flat { mut settings, volume }: Flat) -> Result<Job, BadValue> {
         settings.set(volume.into());
-        // Older versions took a capacity for any link, and buffers too.
+        // Documents of older versions may give any link a capacity or a buffer.
         let link = settings.link.unwrap_or(LinkKind::Pipe);
         settings.capacity = settings.capacity.filter(|_| link.has_capacity());
         settings.buffer = settings.buffer.filter(|_| link.is_socket());

@@ -1,4 +1,4 @@
-//! The comparison as a whole: what `pipemark compare --json` writes and what the tables show.
+//! The result of a comparison, as `pipemark compare --json` writes it and tables show it.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::compare::Comparison;
 use crate::diff::Party;
 use crate::verdict::Verdict;
 
-/// The version of the form of [`Diff`]; bumped when a field changes its meaning.
+/// Version of the format of [`Diff`]; bumped when a field changes its meaning.
 pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
 
 /// NEW against BASE, trial by trial and experiment by experiment.
@@ -19,41 +19,41 @@ pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
 pub struct Diff {
     /// Always `COMPARISON_SCHEMA`.
     pub schema: String,
-    /// Where the figures of BASE are from.
+    /// The origin of BASE's figures.
     pub base: Origin,
-    /// Where the figures of NEW are from.
+    /// The origin of NEW's figures.
     pub new: Origin,
-    /// What else differs between the two, and what disturbed one of them.
+    /// Other differences between the two, and disturbances of either.
     pub warnings: Vec<String>,
-    /// How many sessions of the history were asked how much sessions differ, besides those that are compared.
+    /// Number of sessions from the history, besides those compared, that show how much sessions differ.
     #[serde(default)]
     pub known_sessions: usize,
-    /// Better or worse is a change whose whole interval is past this, a fraction.
+    /// A change is better or worse if its whole interval is beyond this, a fraction.
     pub threshold: f64,
-    /// The same is what is neither, with the whole interval within this, a fraction.
+    /// Otherwise it is the same if its whole interval is within this, a fraction.
     pub same_within: f64,
-    /// The experiments, in the order of BASE; one that has trials of throughput and of latency is two.
+    /// The experiments, in the order of BASE. One with trials of both throughput and latency gives two groups.
     pub groups: Vec<ChangeGroup>,
-    /// Trials of one side only, and those that were not measured on both.
+    /// Trials of one side only, and trials that were not measured on both.
     pub missing: Vec<Missing>,
 }
 
-/// Where figures are from.
+/// The origin of figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// The file.
     pub file: String,
-    /// The parameters that its trials were chosen by, as KEY=VALUE.
+    /// The parameters that its trials were selected by, as KEY=VALUE.
     pub chosen: Vec<String>,
-    /// What it was called by --label.
+    /// Its --label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The suite or verb that measured.
     pub suite: String,
-    /// When, RFC 3339; of several sessions the first.
+    /// The start of the first session, RFC 3339.
     pub started: String,
-    /// How many sessions.
+    /// Number of sessions.
     #[serde(default)]
     pub sessions: usize,
     /// The version of pipemark that measured.
@@ -70,13 +70,13 @@ pub struct ChangeGroup {
     pub experiment: String,
     /// Its heading.
     pub title: String,
-    /// What was measured: bytes per second for throughput, the median round trip in nanoseconds for latency.
+    /// The figure compared: bytes per second for throughput, the median round trip in nanoseconds for latency.
     pub mode: Mode,
-    /// Which way is better.
+    /// Whether higher or lower is better.
     pub better: Better,
     /// Each trial.
     pub changes: Vec<Change>,
-    /// The geometric mean of all of them; absent for fewer than two, and where they share no rounds.
+    /// The comparison of their geometric mean; absent with fewer than two trials, or if they share no rounds.
     pub mean: Option<Comparison>,
 }
 
@@ -84,36 +84,38 @@ pub struct ChangeGroup {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The trial in words, without what all of the experiment share and without what was chosen.
+    /// The trial's name, without the parameters that all trials of the experiment share or that trials were selected
+    /// by.
     pub name: String,
     /// Id of the trial of BASE.
     pub base_id: String,
-    /// Id of the trial of NEW: another one only where parameters were chosen.
+    /// Id of the trial of NEW. It differs only if parameters were selected.
     pub new_id: String,
     /// Median of the runs of BASE.
     pub base: f64,
     /// Median of the runs of NEW.
     pub new: f64,
-    /// Whether it is a copy within one process: what the machine can do, and no verdict on pipes.
+    /// Whether it is a memory copy within one process: it shows what the machine can do, and its verdict does not
+    /// count.
     pub reference: bool,
-    /// One run of BASE and one of NEW whose ratio is the change; given where that of the medians is another.
+    /// A run of BASE and a run of NEW with the ratio of the change; given if the ratio of the medians differs from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<(f64, f64)>,
     /// The change.
     pub comparison: Comparison,
-    /// Where there is no verdict: why, and what would help.
+    /// If there is no verdict: why, and what would help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// One of the two.
+/// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// What is held against.
+    /// The reference.
     Base,
-    /// What is judged.
+    /// The side that is judged.
     New,
 }
 
@@ -134,29 +136,29 @@ pub struct Missing {
     pub side: Side,
     /// Its experiment.
     pub experiment: String,
-    /// Its id, on the side that it is known from.
+    /// Its id, on the side that has it.
     pub id: String,
-    /// Why.
+    /// Why it was not compared.
     pub reason: String,
 }
 
 impl Diff {
-    /// All trials that have a verdict which counts.
+    /// The trials whose verdicts count: all but references.
     pub fn counted(&self) -> impl Iterator<Item = &Change> {
         self.groups.iter().flat_map(|group| &group.changes).filter(|change| !change.reference)
     }
 
-    /// Those of them that nothing can be judged by.
+    /// Number of counted trials that cannot be judged.
     pub fn without_verdict(&self) -> usize {
         self.counted().filter(|change| change.comparison.judged().is_none()).count()
     }
 
-    /// Their verdicts.
+    /// The verdicts of counted trials.
     pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
         self.counted().map(|change| change.comparison.verdict)
     }
 
-    /// How many trials have this verdict.
+    /// Number of counted trials with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.verdicts().filter(|other| *other == verdict).count()
     }

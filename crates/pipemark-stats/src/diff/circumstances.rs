@@ -1,4 +1,4 @@
-//! What else differs between two measurements, so that a change may not be due to what the person changed.
+//! Other differences between two measurements, which may be the cause of a change.
 
 use std::mem::discriminant;
 use std::slice::from_ref;
@@ -7,7 +7,7 @@ use pipemark_model::{ByteSize, Document, Host, Key, Record, Warning};
 
 use crate::diff::Party;
 
-/// Sentences; empty where nothing differs.
+/// The differences, one sentence each.
 pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
     let mut sentences = Vec::new();
     let (one, other) = (base.first(), new.first());
@@ -45,7 +45,7 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
     sentences
 }
 
-/// One of each kind, and how many of several sessions had it.
+/// One warning of each kind, with the number of sessions that had it if there are several.
 fn warnings(party: Party) -> Vec<String> {
     let all: Vec<&Warning> = party.documents.iter().flat_map(|document| &document.warnings).collect();
     let alike = |one: &Warning, other: &Warning| discriminant(one) == discriminant(other);
@@ -62,7 +62,8 @@ fn warnings(party: Party) -> Vec<String> {
 
 type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
 
-/// What disturbs, its text, and from which difference between the sides on there is no verdict.
+/// Disturbances: the figure in a warning, the text before it, its unit, and the difference between the sides above
+/// which there is no verdict.
 const DISTURBANCES: [Disturbance; 3] = [
     (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
     (
@@ -79,7 +80,7 @@ const DISTURBANCES: [Disturbance; 3] = [
     ),
 ];
 
-/// What disturbed one of the two more than the other, in words.
+/// A disturbance that one of the two had more of, in words: first for BASE, then for NEW.
 fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
         let mean = |documents: &[Document]| {
@@ -92,7 +93,7 @@ fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, Stri
     })
 }
 
-/// Why a change may be one of the machine alone: a disturbance that one side had more of.
+/// Why a change may be due to the machine: a disturbance that one side had more of.
 pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
     let (base, new) = disturbed_unlike(base.documents, new.documents)?;
     Some(format!(
@@ -100,13 +101,13 @@ pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
     ))
 }
 
-/// What disturbed a session more or less than the one before it, in words.
+/// A disturbance that a session had more or less of than the one before it, in words.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
     let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
     Some(format!("another load ({base} before, {new} then)"))
 }
 
-/// What the kernel granted, where it differs though the same was asked for.
+/// Sizes granted by the kernel that differ although the same sizes were requested.
 pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String> {
     let granted = |record: &Record| {
         let first = record.samples.first();
@@ -126,7 +127,8 @@ pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String
     .collect()
 }
 
-/// What of a machine decides how fast it moves bytes; an empty text is something that has no short one.
+/// The properties of a machine that decide how fast it moves bytes. The text is empty for a property without a short
+/// one.
 fn aspects(host: &Host) -> Vec<(&'static str, String)> {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let pages = |pages: u64| if pages == 0 { "no limit".to_owned() } else { format!("{pages} pages") };
@@ -159,7 +161,7 @@ fn aspects(host: &Host) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Core and package of each CPU: `0.0 1.0` are two cores of one package.
+/// CPU, core and package: `0:0.0 1:1.0` are two cores of one package.
 fn places(host: &Host) -> String {
     let cpus = host.topology.iter().map(|place| format!("{}:{}.{}", place.cpu, place.core, place.package));
     cpus.collect::<Vec<_>>().join(" ")

@@ -1,5 +1,5 @@
-//! Which trial of BASE belongs to which of NEW: those with the same parameters in the same experiment, but for the
-//! parameters that the person chose on each side.
+//! Matches trials of BASE and NEW: those with the same parameters in the same experiment, except for the parameters
+//! that each side was selected by.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use pipemark_model::{Key, Record, Value};
 
 use crate::diff::{Party, Refusal, Side};
 
-/// The experiment, and the id of the parameters with those that were chosen made equal.
+/// The experiment, and the id of the parameters after the selected ones are made equal.
 type MatchPlace<'a> = (&'a str, String);
 
 /// The trials of both sides.
 pub(super) struct Matches<'a> {
-    /// Those that belong together, in the order of BASE.
+    /// Counterparts, in the order of BASE.
     pub pairs: Vec<(&'a Record, &'a Record)>,
-    /// Those of one side that have no counterpart, in the order of their documents.
+    /// Trials without a counterpart, in the order of their documents.
     pub alone: Vec<(Side, &'a Record)>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn matches<'a>(base: Party<'a>, new: Party<'a>) -> Result<Matches<'a>
     Ok(matches)
 }
 
-/// A value for each parameter that was chosen on either side: what it is does not matter, only that it is one.
+/// One value for each parameter that either side was selected by. Both sides get this value, so any will do.
 fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     let mut keys = BTreeSet::new();
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
@@ -63,7 +63,7 @@ fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Ma
             continue;
         }
         chosen.iter().for_each(|value| settings.set((*value).clone()));
-        // The id in the file is not asked: it may be wrong, and the parameters are what counts.
+        // Not the id in the file: it may be wrong, and only the parameters count.
         let place = (record.experiment.as_str(), settings.id());
         if !seen.insert(place.clone()) {
             let advice = match chosen {
@@ -83,7 +83,7 @@ fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Ma
     Ok(places)
 }
 
-/// What there would have been to choose from.
+/// The message for a selection without trials; it names the values that there are.
 fn nothing_chosen(side: Side, party: Party) -> String {
     let Some(setting) = party
         .settings

@@ -1,6 +1,6 @@
-//! Two measurements against each other: which trials belong together, what changed, what else differs.
+//! Compares two measurements: matches their trials, judges the changes, and lists other differences.
 //!
-//! Pure: reading files, the exit code and the looks of it are done elsewhere.
+//! Pure: files, exit codes and layout are handled elsewhere.
 
 mod change;
 mod circumstances;
@@ -17,25 +17,25 @@ use pipemark_model::{Document, Value};
 pub use change::{Change, ChangeGroup, Diff, Missing, Origin, Side};
 pub use circumstances::disturbances;
 
-/// One side of a comparison: a document for each session, or the part of it that has certain parameters.
+/// One side of a comparison: a document for each session, or the trials in them with certain parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Party<'a> {
-    /// What the person calls it: the file.
+    /// Its name for the user: the file.
     pub name: &'a str,
-    /// What was measured, one for each session; at least one.
+    /// One document for each session; at least one.
     pub documents: &'a [Document],
-    /// Only trials with these parameters. The trial of the other side is the one that differs in these only.
+    /// Only trials with these parameters are compared. A trial's counterpart on the other side differs only in these.
     pub settings: &'a [Value],
 }
 
 impl<'a> Party<'a> {
-    /// The one that says what the others are of.
+    /// The first document; the others are sessions of the same measurement.
     fn first(&self) -> &'a Document {
         &self.documents[0]
     }
 }
 
-/// Why there is no comparison; the text is a sentence for the person who asked for it.
+/// Why there is no comparison, as a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub(crate) String);

@@ -1,4 +1,4 @@
-//! The figures of a trial on both sides by session, and the comparison they are made for.
+//! The figures of a trial on both sides by session, and their comparison.
 
 use std::collections::BTreeMap;
 
@@ -18,20 +18,19 @@ const FEWEST_ROUNDS: usize = 6;
 pub(super) struct SidesSeries {
     pub base: Vec<SidesFigures>,
     pub new: Vec<SidesFigures>,
-    /// Sessions of the history, in groups that should not differ.
+    /// Sessions of the history, in groups within which they should not differ.
     pub others: Vec<Vec<SidesFigures>>,
-    /// Whether the sessions of the two sides are the same ones.
+    /// Whether both sides were measured in the same sessions.
     pub together: bool,
 }
 
 impl SidesSeries {
-    /// The geometric means of the trials, round by round, of the sessions that have all of them.
+    /// The geometric mean of the trials in each round; `None` if a trial lacks a session.
     pub fn mean(trials: &[&SidesSeries]) -> Option<SidesSeries> {
         let together = trials.first()?.together;
-        // In one measurement the rounds of both sides are the same ones.
         let sides = |side: fn(&SidesSeries) -> &Vec<SidesFigures>| -> Option<Vec<SidesFigures>> {
             let sessions = side(trials[0]).len();
-            // Otherwise one of them was not measured in all sessions.
+            // The numbers differ if a trial was not measured in all sessions.
             if trials.iter().any(|series| side(series).len() != sessions) {
                 return None;
             }
@@ -43,7 +42,7 @@ impl SidesSeries {
             others: Vec::new(),
             together,
         };
-        // The history's are those in which every trial was measured, or it says nothing of the mean.
+        // The history is used only if every trial was measured in all of its sessions.
         if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
             let group = |at: usize| -> Option<Vec<SidesFigures>> {
                 let session = |n| means(&trials.iter().map(|series| &series.others[at][n]).collect::<Vec<_>>());
@@ -54,7 +53,8 @@ impl SidesSeries {
         Some(mean)
     }
 
-    /// Base and new of the rounds that both have, session by session; empty where they are not the same sessions.
+    /// The figures of BASE and NEW in the rounds that both have, session by session; empty if the sides were measured
+    /// in different sessions.
     pub fn rounds(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
         if !self.together {
             return Vec::new();
@@ -87,7 +87,7 @@ impl SidesSeries {
         }
     }
 
-    /// How many sessions there are, and what would give a verdict.
+    /// The message for too few sessions: how many there are, and what would give a verdict.
     fn too_few(&self) -> String {
         match (self.base.len(), self.new.len()) {
             (1, 1) => "1 session each: no verdict; use ab, or --sessions 5".to_owned(),
@@ -106,7 +106,8 @@ impl SidesSeries {
         }
     }
 
-    /// The comparison, one of several, or the reason for no verdict. `family` is that of one measurement's rounds.
+    /// The comparison, as one of several, and the reason if there is no verdict. `family` adjusts comparisons by rounds
+    /// of a single session.
     pub fn compare(
         &self,
         family: &Family,
@@ -136,7 +137,7 @@ impl SidesSeries {
             None => compare(&base, &new, Pairing::None, criterion),
         };
         let comparison = compared.map_err(|error| error.to_string())?;
-        // One session hits both sides alike; of two sessions nothing is known but that they differ.
+        // The state of one session affects both sides alike. How much two sessions differ is unknown.
         let ratio = if self.together { estimate(&comparison) } else { None };
         let surely = ratio.and_then(|ratio| family.interval(&ratio));
         let comparison = comparison.judged_by(surely.map(|(low, high)| (low - 1.0, high - 1.0)), criterion);
@@ -154,7 +155,7 @@ impl SidesSeries {
     }
 }
 
-/// The smallest detectable change, and what would decide it.
+/// The message for an inconclusive comparison: the smallest detectable change, and what would decide it.
 fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usize) -> String {
     let smallest =
         comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));
@@ -173,14 +174,14 @@ fn estimate(comparison: &Comparison) -> Option<Estimate> {
     Some(Estimate { median, low: Some(low), high: Some(high), min: low, max: high, runs })
 }
 
-/// The runs of the rounds that all have, one list for each.
+/// The runs of the rounds that all have in common, one list for each.
 fn in_common(all: &[&SidesFigures]) -> Vec<Vec<f64>> {
     let Some((first, others)) = all.split_first() else { return Vec::new() };
     let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
     all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
 }
 
-/// The geometric mean of each round that all have; `None` where there is none.
+/// The geometric mean of each round that all have in common; `None` if there is none.
 fn means(all: &[&SidesFigures]) -> Option<SidesFigures> {
     let means = geometric_means(&in_common(all)).ok()?;
     let rounds = all[0].keys().filter(|round| all.iter().all(|other| other.contains_key(round)));

@@ -1,4 +1,4 @@
-//! What belongs together, what does not, and what each verdict rests on.
+//! Which trials are matched, which are refused, and what verdicts are based on.
 
 use std::slice::from_ref;
 
@@ -52,7 +52,7 @@ fn settings(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| Value::parse_pair(text).unwrap()).collect()
 }
 
-/// Sessions of a measurement that differ by some per mille, each at a time of its own.
+/// Five sessions of a measurement that differ by a few per mille, each with its own start.
 fn sessions(document: &Document, day: &str) -> Vec<Document> {
     let session = |(at, by): (usize, f64)| {
         let mut session = document.clone();
@@ -174,7 +174,7 @@ fn rounds_are_paired_by_their_number() {
     let drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7];
     let mut base = record("e", &[], 1.0, &drift);
     let mut new = record("e", &[("capacity", "1m")], 1.05, &drift);
-    // A trial that was precise enough earlier lacks the last rounds; the order in the file does not matter.
+    // A trial that was precise enough early lacks the last rounds; the order in the file does not matter.
     base.samples.remove(7);
     new.samples.reverse();
     let document = document(vec![base, new]);
@@ -306,7 +306,7 @@ fn figures_that_cannot_be_are_refused() {
     assert!(refused(two(&base, &many)).contains("1001 runs are more than the 1000"));
 }
 
-/// Of one session of each only the history knows how much sessions differ.
+/// With one session of each, only the history shows how much sessions differ.
 #[test]
 fn one_session_of_each_is_judged_by_what_the_history_knows() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
@@ -330,7 +330,7 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     }
     let (verdict, reason) = why(&judged(&loud));
     assert!(verdict == Verdict::Inconclusive && reason.unwrap().contains("smallest detectable change"));
-    // What was measured elsewhere or otherwise says nothing of it, and what is compared says nothing of the others.
+    // Sessions of other machines or methods don't count, nor do the compared ones themselves or groups of one session.
     type Odd = fn(&mut Document);
     let odd: [Odd; 4] = [
         |document| document.host.name = "elsewhere".to_owned(),
@@ -372,7 +372,8 @@ fn what_is_not_disturbed_alike_has_no_verdict() {
     }
 }
 
-/// A file of several sessions with --base and --new: interleaved within each, and the session counts.
+/// A file of several sessions with --base and --new: the sides alternate within each session, and each session counts
+/// once.
 #[test]
 fn sides_that_ran_in_turns_in_several_sessions_are_compared_in_each() {
     let one = |capacity, speed| record("e", &[("capacity", capacity)], speed, &STEADY);
@@ -403,7 +404,7 @@ fn chosen_parameters_are_no_part_of_the_name() {
     assert!(!name.contains("write") && name.contains("64 KiB blocks"), "{name}");
 }
 
-/// Rows show figures that agree with the change: of two modes, the medians suggest another.
+/// Rows show figures that agree with the change. With two modes, the medians suggest a different change.
 #[test]
 fn figures_agree_with_the_change() {
     let steady = two(&document(vec![record("e", &[], 1.0, &STEADY)]), &document(vec![record("e", &[], 2.0, &STEADY)]));

@@ -7,7 +7,7 @@ use pipemark_model::{Mode, Record, Sample, Status};
 use crate::compare::MOST_RUNS;
 use crate::diff::Refusal;
 
-/// No memory passes 2^53 bytes (8 PiB) in a second.
+/// No memory moves 2^53 bytes (8 PiB) in a second.
 const FASTEST: f64 = 9_007_199_254_740_992.0;
 /// No run lasts a day, so no round trip does.
 const SLOWEST: u64 = 86_400_000_000_000;
@@ -15,7 +15,7 @@ const SLOWEST: u64 = 86_400_000_000_000;
 /// Bytes per second, or in latency mode the median round trip in nanoseconds, of each round.
 pub(super) type SidesFigures = BTreeMap<u32, f64>;
 
-/// Why a trial has no figures, if it was not measured or did not go well.
+/// Why a trial has no figures, if it was skipped, failed or has no runs.
 pub(super) fn unmeasured(record: &Record) -> Option<String> {
     let because = |what: &str| match &record.reason {
         Some(reason) => format!("{what}: {reason}"),
@@ -30,7 +30,7 @@ pub(super) fn unmeasured(record: &Record) -> Option<String> {
     }
 }
 
-/// The figures of a trial that was measured. `whose` names it in a refusal.
+/// The figures of a trial that was measured. `whose` names it in errors.
 pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refusal> {
     let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MOST_RUNS {

@@ -1,4 +1,5 @@
-//! How a comparison comes to its verdicts: trials in pairs, with sessions of the history beside them, judged together.
+//! The verdicts of a comparison: trials are paired, sessions of the history are added, and all pairs are judged
+//! together.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +18,12 @@ use crate::sessions::{Spread, Together};
 use crate::verdict::{Criterion, Verdict};
 
 impl Diff {
-    /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round. `history` are
-    /// other sessions, which say how much sessions of a trial differ; those that measured otherwise are skipped.
+    /// Compares NEW with BASE. If both are parts of one measurement, they are compared round by round. `history` has
+    /// other sessions, which show how much sessions of a trial differ; sessions of other machines, methods or workloads
+    /// are skipped.
     ///
     /// # Errors
-    /// A sentence, when the two are of different workloads or methods, have nothing in common, or hold figures that cannot be.
+    /// If the two have different workloads or methods, no trial in common, or impossible figures.
     pub fn of(
         base: Party,
         new: Party,
@@ -111,7 +113,7 @@ impl Diff {
     }
 }
 
-/// Refuses what was not measured alike.
+/// Refuses measurements of different workloads or methods.
 fn check_alike(base: Party, new: Party) -> Result<(), Refusal> {
     for other in base.documents.iter().chain(new.documents) {
         let (one, name) = (base.first(), new.name);
@@ -131,7 +133,7 @@ fn check_alike(base: Party, new: Party) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Two trials with their figures.
+/// A trial of BASE and its counterpart in NEW, with their figures.
 struct Pair<'a> {
     base: &'a Record,
     new: &'a Record,
@@ -139,19 +141,19 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Whether both are the copy within one process that is measured beside the others.
+    /// Whether both are the memory copy, which is measured for reference.
     fn is_reference(&self) -> bool {
         self.base.job.is_memory_copy() && self.new.job.is_memory_copy()
     }
 }
 
-/// The trial like this one, if it was measured there.
+/// The same trial in `document`, if it was measured there.
 fn find<'a>(document: &'a Document, like: &Record) -> Option<&'a Record> {
     let same = |record: &&Record| record.experiment == like.experiment && record.job == like.job;
     document.trials.iter().find(same).filter(|record| unmeasured(record).is_none())
 }
 
-/// Sessions of the history of the same machine, method and work, in groups of one kernel, version and label.
+/// Sessions of the history with the same machine, method and workload, in groups of one kernel, version and label.
 fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a Document>> {
     let sides = || base.documents.iter().chain(new.documents);
     let machine = |document: &Document| (document.host.name.clone(), document.host.cpu.clone());
@@ -178,7 +180,7 @@ fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<
     group.iter().filter_map(record).collect()
 }
 
-/// What all comparisons of a document have in common.
+/// What all comparisons of a document share.
 struct Judged {
     family: Family,
     together: Together,
@@ -189,7 +191,7 @@ impl Judged {
         let pairs: Vec<&Pair> = pairs.filter(|pair| !pair.is_reference()).collect();
         let spreads: Vec<Spread> = pairs.iter().filter_map(|pair| pair.series.spread()).collect();
         let ratios: Vec<Vec<f64>> = pairs.iter().flat_map(|pair| pair.series.ratios()).collect();
-        // A mean is one comparison more.
+        // The mean of a group is one more comparison.
         let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
         Judged {
             family: Family::of_ratios(&ratios),
@@ -227,8 +229,8 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion
     pairs.iter().zip(names).map(change).collect()
 }
 
-/// The pair of runs whose ratio is nearest to the change, and of equals the one nearest to the medians; `None` where the
-/// medians say the same.
+/// The pair of runs whose ratio is nearest to the change, and among equals the one nearest to the medians; `None` if
+/// the ratio of the medians agrees with the change.
 fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
     let off = |base: f64, new: f64| ((new / base).ln() - change.ln_1p()).abs();
     let rounded = |off: f64| (off * 400.0).round() as u64;
@@ -243,7 +245,7 @@ fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, 
     })
 }
 
-/// The geometric mean of the trials in each round, BASE against NEW.
+/// Compares the geometric means of the trials.
 fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Comparison> {
     let series: Vec<&SidesSeries> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
     if series.len() < 2 {
