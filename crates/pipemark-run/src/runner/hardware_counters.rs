@@ -12,7 +12,7 @@ use pipemark_model::ProcessStats;
 pub struct Counters([Option<Counter>; 8]);
 
 impl Counters {
-    /// Counts from when `process` executes its next program.
+    /// Starts counting when `process` executes its next program.
     pub fn of(process: Pid) -> Counters {
         let of = |event: Hardware| counter(event, process);
         Counters([
