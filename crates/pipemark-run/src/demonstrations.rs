@@ -37,8 +37,7 @@ fn answer(shown: io::Result<(bool, String)>) -> Answer {
     Answer { verdict, here, evidence: Vec::new() }
 }
 
-/// Checks that XOR over all bytes misses the same bit flipped in two of them, and that a check by
-/// position detects it.
+/// Checks that XOR over all bytes misses the same bit flipped in two of them, and that a check by position detects it.
 fn two_flips() -> io::Result<(bool, String)> {
     const FLIPPED: [usize; 2] = [1000, 40_000];
     let pattern = || Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
@@ -63,8 +62,7 @@ fn two_flips() -> io::Result<(bool, String)> {
     Ok((missed && seen, here))
 }
 
-/// Checks that a write to a full pipe and a read from an empty one sleep, and that a read returns
-/// what is available.
+/// Checks that a write to a full pipe and a read from an empty one sleep, and that a read returns what is available.
 fn blocking() -> io::Result<(bool, String)> {
     let filled = {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;

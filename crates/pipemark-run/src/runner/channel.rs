@@ -57,8 +57,7 @@ impl EndRole {
     }
 }
 
-/// The assignment of an end. The shared page, then the links' descriptors, are attached to the
-/// message.
+/// The assignment of an end. The shared page, then the links' descriptors, are attached to the message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
     /// The role.

@@ -48,9 +48,8 @@ impl Control {
         Ok(Control { lines, ends })
     }
 
-    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived. Returns the
-    /// time the last one arrived, in monotonic nanoseconds. It has no timeout: the parent ends a
-    /// run that hangs.
+    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived. Returns the time the last one
+    /// arrived, in monotonic nanoseconds. It has no timeout: the parent ends a run that hangs.
     pub fn meet(&self, nth: u32) -> io::Result<u64> {
         let line = &self.lines[GATE];
         if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {

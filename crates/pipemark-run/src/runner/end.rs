@@ -1,5 +1,4 @@
-//! An end of a run, in its own process: receives the assignment, prepares, warms up, runs the
-//! window, drains, replies.
+//! An end of a run, in its own process: receives the assignment, prepares, warms up, runs the window, drains, replies.
 
 mod copy;
 mod latency;

@@ -194,9 +194,8 @@ impl EndProcess {
 /// The environment variable with the C library's settings.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// glibc's tunables for an end without restartable sequences: the inherited ones and this one;
-/// `None` where they stay on. glibc registers one for each thread, and the kernel then accesses its
-/// memory at every context switch.
+/// glibc's tunables for an end without restartable sequences: the inherited ones and this one; `None` where they stay
+/// on. glibc registers one for each thread, and the kernel then accesses its memory at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -166,8 +166,7 @@ impl FilterPipeline {
         let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
         let written = moved(feed, "wchar");
         let read = moved(&self.filter, "rchar");
-        // /proc/PID/io doesn't count splice(2). A reader's count includes its libraries, so the
-        // writer's is preferred.
+        // /proc/PID/io doesn't count splice(2). A reader's count includes its libraries, so the writer's is preferred.
         match written.max(read) {
             0 => Err(RunError::NotHere("bytes passed are unknown: /proc/PID/io doesn't count here".to_owned())),
             _ if written >= read / 2 => Ok(written),
@@ -175,13 +174,11 @@ impl FilterPipeline {
         }
     }
 
-    /// Reaps all processes. On success, returns the usage of the filter, then of its feed, which
-    /// may have been killed.
+    /// Reaps all processes. On success, returns the usage of the filter, then of its feed, which may have been killed.
     fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
         let mut usages = Vec::new();
-        // The filter's failure is reported first: it is usually the cause of the feed's broken
-        // pipe.
+        // The filter's failure is reported first: it is usually the cause of the feed's broken pipe.
         for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
             let Some(process) = process else { continue };
             process.wait(late, Some(conditions.interrupt))?;

@@ -1,7 +1,6 @@
-//! Creates the link of a run. A link that has a name, or outlives its creator, is created by a
-//! keeper: a process that removes it when it is no longer needed or when the parent is gone.
-//! Nothing remains, whichever process is killed: the keeper outlives a killed parent, and the
-//! parent cleans up after a killed keeper.
+//! Creates the link of a run. A link that has a name, or outlives its creator, is created by a keeper: a process that
+//! removes it when it is no longer needed or when the parent is gone. Nothing remains, whichever process is killed:
+//! the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
 
 use std::fs;
 use std::io::{self, Read};
@@ -74,8 +73,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         if !self.process.dismiss(PATIENCE) {
-            // The keeper was killed or stopped and creates nothing more, so its leftovers are
-            // removed by name.
+            // The keeper was killed or stopped and creates nothing more, so its leftovers are removed by name.
             remove_link(self.link, &self.folder);
         }
     }
@@ -164,8 +162,7 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     0
 }
 
-/// Creates the link and returns its name. A file is made in `folder`, which is removed as soon as
-/// the link is open.
+/// Creates the link and returns its name. A file is made in `folder`, which is removed as soon as the link is open.
 fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
     let name = folder.join("link");
     if link.naming() != Naming::File {

@@ -1,5 +1,4 @@
-//! One run of an entrant: a program in another language streams the bytes, in processes that it
-//! starts itself.
+//! One run of an entrant: a program in another language streams the bytes, in processes that it starts itself.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -164,8 +163,7 @@ fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'
     Ok(outcome)
 }
 
-/// Checks that the entrant started, exited with success, left no process behind, and did not print
-/// too much.
+/// Checks that the entrant started, exited with success, left no process behind, and did not print too much.
 fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
@@ -212,8 +210,7 @@ impl Supervisor {
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
-    /// The supervisor's reply after it was told to stop. It is resumed first, because the entrant
-    /// may have stopped it.
+    /// The supervisor's reply after it was told to stop. It is resumed first, because the entrant may have stopped it.
     fn last_word(&mut self) -> Result<Option<StagesEnded>, RunError> {
         let deadline = Instant::now() + CLEANING;
         while Instant::now() < deadline {
@@ -239,7 +236,6 @@ impl Drop for Supervisor {
         self.0.hang_up(Shutdown::Write);
         // The supervisor closes its end of the socket when all processes that it started are gone.
         while matches!(self.last_word(), Ok(Some(_))) {}
-        // If the supervisor was killed, its children are still in its process group, which dropping
-        // the peer kills.
+        // If the supervisor was killed, its children are still in its process group, which dropping the peer kills.
     }
 }

@@ -24,8 +24,7 @@ use crate::runner::end::{Done, TrialEnd, ended_early};
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// How long back-to-back round trips run after the barrier interrupts them, before the window
-/// begins.
+/// How long back-to-back round trips run after the barrier interrupts them, before the window begins.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly; the time limit of a run is far shorter.
@@ -296,8 +295,7 @@ struct Timer {
 }
 
 enum Pacing {
-    /// When the previous one is back. Its end time is this one's start time, which saves a clock
-    /// reading.
+    /// When the previous one is back. Its end time is this one's start time, which saves a clock reading.
     Closed { next_ns: u64 },
     /// After a pause, once the previous one is back.
     Gap(Duration),

@@ -60,8 +60,7 @@ impl Meter {
         }
     }
 
-    /// Ends the window, in which `bytes` were moved. `own_ns` is the loop's overhead for each
-    /// round.
+    /// Ends the window, in which `bytes` were moved. `own_ns` is the loop's overhead for each round.
     pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
         let ns = monotonic_ns().saturating_sub(self.begun_ns);
         let used = Usage::now().since(&self.before);

@@ -1,5 +1,4 @@
-//! The sink: reads bytes from the link, verifies them, and keeps the clock that defines the
-//! throughput.
+//! The sink: reads bytes from the link, verifies them, and keeps the clock that defines the throughput.
 
 use std::io;
 
@@ -170,8 +169,7 @@ impl SinkEnd {
         Ok(())
     }
 
-    /// Overhead of the loop for each round, in nanoseconds, without receiving and reading the
-    /// bytes.
+    /// Overhead of the loop for each round, in nanoseconds, without receiving and reading the bytes.
     fn own_ns(&self, end: &TrialEnd) -> f64 {
         let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
         own_ns(|| {

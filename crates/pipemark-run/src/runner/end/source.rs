@@ -82,8 +82,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
     let made = source.made;
-    // Measured before and after, and the faster is used, as either may be disturbed. A chain's
-    // clock is still running.
+    // Measured before and after, and the faster is used, as either may be disturbed. A chain's clock is still running.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
         stats.ceiling = source.alone()?.map(|after| after.max(ceiling));
     }
@@ -131,8 +130,7 @@ impl SourceEnd<'_> {
         Ok(moved)
     }
 
-    /// Sends until the time is over. Announces the length before the last block, so that the sink
-    /// can't miss it.
+    /// Sends until the time is over. Announces the length before the last block, so that the sink can't miss it.
     fn warm_up(&mut self) -> io::Result<()> {
         let begin = monotonic_ns();
         let mut blocks = 1;
