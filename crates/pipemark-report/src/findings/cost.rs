@@ -175,7 +175,7 @@ mod tests {
         );
     }
 
-    /// "Below about 7,800 B" was read off a line from 64 B to 4 KiB.
+    /// A size outside the fitted range isn't reported.
     #[test]
     fn no_size_is_told_that_was_not_fitted() {
         let fitted = |largest: usize| texts(&line(&NOISE)[..largest])[0].clone();
