@@ -157,7 +157,8 @@ impl Chart {
         Chart { title: title.to_owned(), panel, caption, below, kind, x, y, series }
     }
 
-    /// The smallest and largest of the figures that `of` returns for the points, at least `least`; `None` without any.
+    /// The smallest and largest of the figures that `of` returns for the points. Ignores figures below `least`; `None`
+    /// if there are no others.
     pub fn extent(&self, of: impl Fn(&Point) -> [f64; 3], least: f64) -> Option<(f64, f64)> {
         let values = self.points().flat_map(|(_, point)| of(point));
         extent(values.filter(|value| value.is_finite() && *value >= least))

@@ -34,7 +34,7 @@ pub struct Terminal {
     pub characters: Characters,
 }
 
-/// Narrower text is illegible, so lines may be longer than a narrower terminal.
+/// The minimum width, because narrower text is illegible. Lines may then be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// Longer lines of text are hard to read; tables may be wider.
 const WIDEST_TEXT: usize = 120;

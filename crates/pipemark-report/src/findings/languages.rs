@@ -199,7 +199,8 @@ mod tests {
 
     use crate::findings::findings;
 
-    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and 512 B. Except in C, 512 B are half as fast.
+    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and 512 B. Except in C, programs are half as fast
+    /// with 512 B.
     fn measured(programs: &[(&str, &str, f64)]) -> Vec<Record> {
         let mut outcomes = Vec::new();
         for block in ["64k", "512"] {

@@ -32,7 +32,7 @@ use crate::findings::measured::{MeasuredTrial, fastest, groups, in_common, measu
 /// The most findings of one rule. A suite with many parameters could give dozens.
 const MOST_PER_RULE: usize = 4;
 
-/// The help topics of rules, by the prefix of their names. The topic of other rules is the method.
+/// The help topics of rules, by the prefix of their names. Other rules have the topic `method`.
 const TOPICS: [(&str, &[&str]); 3] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),

@@ -67,7 +67,7 @@ impl<'a> MeasuredExperiment<'a> {
         shared(&self.jobs())
     }
 
-    /// Whether its trials are reported by their times. Trials that didn't reach their rate may have none.
+    /// Whether its trials are reported by their times. Times at a rate that wasn't reached are omitted.
     pub(super) fn is_latency(&self) -> bool {
         let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
         measured.peek().is_some() && measured.all(|record| record.job.is_latency())

@@ -596,7 +596,7 @@ pub fn languages() -> Document {
     document("languages", "the same pipe in several languages", trials)
 }
 
-/// Line filters, with counters that aren't available here.
+/// Line filters, some of whose counters aren't available here.
 pub fn lines() -> Document {
     let mut trials = Vec::new();
     for (filter, figure) in [("sink", 2.6), ("awk", 0.21), ("perl", 0.17)] {

@@ -121,7 +121,7 @@ pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&
     notes.into_iter().map(sentence).collect()
 }
 
-/// The severity of warnings that differ between rows only in it.
+/// The severity of a warning, for the kinds that differ between rows only in severity.
 fn magnitude(warning: &Warning) -> Option<f64> {
     match warning {
         Warning::Drift { change } => Some(change.abs()),

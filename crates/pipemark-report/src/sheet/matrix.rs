@@ -22,7 +22,7 @@ pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)>
     let records = &experiment.records;
     let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
     let apart = differing(&jobs, &experiment.about.varies);
-    // Verification makes no groups: only links that move nothing lack it, and they aren't ranked.
+    // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
     let apart =
         apart.into_iter().filter(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
     let apart: Vec<Key> = apart.collect();

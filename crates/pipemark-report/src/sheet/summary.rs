@@ -64,7 +64,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
-                    // The ratio must agree with the figures beside it, or be labelled as one by round.
+                    // The ratio must agree with the figures beside it, or be labelled as a ratio of the same round.
                     let round = if agrees(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
                     let name = match base.id == plain.id {
                         true => format!("plain{round}"),

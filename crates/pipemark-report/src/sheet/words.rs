@@ -35,7 +35,7 @@ pub(super) fn time(started: &str) -> String {
     started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
-/// Whether it is the default of programs: 64 KiB by write and read through a pipe of default capacity, on two cores.
+/// Whether the job is what programs do by default: 64 KiB by write and read through a pipe of default capacity, on two cores.
 pub(super) fn is_plain(job: &Job) -> bool {
     let plain = Job::default().settings();
     let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
@@ -83,7 +83,7 @@ fn proof(document: &Document) -> String {
     parts.join(", ")
 }
 
-/// Says whether the measurement was interrupted.
+/// A sentence, if the measurement was interrupted.
 pub(super) fn partial(document: &Document) -> Option<String> {
     let unmeasured = document.trials.iter().filter(|record| record.estimate.is_none()).count();
     document.partial.then(|| match unmeasured {

@@ -85,7 +85,8 @@ fn bar_chart(
         }
     }
     let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
-    // The limit of filters is the feed; the limit of other trials is a memory copy.
+    // The limit of filters is the feed, measured by a filter that only counts. The limit of other trials is a memory
+    // copy.
     let counts = |trial: &&Trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count);
     let limit = match context.ranked().find(counts) {
         Some(top_line) => Some(("top line", point_of(top_line).y)),

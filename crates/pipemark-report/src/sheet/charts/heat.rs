@@ -6,7 +6,7 @@ use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole
 use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
 use crate::sheet::gains::{REVERSED, TIED, gain};
 
-/// The most readable columns.
+/// The most columns that are still readable.
 const MOST_COLUMNS: usize = 24;
 
 /// A table for each place and run, all with the same columns.
