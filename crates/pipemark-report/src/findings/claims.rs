@@ -379,7 +379,7 @@ mod tests {
 
     use super::*;
 
-    /// Trials at four block sizes on two cores, and on one with `faster` times the speed.
+    /// Trials at four block sizes on two cores, and on one with `times` the speed.
     fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
         let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
         let pair = |(block, times): (&str, f64)| {

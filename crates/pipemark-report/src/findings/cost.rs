@@ -28,8 +28,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// The cost from trials that differ only in size, smallest first. A piece of a stream takes the time in which one
-    /// arrives; a message takes half a round trip.
+    /// The cost from trials that differ only in size, smallest first. The time of a block is the time
+    /// in which one arrives; the time of a message is half a round trip.
     fn of(sweep: &[MeasuredTrial]) -> Option<Cost> {
         let point = |one: &MeasuredTrial| {
             let size = one.ends().block.0 as f64;

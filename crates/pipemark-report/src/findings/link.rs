@@ -17,7 +17,7 @@ const MOST_LEADERS: usize = 3;
 /// The most pairs of links whose crossover is reported in one sentence.
 const MOST_PAIRS: usize = 3;
 
-/// Two links or more, measured in one situation at the same sizes.
+/// Two or more links, measured in one situation.
 pub(super) struct Rivals<'a> {
     group: Vec<MeasuredTrial<'a>>,
     /// Each mechanism, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).

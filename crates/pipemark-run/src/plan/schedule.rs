@@ -37,7 +37,7 @@ pub struct Schedule {
     pub run_limit: Duration,
     /// Seeds the order of the runs, content, delays and the bootstrap.
     pub seed: u64,
-    /// How often a run is sampled.
+    /// The time between two samples of a run.
     pub interval: Duration,
     /// Whether the progress of each interval is shown during a run.
     pub by_interval: bool,

@@ -49,7 +49,7 @@ pub(super) struct SuiteSource {
 }
 
 impl Suite {
-    /// One experiment, made of flags.
+    /// A suite of one experiment, made of flags.
     pub fn of_flags(verb: &str, schedule: ScheduleChoices, design: Design) -> Suite {
         let (name, title) = (verb.to_owned(), design.title.clone());
         Suite { name, title, schedule, designs: vec![design], ..Suite::default() }

@@ -196,7 +196,7 @@ enum SuiteUnit {
 }
 
 impl SuiteUnit {
-    /// Bytes per second; a time is for `total` bytes.
+    /// Bytes per second. A time is for `total` bytes, or for 1 GiB if the number of bytes is unknown.
     fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
         match self {
             SuiteUnit::Bytes(bytes) => figure * bytes,

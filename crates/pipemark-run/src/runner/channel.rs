@@ -139,7 +139,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The reply to an error. A failure is prefixed with `who` and a space, unless `who` is empty.
+    /// The reply to an error. The sentence of a failure begins with `who`.
     pub fn of(error: &io::Error, who: &str) -> Reply {
         if link::not_here(error) {
             Reply::NotHere(error.to_string())

@@ -129,7 +129,7 @@ impl FilterPipeline {
         std::iter::once(&self.filter).chain(&self.feed)
     }
 
-    /// Lets data flow until `until`. It is an error if a process ends before.
+    /// Lets data flow until `until`. It is an error if a process ends earlier.
     fn flow(&mut self, until: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
         if wait_for_first(self.all(), until, Some(conditions.interrupt))?.is_none() {
             return Ok(());
@@ -156,7 +156,7 @@ impl FilterPipeline {
         }
     }
 
-    /// Bytes that went into the filter.
+    /// Bytes of the filter's input.
     fn bytes(&self) -> Result<u64, RunError> {
         if let Some((_, bytes)) = &self.file {
             return Ok(*bytes);

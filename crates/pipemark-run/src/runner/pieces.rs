@@ -31,7 +31,7 @@ struct Look {
     waiting_ns: u64,
 }
 
-/// What happened between two samples, for observers.
+/// The progress between two samples, for observers.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     /// Its begin and end, in nanoseconds from the beginning of the window.

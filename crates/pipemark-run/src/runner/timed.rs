@@ -95,7 +95,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// What was written in the window.
+/// The lines written in the window.
 struct Written {
     lines: u64,
     ns: u64,

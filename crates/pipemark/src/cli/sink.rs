@@ -53,7 +53,7 @@ const METHODS: [WordChoice<ReceiveCall>; 2] = [
 /// Time between two updates of the terminal's line.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A larger block would only take memory.
+/// A larger block would only use memory.
 const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Receives all of standard input, or what arrives until Ctrl-C.
@@ -110,7 +110,7 @@ struct Count {
     line: Mutex<SinkLine>,
 }
 
-/// What has been printed until now.
+/// The output printed so far.
 struct SinkLine {
     progress: Progress,
     /// The end of the last printed interval, from the first byte, and the bytes until then.

@@ -27,7 +27,7 @@ pub struct DisplayOptions {
     pub interval: Duration,
     /// Bytes expected in all.
     pub size: Option<u64>,
-    /// Bytes of the buffer.
+    /// The size of the buffer, in bytes.
     pub buffer: Option<u64>,
 }
 
