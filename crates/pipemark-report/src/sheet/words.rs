@@ -35,7 +35,8 @@ pub(super) fn time(started: &str) -> String {
     started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
-/// Whether the job is what programs do by default: 64 KiB by write and read through a pipe of default capacity, on two cores.
+/// Whether the job is what programs do by default: 64 KiB by write and read through a pipe of default capacity, on two
+/// cores.
 pub(super) fn is_plain(job: &Job) -> bool {
     let plain = Job::default().settings();
     let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
