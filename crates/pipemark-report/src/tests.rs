@@ -1,5 +1,5 @@
-//! Every comparison in a finding or a claim is one of two rows of one table: of one experiment, with the same volume, block and
-//! verification.
+//! Checks that every comparison in a finding or a claim is between two rows of one table: of one experiment, with the
+//! same volume, block and verification.
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -17,10 +17,10 @@ use crate::findings::claims::answered;
 use crate::findings::findings;
 use crate::sheet::fixture::of_suite;
 
-/// The rules that are about sizes compare blocks of different sizes.
+/// The rules about sizes may compare blocks of different sizes.
 const OF_SIZES: [&str; 3] = ["best-block", "language-best-block", "language-by-block"];
 
-/// Whole blocks make totals differ by a few per cent.
+/// Totals are rounded to whole blocks, so they may differ by a few per cent.
 fn same_volume(one: &Job, other: &Job) -> bool {
     match (one.volume(), other.volume()) {
         (Volume::Time(one), Volume::Time(other)) => one == other,
@@ -29,7 +29,7 @@ fn same_volume(one: &Job, other: &Job) -> bool {
     }
 }
 
-/// Two trials that `evidence` compares: of the one over the other.
+/// Collects the comparisons of two trials in `evidence`.
 fn comparisons<'e>(evidence: &'e Json, found: &mut Vec<&'e Json>) {
     if evidence.pointer("/of/trial").is_some() && evidence.pointer("/to/trial").is_some() {
         found.push(evidence);
@@ -50,7 +50,7 @@ fn numbers(evidence: &Json, found: &mut Vec<f64>) {
     }
 }
 
-/// `None` where a table of the document shows the two of a comparison, and so their ratio.
+/// A description of a comparison that no table of the document shows; `None` if one shows both rows with this ratio.
 fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     let of_side = |side: &str| {
         let [trial, experiment] = ["trial", "experiment"].map(|key| comparison[side][key].as_str());
@@ -78,7 +78,7 @@ fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     (!alike.any(shown)).then(|| format!("{rule}: {comparison}"))
 }
 
-/// The comparisons of findings and claims that no table shows.
+/// The comparisons in findings and claims that no table shows.
 fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     let mut faults = Vec::new();
     for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref()) {
@@ -95,7 +95,7 @@ fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     }
     for claim in answered(claims, all) {
         let compared = claim.to.is_some() || ["gain", "ratio"].contains(&&*claim.figure);
-        // What is held against a volume that it names is about volumes.
+        // A claim that names a volume compares volumes.
         let of_volumes =
             claim.to.as_ref().is_some_and(|to| Key::iter().any(|key| key.is_volume() && to.get(key).is_some()));
         for one in claim.answer.iter().flat_map(|answer| &answer.evidence).filter(|_| compared && !of_volumes) {
@@ -118,7 +118,7 @@ fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     faults
 }
 
-/// What a filter of lines leaves besides.
+/// Adds the measurements of a line filter's pipeline.
 fn with_pipeline(mut outcome: Outcome) -> Outcome {
     if outcome.trial.job.lines().is_some() {
         for sample in &mut outcome.samples {

@@ -1,4 +1,4 @@
-//! What can be shown outright, once and in no time, where a document claims it: no trial is needed.
+//! Demonstrations: quick tests that settle a claim without a trial.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -11,10 +11,10 @@ use rustix::thread::gettid;
 
 use pipemark_model::{Answer, Claim, ClaimVerdict};
 
-/// Their names.
+/// The names that a claim's `shown_by` accepts.
 pub const DEMONSTRATIONS: [&str; 2] = ["two-flips", "blocking"];
 
-/// How long a call may take to fall asleep, or to return.
+/// Limit for a call to start sleeping, and for it to return.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Answers the claims that name a demonstration.
@@ -37,7 +37,7 @@ fn answer(shown: io::Result<(bool, String)>) -> Answer {
     Answer { verdict, here, evidence: Vec::new() }
 }
 
-/// Whether an XOR of all bytes misses one bit that is flipped in two of them, which a check by position sees.
+/// Checks that XOR over all bytes misses the same bit flipped in two of them, and that a check by position detects it.
 fn two_flips() -> io::Result<(bool, String)> {
     const FLIPPED: [usize; 2] = [1000, 40_000];
     let pattern = || Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
@@ -62,7 +62,7 @@ fn two_flips() -> io::Result<(bool, String)> {
     Ok((missed && seen, here))
 }
 
-/// Whether a write to a full pipe and a read from an empty one sleep, and a read returns what is there.
+/// Checks that a write to a full pipe and a read from an empty one sleep, and that a read returns what is available.
 fn blocking() -> io::Result<(bool, String)> {
     let filled = {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -74,7 +74,7 @@ fn blocking() -> io::Result<(bool, String)> {
         filled
     };
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // The read of an empty pipe, then of one with less in it than asked for.
+    // A read from an empty pipe, to which fewer bytes are then written than the read requested.
     let (slept_empty, returned) = while_asleep(
         read,
         |read| rustix::io::read(read, &mut [0; 4096][..]),
@@ -100,7 +100,8 @@ fn blocking() -> io::Result<(bool, String)> {
     Ok((slept_empty && slept_full && returned == 100 && written == 4096, here))
 }
 
-/// Makes a call in a thread; when it sleeps, or after [`LIMIT`], ends its wait. Whether it slept, and what it returned.
+/// Makes a call in a thread, then wakes it once it sleeps, or after [`LIMIT`]. Returns whether it
+/// slept, and its result.
 fn while_asleep(
     end: OwnedFd,
     call: fn(&OwnedFd) -> rustix::io::Result<usize>,
@@ -118,7 +119,7 @@ fn while_asleep(
     let begin = Instant::now();
     let asleep =
         || Ok::<_, io::Error>(fs::read_to_string(&stat)?.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")));
-    // A thread may sleep for a moment on its way to the call: it has to be asleep twice, a while apart.
+    // A thread may sleep briefly before the call, so it must be asleep twice, 10 ms apart.
     let mut slept = false;
     while !slept && begin.elapsed() < LIMIT && returned.try_recv().is_err() {
         slept = asleep()?;

@@ -1,4 +1,4 @@
-//! What is shown, before it is laid out: a sheet is a list of blocks. Text from elsewhere is made harmless here.
+//! Results before layout: a sheet is a list of blocks. Text from other sources is made harmless here.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use pipemark_model::neutral;
 use crate::chart::Chart;
 use crate::grid::Grid;
 
-/// Shares of the greatest as bars of eight heights.
+/// Draws shares of the largest value as bars of eight heights.
 pub fn sparkline(shares: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     shares.iter().map(|share| BARS[((share * 8.0).ceil() as usize).clamp(1, 8) - 1]).collect()
@@ -16,7 +16,7 @@ pub fn sparkline(shares: &[f64]) -> String {
 /// One piece of a sheet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// A heading: 1 is the whole sheet's, 2 a section's, 3 a part's of it.
+    /// A heading: level 1 for the sheet, 2 for a section, 3 for a part of a section.
     Heading(u8, String),
     /// Parts of a sentence, or facts side by side.
     Text(Style, Vec<String>),
@@ -28,40 +28,40 @@ pub enum Block {
     Chart(Box<Chart>),
     /// Sentences, each behind a mark.
     Notes(Vec<Note>),
-    /// What follows is set apart.
+    /// A gap before the next block.
     Gap,
 }
 
-/// What a piece of text is; how it looks is decided where it is rendered.
+/// The meaning of a piece of text. Each renderer decides how it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Style {
-    /// What the reader came for.
+    /// The main text.
     #[default]
     Plain,
-    /// What stands above it.
+    /// A heading.
     Heading,
-    /// What may be overlooked.
+    /// Secondary text.
     Aside,
     /// A bar of a chart.
     Bar,
-    /// What to be careful about.
+    /// A warning.
     Caution,
-    /// What went wrong.
+    /// A failure.
     Failure,
-    /// What went well.
+    /// A success.
     Success,
-    /// One of several curves, by its place among them.
+    /// One of several curves, by its index.
     Series(usize),
 }
 
 /// A sentence behind a mark, such as a footnote's letter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// What the rows or cells that it belongs to are marked with; may be empty.
+    /// The mark of the rows or cells that it belongs to; may be empty.
     pub mark: String,
     /// The sentence.
     pub text: String,
-    /// Of the mark.
+    /// The style of the mark.
     pub style: Style,
 }
 
@@ -77,7 +77,7 @@ impl Note {
     }
 }
 
-/// Blocks, in the order in which they are read.
+/// Blocks in reading order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sheet {
     /// The blocks.
@@ -114,7 +114,7 @@ impl Sheet {
         }
     }
 
-    /// A grid, unless it is empty, with notes below it.
+    /// A sheet with a grid, unless it is empty, and notes below it.
     pub fn of(grid: Grid, notes: impl IntoIterator<Item = Note>) -> Sheet {
         let mut sheet = Sheet::default();
         sheet.grid(grid);
@@ -122,7 +122,7 @@ impl Sheet {
         sheet
     }
 
-    /// Its tables, for programs.
+    /// Its tables.
     pub fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.blocks.iter().filter_map(|block| if let Block::Grid(grid) = block { Some(grid) } else { None })
     }

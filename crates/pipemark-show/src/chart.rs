@@ -1,52 +1,52 @@
-//! A chart as data: axes with units, series of points with intervals. How it is drawn is decided where it is rendered.
+//! A chart as data: axes with units, series of points with intervals. Each renderer decides how it is drawn.
 
 use pipemark_model::{Unit, few_digits, named, neutral};
 
-/// What is drawn.
+/// The kind of chart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChartKind {
-    /// Curves over two axes of numbers.
+    /// Curves over two numeric axes.
     Curves,
-    /// Bars from 0: `y.names` are the rows, a point's `y` is its row and its `x` the length.
+    /// Bars from 0: `y.names` are the rows; a point's `y` is its row and its `x` the length.
     Bars,
-    /// A coloured table: `x.names` by `y.names`, each point's `value` decides its colour.
+    /// A heat map: `x.names` by `y.names`; each point's `value` sets its colour.
     Heat(Colouring),
 }
 
-/// How figures become colours.
+/// How figures are mapped to colours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Colouring {
-    /// From `low` to `high` on a logarithmic scale; the better end is the stronger colour.
+    /// From `low` to `high` on a logarithmic scale. The better end has the stronger colour.
     Sequential { low: f64, high: f64, more_is_better: bool },
-    /// Around 1: `most` times as fast and as slow are the two ends.
+    /// Around 1. The ends are `most` times as fast and `most` times as slow.
     Diverging { most: f64 },
 }
 
-/// How figures are laid along an axis.
+/// How figures are placed along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// In proportion, from 0.
+    /// Proportional, from 0.
     Linear,
     /// Equal steps for equal ratios.
     Log,
-    /// As `Log`, but with a place for 0: the logarithm of 1 + the figure over this one, which is above 0.
+    /// Like `Log`, but with a place for 0: the logarithm of 1 + the figure over this one, which is above 0.
     LogWithZero(f64),
-    /// Shares q of a whole, each as −log10(1 − q): 1 is 90 %, 2 is 99 %.
+    /// Shares q of a whole, placed at −log10(1 − q): 1 is 90 %, 2 is 99 %.
     Nines,
-    /// Words, one after the other.
+    /// Names, one after the other.
     Names,
 }
 
 /// One axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What stands beside it.
+    /// Its title.
     pub title: String,
-    /// What its figures are.
+    /// The unit of its figures.
     pub unit: Unit,
-    /// How they are laid out.
+    /// How they are placed.
     pub scale: Scale,
-    /// The words of an axis that has no figures.
+    /// The names on an axis without figures.
     pub names: Vec<String>,
 }
 
@@ -56,12 +56,12 @@ impl Axis {
         Axis { title: neutral(title), unit, scale, names: Vec::new() }
     }
 
-    /// An axis of words.
+    /// An axis of names.
     pub fn named(title: &str, names: Vec<String>) -> Axis {
         Axis { names, ..Axis::new(title, Unit::Count, Scale::Names) }
     }
 
-    /// A round figure beside the axis.
+    /// The label of a round figure.
     pub fn label(&self, value: f64) -> String {
         match self.scale {
             Scale::Nines if value == 0.0 => "fastest".to_owned(),
@@ -70,7 +70,7 @@ impl Axis {
         }
     }
 
-    /// Where a figure stands, before the axis' ends are known.
+    /// The position of a figure, before the ends of the axis are known.
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear | Scale::Nines | Scale::Names => value,
@@ -80,7 +80,7 @@ impl Axis {
     }
 }
 
-/// What a series stands for.
+/// The meaning of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesRole {
     /// Measured here: points with intervals.
@@ -89,9 +89,9 @@ pub enum SeriesRole {
     Fit,
     /// Measured by others on other hardware.
     Published,
-    /// Points so dense that they are joined and not marked.
+    /// Points so dense that they are joined without marks.
     Distribution,
-    /// What bars are held against; its one point's `x` is where.
+    /// A limit to compare bars with. The `x` of its one point is its position.
     Limit,
 }
 
@@ -100,64 +100,65 @@ named!(SeriesRole: Measured Fit Published Distribution Limit);
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend; may be empty where there is one.
+    /// Its name in the legend; may be empty if it is the only one.
     pub label: String,
-    /// What it stands for.
+    /// Its meaning.
     pub role: SeriesRole,
     /// The points.
     pub points: Vec<Point>,
 }
 
-/// A figure with its interval, and its text.
+/// A figure with its interval and its text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Point {
-    /// Where it stands across.
+    /// Its horizontal position.
     pub x: f64,
-    /// Where it stands up.
+    /// Its vertical position.
     pub y: f64,
     /// The ends of its interval, along the axis of figures.
     pub interval: Option<(f64, f64)>,
-    /// In a coloured table what its colour says; `None` for what is not to be ranked.
+    /// In a heat map, the value that sets its colour; `None` for a cell that isn't ranked.
     pub value: Option<f64>,
-    /// In a coloured table what stands in the cell.
+    /// In a heat map, the text of the cell.
     pub brief: String,
     /// The trial.
     pub name: String,
-    /// The figure, in words.
+    /// The figure as text.
     pub figure: String,
-    /// Its interval and number of runs, in words.
+    /// Its interval and number of runs as text.
     pub about: String,
 }
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Which of several charts of the same title it is; empty for one alone.
+    /// Its name among several charts of the same title; empty for a single chart.
     pub panel: String,
-    /// What it says; may be empty.
+    /// Its message; may be empty.
     pub caption: String,
     /// A note below it: what was omitted to keep it readable, or what its marks mean; may be empty.
     pub below: String,
-    /// What is drawn.
+    /// The kind of chart.
     pub kind: ChartKind,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Up.
+    /// The vertical axis.
     pub y: Axis,
-    /// What is in it.
+    /// The data.
     pub series: Vec<Series>,
 }
 
 impl Chart {
-    /// A chart alone, without a note.
+    /// A single chart, without a note.
     pub fn new(title: &str, kind: ChartKind, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
         let (panel, caption, below) = Default::default();
         Chart { title: title.to_owned(), panel, caption, below, kind, x, y, series }
     }
 
-    /// The least and the greatest of some figures of its points, if there are any.
+    /// The smallest and largest of the figures that `of` returns for the points. Ignores figures below `least`; `None`
+    /// if there are no others.
     pub fn extent(&self, of: impl Fn(&Point) -> [f64; 3], least: f64) -> Option<(f64, f64)> {
         let values = self.points().flat_map(|(_, point)| of(point));
         extent(values.filter(|value| value.is_finite() && *value >= least))
@@ -169,7 +170,7 @@ impl Chart {
     }
 }
 
-/// The least and the greatest, if there are any.
+/// The smallest and largest; `None` if there are none.
 pub fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |ends, v| Some(ends.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
 }

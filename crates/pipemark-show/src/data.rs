@@ -10,10 +10,10 @@ use pipemark_model::{hides, neutral};
 use crate::block::Sheet;
 use crate::grid::{Grid, Row};
 
-/// The tables of a sheet, which have the same columns.
+/// The tables of a sheet as CSV. All have the same columns.
 ///
 /// # Errors
-/// When a row has another number of fields than there are columns, which is an error of ours.
+/// When a row has another number of fields than there are columns, which is a bug.
 pub fn sheet_as_csv(sheet: &Sheet) -> io::Result<String> {
     let rows = sheet.grids().enumerate().flat_map(|(index, grid)| {
         let columns = || grid.columns.iter().enumerate().filter(|(_, column)| column.is_for_programs());
@@ -24,7 +24,7 @@ pub fn sheet_as_csv(sheet: &Sheet) -> io::Result<String> {
     csv_text(rows)
 }
 
-/// A value of JSON as a field; text from elsewhere is harmless in it.
+/// A JSON value as a field. Text from other sources is made harmless.
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -33,13 +33,13 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// Text from elsewhere: on one line, and with an apostrophe where a spreadsheet would take it for a formula.
+/// Text from other sources: on one line, with an apostrophe where a spreadsheet would read it as a formula.
 pub fn csv_field(text: &str) -> String {
     let text = neutral(text);
     if text.starts_with(['=', '+', '-', '@', '|', '%', '\'']) { format!("'{text}") } else { text }
 }
 
-/// Rows as text.
+/// Rows as CSV text.
 ///
 /// # Errors
 /// When a row has another number of fields than the first.
@@ -52,13 +52,13 @@ pub fn csv_text(rows: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// JSON text and a line end.
+/// JSON text with a line end. Characters that terminals act on are escaped.
 pub fn json_line(text: &str) -> String {
-    // JSON asks for escapes up to U+001F only, but terminals also act on U+0080 to U+009F. Outside of strings there are
-    // no such characters.
+    // JSON requires escapes only up to U+001F, but terminals also act on U+0080 to U+009F. Outside
+    // strings there are no such characters.
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        // A line end is between values, where JSON is laid out; in strings it is escaped already.
+        // A line end separates values in laid-out JSON; within strings it is already escaped.
         match hides(c) && c != '\n' {
             true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
             false => safe.push(c),
@@ -67,7 +67,7 @@ pub fn json_line(text: &str) -> String {
     safe + "\n"
 }
 
-/// The rows of a sheet's tables, as objects.
+/// The rows of a sheet's tables, as JSON objects.
 pub fn sheet_as_json(sheet: &Sheet) -> String {
     let object = |grid: &Grid, row: &Row| {
         let columns = grid.columns.iter().zip(&row.cells).filter(|(column, _)| column.is_for_programs());

@@ -1,4 +1,5 @@
-//! Tables as data: columns, what cells say to people and to programs, and their making column by column.
+//! Tables as data: columns, cells with a text for people and a value for programs, and a builder
+//! that works column by column.
 
 use std::hash::Hash;
 
@@ -9,65 +10,66 @@ use pipemark_model::{grouped, neutral};
 
 use crate::Style;
 
-/// Which side of its column a cell keeps to.
+/// The side that cells are aligned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Figures.
+    /// For figures.
     Right,
 }
 
-/// How a column gives way where the table is too wide; what does not fit even so goes below, labels repeated.
+/// How a column shrinks in a table that is too wide. Columns that still don't fit are moved below,
+/// with the labels repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Fit {
-    /// It has what its widest cell needs.
+    /// As wide as its widest cell.
     Needed,
     /// Its cells are cut.
     Elastic,
     /// Its cells are wrapped.
     Wrapped,
-    /// It is omitted where the line has no room for all.
+    /// It is omitted if the line has no room for all columns.
     Optional,
-    /// It fills the rest of the line, or is omitted: for bars, which only terminals show.
+    /// It fills the rest of the line, or is omitted. For bars, which only terminals show.
     Bars,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
-    /// What programs call it; a column without is for people only.
+    /// Its name for programs. A column without a key is for people only.
     pub key: String,
-    /// What stands above it; a column with a key and no heading is for programs only.
+    /// Its heading. A column with a key and no heading is for programs only.
     pub heading: String,
-    /// Which side its cells keep to.
+    /// The side that its cells are aligned to.
     pub side: Align,
-    /// How it gives way.
+    /// How it shrinks.
     pub fit: Fit,
 }
 
 impl Column {
-    /// Words, which keep left.
+    /// A column of words, aligned left.
     pub fn words(key: &str, heading: &str) -> Column {
         Column { key: key.to_owned(), heading: neutral(heading), side: Align::Left, fit: Fit::Needed }
     }
 
-    /// Figures, which keep right.
+    /// A column of figures, aligned right.
     pub fn figures(key: &str, heading: &str) -> Column {
         Column { side: Align::Right, ..Column::words(key, heading) }
     }
 
-    /// For programs only.
+    /// A column for programs only.
     pub fn data(key: &str) -> Column {
         Column::words(key, "")
     }
 
-    /// A column of bars, which is for people only.
+    /// A column of bars, for people only.
     pub fn bars(heading: &str) -> Column {
         Column { fit: Fit::Bars, ..Column::words("", heading) }
     }
 
-    /// Giving way so.
+    /// Sets how it shrinks.
     pub fn fit(self, fit: Fit) -> Column {
         Column { fit, ..self }
     }
@@ -83,34 +85,34 @@ impl Column {
     }
 }
 
-/// What a cell says to people and to programs.
+/// A cell's text for people and its value for programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// For people.
+    /// The text for people.
     pub text: String,
-    /// What stands behind the text, such as a footnote's letter.
+    /// The mark behind the text, such as a footnote's letter.
     pub mark: String,
-    /// How it is meant.
+    /// The meaning of the text.
     pub style: Style,
-    /// For programs.
+    /// The value for programs.
     pub value: Value,
     /// For a bar: the ends of the interval, as shares of the longest.
     pub bar: Option<(f64, f64)>,
 }
 
 impl Cell {
-    /// The same for both. Text from elsewhere is left as it is for programs.
+    /// The same text for people and programs. For programs it is left unescaped.
     pub fn text(text: impl Into<String>) -> Cell {
         let text = text.into();
         Cell { text: neutral(&text), value: Value::String(text), ..Cell::default() }
     }
 
-    /// Words for people, a value for programs.
+    /// A text for people and a value for programs.
     pub fn of(text: impl AsRef<str>, value: impl Into<Value>) -> Cell {
         Cell { text: neutral(text.as_ref()), value: value.into(), ..Cell::default() }
     }
 
-    /// Words for people.
+    /// A text for people.
     pub fn shown(text: impl AsRef<str>) -> Cell {
         Cell::of(text, Value::Null)
     }
@@ -120,22 +122,22 @@ impl Cell {
         Cell { value: value.map_or(Value::Null, Into::into), ..Cell::default() }
     }
 
-    /// A bar that is certain up to the share `low` and may reach to `high`.
+    /// A bar that is certain up to the share `low` and may reach `high`.
     pub fn bar(low: f64, high: f64) -> Cell {
         Cell { bar: Some((low, high)), style: Style::Bar, ..Cell::default() }
     }
 
-    /// In another style.
+    /// Sets the style.
     pub fn style(self, style: Style) -> Cell {
         Cell { style, ..self }
     }
 
-    /// With a mark behind it.
+    /// Sets the mark.
     pub fn mark(self, mark: impl Into<String>) -> Cell {
         Cell { mark: mark.into(), ..self }
     }
 
-    /// Whether people see nothing of it.
+    /// Whether it shows people nothing.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.mark.is_empty() && self.bar.is_none()
     }
@@ -146,7 +148,7 @@ impl Cell {
 pub struct Row {
     /// A cell for each column.
     pub cells: Vec<Cell>,
-    /// Why it has no figures; stands in their place.
+    /// The reason why it has no figures, shown in their place.
     pub instead: Option<(Style, String)>,
 }
 
@@ -159,23 +161,23 @@ impl From<Vec<Cell>> for Row {
 /// Rows that belong together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowGroup {
-    /// What they have in common; may be empty.
+    /// Their common property; may be empty.
     pub caption: String,
     /// The rows.
     pub rows: Vec<Row>,
 }
 
 impl RowGroup {
-    /// Rows below what they have in common.
+    /// Rows under a caption.
     pub fn new(caption: &str, rows: Vec<Row>) -> RowGroup {
         RowGroup { caption: neutral(caption), rows }
     }
 }
 
-/// A table: groups of rows below the same columns.
+/// A table: groups of rows under common columns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
-    /// How many columns say which row it is; the rest says what there is to say about it.
+    /// The number of leading columns that identify a row. The others hold its figures.
     pub labels: usize,
     /// The columns.
     pub columns: Vec<Column>,
@@ -184,7 +186,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table in one group, each row named by its first column.
+    /// A table with one group, in which the first column names each row.
     pub fn new(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Grid {
         Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows.into_iter().map(Row::from).collect())] }
     }
@@ -194,7 +196,7 @@ impl Grid {
         self.groups.iter().flat_map(|group| &group.rows)
     }
 
-    /// The columns that people see: those that have something in them.
+    /// The columns shown to people: those with any content.
     pub fn for_people(&self) -> Vec<usize> {
         let filled = |index: usize| {
             self.rows().any(|row| {
@@ -211,7 +213,7 @@ impl Grid {
     }
 }
 
-/// A table in the making: beside each column stands what it has in every row.
+/// A table under construction, filled column by column.
 pub struct Table<'a, T> {
     of: &'a [T],
     pub columns: Vec<Column>,
@@ -219,7 +221,7 @@ pub struct Table<'a, T> {
 }
 
 impl<'a, T> Table<'a, T> {
-    /// A table with a row for each of these.
+    /// A table with a row for each item.
     pub fn of(of: &'a [T]) -> Table<'a, T> {
         Table { of, columns: Vec::new(), rows: vec![Row::default(); of.len()] }
     }
@@ -230,29 +232,29 @@ impl<'a, T> Table<'a, T> {
         self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.cells.push(cell(of)));
     }
 
-    /// With one more column.
+    /// Adds a column.
     pub fn column(mut self, column: Column, cell: impl Fn(&'a T) -> Cell) -> Self {
         self.push(column, cell);
         self
     }
 
-    /// With one more column that only programs get.
+    /// Adds a column for programs only.
     pub fn data<V: Into<Value>>(self, key: &str, value: impl Fn(&'a T) -> Option<V>) -> Self {
         self.column(Column::data(key), |of| Cell::data(value(of)))
     }
 
-    /// With what stands in place of figures, in rows that have none.
+    /// Sets the text that replaces figures, in rows that have none.
     pub fn instead(mut self, instead: impl Fn(&'a T) -> Option<(Style, String)>) -> Self {
         self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.instead = instead(of));
         self
     }
 
-    /// All of it, each row named by its first column.
+    /// The table, in which the first column names each row.
     pub fn grid(self) -> Grid {
         Grid { labels: 1, columns: self.columns, groups: vec![RowGroup { caption: String::new(), rows: self.rows }] }
     }
 
-    /// The same with a group of rows for each kind of them, in the order of the first of each.
+    /// The same, with one group for each kind of row, in order of first appearance.
     pub fn grouped<K: Clone + Eq + Hash>(self, kind: impl Fn(&'a T) -> K, caption: impl Fn(&K) -> String) -> Grid {
         let groups = grouped(self.of.iter().map(kind).zip(self.rows)).into_iter();
         let groups = groups.map(|(kind, rows)| RowGroup { caption: neutral(&caption(&kind)), rows });

@@ -1,8 +1,9 @@
-//! A sheet as a page: one file with everything in it, which loads nothing and lets nothing in.
+//! A sheet as a page: one self-contained file, which loads nothing and runs nothing but its own script.
 //!
-//! What comes from elsewhere reaches it in three ways, each safe by itself: as text through a template that escapes
-//! everything, as JSON for the charts in which no `<` is left, and compressed in base 64. A Content-Security-Policy names
-//! the one script and the one style by their hashes and forbids the rest, evaluation of text and the network included.
+//! Text from other sources enters the page in three ways, each safe by itself: through a template
+//! that escapes everything, as JSON for the charts in which every `<` is escaped, and compressed in
+//! base 64. A Content-Security-Policy names the one script and the one style by their hashes and
+//! forbids everything else, including evaluation of text and the network.
 
 use std::io::{self, Read, Write};
 
@@ -22,11 +23,11 @@ use crate::{Block, Chart, ChartKind, Grid, Note, RowGroup, Sheet, Style, vega};
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
-/// As they are published, one after the other, compressed; see the README beside them.
+/// The libraries as published, concatenated and compressed; see the README beside them.
 const LIBRARIES: &[u8] = include_bytes!("../assets/vega/vega.js.gz");
 const LICENSE: &str = include_str!("../assets/vega/LICENSE");
 
-/// Text, escaped, whose flags (`--runs`) don't break after their dashes.
+/// Escaped text in which flags (`--runs`) don't break after their dashes.
 fn words(text: &str) -> Value {
     let whole = |word: &str| match word.find("--") {
         Some(at) => format!("{}<span class=\"flag\">{}</span>", HtmlEscape(&word[..at]), HtmlEscape(&word[at..])),
@@ -41,35 +42,35 @@ fn libraries() -> io::Result<String> {
     Ok(text)
 }
 
-/// What mail passes without complaint.
+/// The largest page in bytes that mail accepts without complaint.
 const LARGEST: usize = 2 << 20;
 
-/// A file that the page carries for whoever wants the figures themselves.
+/// A file in the page, for readers who want the figures.
 #[derive(Debug, Clone)]
 pub struct Attachment {
     /// The name under which it is saved.
     pub file: String,
-    /// What tells it from others; may be empty.
+    /// Its label among several; may be empty.
     pub label: String,
     /// Its content.
     pub content: Vec<u8>,
-    /// What is taken instead where the page would be too large to mail.
+    /// Replaces the content if the page would be too large to mail.
     pub shorter: Vec<u8>,
 }
 
-/// From one heading to the next, with its blocks as the template takes them.
+/// From one heading to the next. The blocks are in the form that the template expects.
 #[derive(Default, Serialize)]
 struct Section {
     title: String,
     open: Vec<Json>,
-    /// Tables that a chart stands above.
+    /// Tables below a chart, folded.
     folded: Vec<Json>,
 }
 
-/// The sheet as a page.
+/// Renders the sheet as a page.
 ///
 /// # Errors
-/// When the template or the packing of an attachment fails, which is an error of ours.
+/// When the template or the compression of an attachment fails, which is a bug.
 pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     let mut specs = Vec::new();
     let mut sections = sections(sheet, &mut specs);
@@ -80,7 +81,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     };
     let specs = harmless(&serde_json::to_string(&specs)?);
     let mut templates = Environment::new();
-    // The name's ending is what turns the escaping on.
+    // The name must end in .html: that enables escaping.
     templates.add_filter("words", words);
     templates.add_template("page.html", TEMPLATE).map_err(io::Error::other)?;
     let template = templates.get_template("page.html").map_err(io::Error::other)?;
@@ -95,7 +96,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
             head => Value::from(Serde(&head)),
             sections => Value::from(Serde(&sections)),
             files => Value::from(Serde(&files)),
-            // Base 64 holds no character that means anything to HTML, and a script's text is not unescaped.
+            // Base 64 has no character with a meaning in HTML, and the text of a script isn't unescaped.
             raw => raw.iter().map(|text| own(text)).collect::<Vec<_>>(),
             shortened => shortened,
             version => env!("CARGO_PKG_VERSION"),
@@ -112,7 +113,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     render(&shorter, true)
 }
 
-/// The head, which is the sheet's own heading and the text below it, and the sections.
+/// The head (the sheet's own heading and the text below it), then the sections.
 fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
     let mut sections = vec![Section { title: "pipemark".to_owned(), ..Section::default() }];
     for block in &sheet.blocks {
@@ -142,7 +143,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
                 let (spec, legend) = vega::spec(chart);
                 let own = json!({"chart": specs.len(), "title": panel, "legend": legend});
                 specs.push(spec);
-                // Several of one title stand side by side, where they are narrow.
+                // Charts with the same title are placed side by side if they are narrow.
                 if let Some(Json::Object(figure)) = items.last_mut()
                     && figure.get("title").is_some_and(|own| own == title && !panel.is_empty())
                     && let Some(Json::Array(panels)) = figure.get_mut("panels")
@@ -183,7 +184,7 @@ fn table(grid: &Grid, group: &RowGroup) -> Json {
     json!({"kind": "table", "caption": group.caption, "labels": labels, "columns": columns, "rows": group.rows})
 }
 
-/// JSON that no HTML parser sees anything in.
+/// JSON without any character that HTML gives a meaning.
 fn harmless(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
@@ -202,7 +203,7 @@ fn packed(content: &[u8]) -> io::Result<String> {
     Ok(BASE64_STANDARD.encode(packer.finish()?))
 }
 
-/// Nothing but the script and the style of this page; pictures only from what the page itself made.
+/// Allows only the script and the style of this page, and images only if the page made them.
 fn policy(script: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())));
     format!(

@@ -1,19 +1,20 @@
-//! A grid in columns of text: columns give way until they fit, and what still does not fit goes below, labels repeated.
+//! A grid in columns of text. Columns shrink until they fit; the columns that still don't fit
+//! follow below, with the labels repeated.
 
 use crate::terminal::{Colour, abridge, pad, width, wrap};
 use crate::{Align, Cell, Fit, Grid, Row, Style};
 
-/// Elastic columns keep this much, wrapped ones twice as much.
+/// The minimum width of elastic columns; wrapped ones keep twice as much.
 const SHORTEST: usize = 6;
-/// The width of wrapped columns while others can be omitted.
+/// The width of wrapped columns while other columns can still be omitted.
 const COMFORTABLE: usize = 20;
-/// Shorter bars say nothing, longer ones say no more.
+/// Shorter bars show too little, longer ones show no more.
 const BAR: std::ops::RangeInclusive<usize> = 8..=48;
 const GAP: usize = 2;
-/// A reason that has less room than this beside the labels goes below them.
+/// A reason with less room than this beside the labels is placed below them.
 const REASON: usize = 24;
 
-/// A column that is shown, with the columns of the terminal that it has.
+/// A visible column, and its widths on the terminal.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     index: usize,
@@ -53,7 +54,7 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns, as wide as they fit; bars and optional ones are omitted where there is no room for all.
+/// The columns with the widths that fit. Bars and optional columns are omitted if there is no room for all.
 fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
@@ -73,7 +74,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
         }
     };
     let mut slots: Vec<Slot> = grid.for_people().into_iter().map(slot).collect();
-    // Wrapping loses nothing, so these columns give way first.
+    // Wrapping loses nothing, so wrapped columns shrink first.
     shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
     if total(&slots) > room {
         slots.retain(|slot| !matches!(grid.columns[slot.index].fit, Fit::Bars | Fit::Optional));
@@ -86,7 +87,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     };
     shrink(grid, &mut shrunk, room, shortest);
     if total(&shrunk) > room {
-        // Some go below anyway: the labels, which are repeated, have half of the line.
+        // Some columns follow below anyway. The labels, which are repeated, get half of the line.
         let labels = slots.iter().take_while(|slot| slot.index < grid.labels).count();
         shrink(grid, &mut slots[..labels], room / 2, shortest);
     } else {
@@ -99,7 +100,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     slots
 }
 
-/// Takes from the widest columns, to no less than `least`, until all fit.
+/// Shrinks the widest columns, to no less than `least`, until all fit.
 fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Fit) -> usize) {
     while total(slots) > room {
         let shrinks = |slot: &&mut Slot| slot.text > least(grid.columns[slot.index].fit);
@@ -108,13 +109,13 @@ fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Fit) -> u
     }
 }
 
-/// The least width in which a heading takes two lines.
+/// The smallest width in which a heading fits in two lines.
 fn in_two_lines(heading: &str) -> usize {
     let splits = heading.match_indices(' ').map(|(at, _)| width(&heading[..at]).max(width(&heading[at + 1..])));
     splits.min().unwrap_or(width(heading))
 }
 
-/// The headings and all rows, in the columns of `slots`.
+/// The headings and all rows, for the columns of `slots`.
 fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Colour) -> Vec<String> {
     let headings: Vec<Vec<String>> =
         slots.iter().map(|slot| wrap(&grid.columns[slot.index].heading, slot.width().max(1))).collect();
@@ -126,7 +127,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
             let own: &Vec<String> = &headings[index];
             let text = (part + own.len()).checked_sub(height).and_then(|part| own.get(part));
             let slot = slots[index];
-            // Marks have no heading: figures and their heading end at the same place.
+            // Marks have no heading: figures end where their heading ends.
             let room = if grid.columns[slot.index].side == Align::Right {
                 slot.text.max(text.map_or(0, |text| width(text)))
             } else {
@@ -148,7 +149,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
                 .filter(|_| !group.caption.is_empty())
                 .map(|line| colour.paint(Style::Aside, line)),
         );
-        // Text instead of figures stands once.
+        // Text that replaces figures is shown once.
         for row in group.rows.iter().filter(|row| first || row.instead.is_none()) {
             lines.extend(row_lines(grid, row, slots, room, colour));
         }
@@ -195,7 +196,7 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
     for (part, text) in wrap(reason, room - hang).iter().enumerate() {
         let text = colour.paint(*style, text);
         match lines.get_mut(part).filter(|_| beside) {
-            // Colours take no room.
+            // Colour sequences have no width.
             Some(line) => {
                 let taken = if part < height { width_without_colour(line) } else { 0 };
                 line.push_str(&" ".repeat(hang - taken.min(hang)));
@@ -207,7 +208,7 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
     lines
 }
 
-/// Columns of a line that holds colours of [`Colour::paint`].
+/// The width of a line that contains colours from [`Colour::paint`].
 fn width_without_colour(line: &str) -> usize {
     let mut parts = line.split('\x1b');
     let first = parts.next().map_or(0, width);
@@ -218,7 +219,7 @@ fn width_without_colour(line: &str) -> usize {
 pub(super) fn bar(low: f64, high: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let share = |share: f64| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-    // At most 8 × the terminal's width, so it fits a usize.
+    // At most 8 times the terminal's width, so it fits a usize.
     let eighths = (share(high) * (columns * 8) as f64).round() as usize;
     let certain = (share(low) * columns as f64).round() as usize;
     let full = eighths / 8;

@@ -56,7 +56,7 @@ fn grid(grid: &Grid) -> String {
     parts.join("\n\n")
 }
 
-/// Neutral text with everything escaped that Markdown, HTML or a table would act on.
+/// Neutral text in which everything that Markdown, HTML or a table would interpret is escaped.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, c) in text.chars().enumerate() {
@@ -65,7 +65,7 @@ fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '#' | '|' | '~' | '!' | '$' => safe.extend(['\\', c]),
-            // Only the start of a line makes these a list or a heading.
+            // These make a list or a heading only at the start of a line.
             '-' | '+' | '=' if index == 0 => safe.extend(['\\', c]),
             _ => safe.push(c),
         }

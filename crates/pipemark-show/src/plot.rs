@@ -1,4 +1,4 @@
-//! Charts in text: curves over two axes, bars, coloured tables as tables.
+//! Charts as text: curves over two axes, bars, and heat maps as tables.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{Align, Axis, Cell, Chart, ChartKind, Column, Grid, Point, Scale, Ser
 
 /// Rows of a chart with two axes.
 const ROWS: usize = 16;
-/// Marks of curves, the first of them for the first.
+/// The marks of curves, in the order of the curves.
 const SYMBOLS: &str = "●▲■◆○△□◇abcdefghijklmnopqr";
 
 /// The chart in lines of at most `room` columns.
@@ -29,7 +29,7 @@ pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
 }
 
 fn heat(chart: &Chart) -> Grid {
-    // A heading is not broken where its cells are narrow.
+    // Non-breaking spaces keep a heading whole above narrow cells.
     let headings = chart.x.names.iter().map(|name| Column::figures("", &name.replace(' ', "\u{a0}")));
     let mut rows: Vec<Vec<Cell>> = vec![vec![Cell::default(); 1 + chart.x.names.len()]; chart.y.names.len()];
     for (row, name) in rows.iter_mut().zip(&chart.y.names) {
@@ -118,7 +118,7 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     out
 }
 
-/// The labels under the lower axis; one without room is omitted.
+/// The labels under the lower axis. Labels without room are omitted.
 fn under(x: &Span, ticks: &[f64], columns: usize) -> String {
     let mut line = String::new();
     for &tick in ticks {
@@ -146,14 +146,14 @@ impl<'a> Span<'a> {
         Span { axis, low: axis.place(low), high: axis.place(high) }
     }
 
-    /// Where a figure stands between the ends: 0 is the lower, 1 the upper.
+    /// The position of a figure between the ends: 0 is the lower end, 1 the upper.
     fn share(&self, value: f64) -> f64 {
         let length = self.high - self.low;
         if length > 0.0 { (self.axis.place(value) - self.low) / length } else { 0.5 }
     }
 }
 
-/// The figures themselves, ascending.
+/// The finite values in ascending order, without duplicates.
 pub(super) fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -161,7 +161,7 @@ pub(super) fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// Round figures around all of `values`.
+/// Round figures that enclose all of `values`.
 fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
     let values = ascending(values.filter(|value| axis.scale != Scale::Log || *value > 0.0));
     let (low, high) = (values.first().copied().unwrap_or(1.0), values.last().copied().unwrap_or(10.0));
@@ -182,12 +182,12 @@ fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
         .collect()
 }
 
-/// What is drawn, cell by cell; the first row is the upper one.
+/// The drawing, cell by cell. The first row is the top one.
 struct Canvas {
     columns: usize,
-    /// Dots of braille, and the curve that drew the last of them.
+    /// Braille dots, and the curve that drew the last of them.
     dots: Vec<(u8, usize)>,
-    /// The curve that has a point there.
+    /// The curve with a point in the cell.
     marks: Vec<Option<usize>>,
 }
 
@@ -196,7 +196,7 @@ impl Canvas {
         Canvas { columns, dots: vec![(0, 0); columns * ROWS], marks: vec![None; columns * ROWS] }
     }
 
-    /// The row of a share of the height, if it is on the canvas.
+    /// The row at a share of the height, if it is on the canvas.
     fn row(share: f64) -> Option<usize> {
         let row = ((1.0 - share) * (ROWS - 1) as f64).round();
         (row >= 0.0 && row < ROWS as f64).then_some(row as usize)
@@ -205,12 +205,12 @@ impl Canvas {
     fn mark(&mut self, (x, y): (f64, f64), index: usize) {
         let column = (x * (self.columns - 1) as f64).round();
         if let (Some(row), true) = (Canvas::row(y), (0.0..self.columns as f64).contains(&column)) {
-            // The first curve keeps its place: it is the one that the others are held against.
+            // The first curve keeps its mark: the others are compared with it.
             self.marks[row * self.columns + column as usize].get_or_insert(index);
         }
     }
 
-    /// A straight line in dots, two across and four down in each cell.
+    /// A straight line of dots, two across and four down in each cell.
     fn join(&mut self, from: (f64, f64), to: (f64, f64), index: usize) {
         const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
         let (across, down) = ((self.columns * 2) as f64, (ROWS * 4) as f64);
@@ -244,7 +244,7 @@ impl Canvas {
     }
 }
 
-/// What stands for each character in ASCII; what fills less than half a column is nothing.
+/// The ASCII replacement of each character. Anything narrower than half a column becomes a space.
 const PLAIN: [(&str, &str); 4] = [
     ("\u{a0}µ×–−─│└┤·█▒…•→≠≈", " ux---|++.#-.->#~"),
     ("▏▎▍▌▋▊▉▁▂▃▄▅▆▇", "   ####__--==%"),
@@ -252,7 +252,7 @@ const PLAIN: [(&str, &str); 4] = [
     (SYMBOLS, "ABCDEFGH"),
 ];
 
-/// The same in ASCII alone.
+/// The text in ASCII only.
 pub(super) fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         _ if c.is_ascii() => c,

@@ -1,4 +1,4 @@
-//! A sheet for a terminal: fits the width it is given, and uses more where there is more.
+//! A sheet for a terminal: it fits the given width and uses the whole of a wider one.
 
 use textwrap::{WordSeparator, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -19,14 +19,14 @@ pub enum Colour {
 pub enum Characters {
     /// All of Unicode: curves are drawn in dots of braille.
     Unicode,
-    /// ASCII alone.
+    /// ASCII only.
     Ascii,
 }
 
 /// Where a sheet is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
-    /// Columns to use; 80 where the output is not a terminal.
+    /// Columns to use; 80 if the output isn't a terminal.
     pub width: usize,
     /// Whether to colour.
     pub colour: Colour,
@@ -34,7 +34,7 @@ pub struct Terminal {
     pub characters: Characters,
 }
 
-/// Below this nothing is legible, so lines may be longer than the terminal is wide.
+/// The minimum width, because narrower text is illegible. Lines may then be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// Longer lines of text are hard to read; tables may be wider.
 const WIDEST_TEXT: usize = 120;
@@ -80,7 +80,7 @@ impl Terminal {
         if self.characters == Characters::Ascii { plot::ascii(&text) } else { text }
     }
 
-    /// A sentence behind a mark, its further lines set in.
+    /// A sentence behind a mark, with its other lines indented.
     fn note(&self, note: &Note, room: usize) -> Vec<String> {
         if note.mark.is_empty() {
             return wrap(&note.text, room).iter().map(|line| self.colour.paint(note.style, line)).collect();
@@ -95,13 +95,13 @@ impl Terminal {
     }
 }
 
-/// Sections are set apart, and within them a table from one before it.
+/// Sections are separated by gaps, as are consecutive tables.
 fn needs_a_gap(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {
         (None | Some(Block::Heading(..) | Block::Gap), _) | (_, Block::Gap) => false,
         (_, Block::Heading(..)) => true,
         (Some(Block::Grid(_)), Block::Grid(_)) => true,
-        // Paragraphs; facts in other styles stand close together.
+        // Gaps separate paragraphs. Facts in other styles are kept together.
         (Some(Block::Text(Style::Plain, _) | Block::Notes(_)), Block::Text(Style::Plain, _)) => true,
         (Some(Block::Chart(_)), Block::Chart(_)) | (Some(Block::Code(_)), _) | (_, Block::Code(_)) => true,
         _ => false,
@@ -128,12 +128,12 @@ impl Colour {
     }
 }
 
-/// Terminal columns that `text` takes.
+/// The width of `text` in terminal columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `text` filled up with blanks to `columns`.
+/// `text` padded with blanks to `columns`.
 pub(super) fn pad(text: &str, columns: usize, side: Align) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     match side {
@@ -142,7 +142,7 @@ pub(super) fn pad(text: &str, columns: usize, side: Align) -> String {
     }
 }
 
-/// `text` cut to `columns`, with an ellipsis where something is missing.
+/// `text` cut to `columns`, with an ellipsis if it was cut.
 pub(super) fn abridge(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -158,7 +158,7 @@ pub(super) fn abridge(text: &str, columns: usize) -> String {
     cut
 }
 
-/// `text` broken at blanks into lines of at most `columns`; a longer word is broken where the line ends.
+/// `text` broken at blanks into lines of at most `columns`. A longer word is broken at the end of the line.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let options = textwrap::Options::new(columns)
         .word_separator(WordSeparator::AsciiSpace)
@@ -167,7 +167,7 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(String::from).collect()
 }
 
-/// `parts` joined by ` · ` into as few lines of at most `columns` as whole parts allow.
+/// `parts` joined by ` · ` into lines of at most `columns`. Parts aren't split if they fit on a line.
 fn join_wrapped(parts: &[String], columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

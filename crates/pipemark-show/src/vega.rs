@@ -1,6 +1,6 @@
-//! Charts as Vega-Lite specifications: the library lays out scales and axes, and `page/charts.json` says which marks there
-//! are. What comes from a file is a value in `data` or in a scale's domain, never a part of an expression, a field's name or
-//! an address: the library then draws it as text.
+//! Charts as Vega-Lite specifications: the library lays out scales and axes, and `page/charts.json`
+//! defines the marks. Text from a file is only ever a value in `data` or in a scale's domain, never
+//! part of an expression, a field's name or an address, so the library draws it as text.
 
 use std::sync::LazyLock;
 
@@ -11,12 +11,12 @@ use pipemark_model::{Unit, distinct};
 use crate::plot::ascending;
 use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
 
-/// The forms of charts and of their parts, in which a text that begins with `$` is what is filled in, another form of that
-/// name, or omitted with its key.
+/// Templates of charts and of their parts. A text that begins with `$` is replaced by the part of
+/// that name, else by the template of that name; if neither exists, it is omitted with its key.
 static FORMS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
-/// The specification, and the names in its legend: none where one series needs none.
+/// The specification and the names in its legend; no names if one series needs no legend.
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     let chart = &with_drawable_names(chart);
     let names = |published: bool| {
@@ -31,7 +31,7 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
         ChartKind::Heat(colouring) => heat(chart, colouring),
     };
     let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
-    // The names are those that have a colour, in its order.
+    // Only measured series have a colour, in the order of the names.
     parts.extend([("title", json!(title)), ("names", json!(measured))]);
     parts.extend((measured.len() < 2).then_some(("legend", Value::Null)));
     let mut spec = filled(&FORMS["chart"], &parts);
@@ -43,10 +43,10 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     (spec, if legend.len() > 1 { legend.into_iter().map(str::to_owned).collect() } else { Vec::new() })
 }
 
-/// The name of the form, the data, and what is filled in.
+/// The name of the template, the data, and the parts.
 type Parts = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
 
-/// A form with its parts.
+/// A template with its parts filled in.
 fn filled(form: &Value, parts: &[(&str, Value)]) -> Value {
     let part = |value: &Value| match value.as_str().and_then(|text| text.strip_prefix('$')) {
         None => Some(filled(value, parts)),
@@ -62,11 +62,12 @@ fn filled(form: &Value, parts: &[(&str, Value)]) -> Value {
     }
 }
 
-/// What every object of JavaScript has. The library looks names up in objects, and draws nothing for one that is called so.
+/// Properties of every JavaScript object. The library looks names up in objects and draws nothing
+/// for a name equal to one of these.
 const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
                           __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
 
-/// The chart with a space without width behind each name that is a property of every object.
+/// The chart with a zero-width space behind each name that is a property of every object.
 fn with_drawable_names(chart: &Chart) -> Chart {
     let mut chart = chart.clone();
     let labels = chart.series.iter_mut().map(|series| &mut series.label);
@@ -78,7 +79,7 @@ fn with_drawable_names(chart: &Chart) -> Chart {
     chart
 }
 
-/// Curves with bands for their intervals; fits are thin, published figures are dashed with hollow marks.
+/// Curves with bands for their intervals. Fits are thin; published figures are dashed, with hollow marks.
 fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let across = VegaFigures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
     let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
@@ -103,15 +104,15 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
     if !measured.is_empty() {
         x["axis"]["values"] = measured.into_iter().map(|x| across.value(x)).collect();
     }
-    // There are eight colours: the ninth curve and those after it are drawn in another line.
+    // There are eight colours: from the ninth curve on, lines are dashed.
     let dashes = (0..names.len()).map(|index| json!([[1, 0], [7, 3], [2, 3]][(index / 8).min(2)]));
     let parts = vec![("x", x), ("y", up.channel("y")), ("low", up.channel("l")), ("patterns", dashes.collect())];
     ("curves", values.collect(), parts)
 }
 
-/// Bars with their figure and interval; published figures are hollow marks in the same row.
+/// Bars with their figure and interval. Published figures are hollow marks in the same row.
 fn bars(chart: &Chart, names: &[&str]) -> Parts {
-    // An axis fits the figures; an interval may reach a little beyond the longest, and ends there.
+    // The axis fits the figures. An interval may reach slightly beyond the longest, and is cut there.
     let longest = chart.extent(|point| [point.x, 0.0, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
     let beyond = longest * 1.15;
     let along = VegaFigures::new(&chart.x, Some((0.0, longest)));
@@ -128,7 +129,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
             return datum;
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
-        // The figure stands behind the interval's end.
+        // The figure is placed behind the interval's end.
         datum["e"] = along.value(end(point.y, &series.label));
         if let Some((low, high)) = point.interval {
             datum["l"] = along.value(low.min(beyond));
@@ -136,7 +137,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         }
         datum
     });
-    // Bars of one row stand beside each other; where each row has one, it has the whole row.
+    // Bars of one row are side by side. If each row has only one, it fills the row.
     let measured = || chart.series.iter().filter(|series| series.role == SeriesRole::Measured);
     let bars: usize = measured().map(|series| series.points.len()).sum();
     let beside = measured().count() > 1 && bars > chart.y.names.len();
@@ -149,7 +150,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
-    // What others measured stands below our figure, never between it and its bar.
+    // Published figures are placed below our figure, never between it and its bar.
     let published = chart.series.iter().any(|series| series.role == SeriesRole::Published);
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
@@ -160,13 +161,13 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     ("bars", values.collect(), parts)
 }
 
-/// A coloured table. Cells that are not ranked have no colour.
+/// A heat map. Cells that aren't ranked have no colour.
 fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     let values = chart.points().map(|(series, point)| {
         let place = point.value.map(|value| place(colouring, value));
         let tone = match (place, colouring) {
             (None, _) => "unranked",
-            // Strong colours need text of the other kind.
+            // Strong colours need text of the opposite brightness.
             (Some(place), Colouring::Sequential { .. }) if place > 0.58 => "strong",
             (Some(place), Colouring::Diverging { .. }) if place.abs() > 0.7 => "strong",
             (Some(_), _) => "weak",
@@ -182,7 +183,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => "sequential",
         Colouring::Diverging { .. } => "diverging",
     };
-    // Of many columns some names are omitted instead.
+    // With many columns, some names are omitted instead.
     let letters = match chart.x.names.len() {
         columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
         _ => "99".to_owned(),
@@ -192,14 +193,14 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
-    // Text that would run into its neighbours is omitted; the tooltip and the table have it.
+    // Text that would overlap its neighbours is omitted; the tooltip and the table have it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let row = words_channel(&chart.y, "row", "letters", 0.5);
     let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];
     ("heat", values.collect(), parts)
 }
 
-/// Where a figure stands between the two ends of the colours: 0 to 1, or −1 to 1 around the baseline.
+/// The position of a figure between the two ends of the colours: 0 to 1, or −1 to 1 around the baseline.
 fn place(colouring: Colouring, value: f64) -> f64 {
     match colouring {
         Colouring::Sequential { low, high, more_is_better } => {
@@ -210,8 +211,8 @@ fn place(colouring: Colouring, value: f64) -> f64 {
     }
 }
 
-/// How figures reach an axis. On one in proportion they are multiples of a unit that the title names, so that the library
-/// finds round ones; on others labels have the unit.
+/// Conversion of figures for an axis. On a proportional axis they are multiples of a unit that the
+/// title names, so that the library finds round ones; on other axes the labels have the unit.
 struct VegaFigures<'a> {
     axis: &'a Axis,
     divisor: f64,
@@ -256,7 +257,7 @@ impl<'a> VegaFigures<'a> {
             let label = |(multiple, name): &(f64, &str)| {
                 format!("datum.value >= {multiple} ? format(datum.value / {multiple}, '.4~r') + ' {name}{per}' : ")
             };
-            // Made of our own table of units, so this expression holds nothing from a file.
+            // Made of our own table of units, so this expression contains nothing from a file.
             axis["labelExpr"] =
                 json!(unit.multiples().iter().map(label).collect::<String>() + "format(datum.value, '.3~r')");
         }
@@ -264,8 +265,8 @@ impl<'a> VegaFigures<'a> {
     }
 }
 
-/// A channel of words, in lines of as many letters as the expression says there is room for. The library places the first line
-/// where a single one would be, so names with more of them are raised, by a `share` of what is below the first.
+/// A channel of names, in lines of as many letters as the expression `letters` allows. The library places the first
+/// line where a single one would be, so names with several lines are raised, by a `share` of what is below the first.
 fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
@@ -275,12 +276,13 @@ fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     filled(&FORMS["words"], &parts)
 }
 
-/// The words of a point, to which its place is added.
+/// The texts of a point, to which its position is added.
 fn datum(point: &Point, series: &str, role: &str) -> Value {
     json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
 }
 
-/// More digits than five cannot be seen, and a page that is mailed should be small. Whole numbers stay, as an axis ends at one.
+/// Rounded to five digits: more aren't visible, and a page that is mailed should be small. Whole
+/// numbers stay exact, because an axis ends at one.
 fn rounded(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() < 9e15 {
         true => json!(value as i64),

@@ -16,7 +16,7 @@ pipeio_harness::start!(run_program);
 /// Returns the exit code.
 #[cfg_attr(test, expect(dead_code, reason = "a test program has a start of its own"))]
 fn run_program() -> u8 {
-    // Ends and stages of runs start thousands of times: nothing comes before them.
+    // Ends and stages of runs start thousands of times, so they are checked for first.
     let mut words = pipeio_harness::start::words().to_vec();
     match words.get(1) {
         Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),

@@ -5,16 +5,16 @@ use std::{io, iter};
 use pipemark_model::{Document, Figure, Key, Record, Sample, Unit};
 use pipemark_show::{csv_field, csv_text};
 
-/// A document: a row per trial with its parameters and estimates, in plain bytes, nanoseconds and bytes per second. Single
-/// runs are in the JSON.
+/// A document: one row for each trial with its parameters and estimates, in plain bytes, nanoseconds and bytes per
+/// second. The JSON has the single runs.
 ///
 /// # Errors
-/// When a row has another number of fields than there are columns, which is an error of ours.
+/// When a row has another number of fields than there are columns, which is a bug.
 pub fn csv(document: &Document) -> io::Result<String> {
     csv_text(iter::once(columns()).chain(document.trials.iter().map(|record| row(document, record))))
 }
 
-/// The columns: what a record is, its parameters, its samples and its figures. README: docs/outputs.md.
+/// The columns: facts, parameters and figures, as described in docs/outputs.md.
 pub fn columns() -> Vec<String> {
     let facts = FACTS.iter().map(|(name, _)| (*name).to_owned());
     let parameters = Key::iter().map(|key| match key.unit() {
@@ -28,9 +28,9 @@ pub fn columns() -> Vec<String> {
 
 type Fact = fn(&Document, &Record) -> String;
 
-/// What is neither a parameter nor a figure. Empty where there is nothing. `memory_copy` and `published` are bytes per second;
-/// `bytes`, `ns`, `wall_ns` and `round_trips` are sums over `runs`; what the kernel granted is that of the first run, in
-/// bytes.
+/// Fields that are neither parameters nor figures; empty without a value. `memory_copy` and `published` are bytes per
+/// second; `bytes`, `ns`, `wall_ns` and `round_trips` are sums over `runs`; granted sizes are those of the first run,
+/// in bytes.
 const FACTS: [(&str, Fact); 32] = [
     ("suite", |document, _| csv_field(&document.suite)),
     ("started", |document, _| csv_field(&document.started)),
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// A row by the names of its columns.
+    /// A row by column name.
     type Row = std::collections::HashMap<String, String>;
 
     fn rows(document: &Document) -> Vec<Row> {

@@ -1,4 +1,4 @@
-//! One line of JSON; docs/schema.json says what it may hold.
+//! A document as one line of JSON, as specified by docs/schema.json.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use pipemark_show::json_line;
 /// The whole document.
 ///
 /// # Errors
-/// `InvalidData` when a figure is not a number: JSON has no word for that, and what is written has to read back.
+/// `InvalidData` when a figure isn't a number: JSON can't express that, and the output must be readable again.
 pub fn json(document: &Document) -> io::Result<String> {
     let text = serde_json::to_string(document)?;
-    // serde_json writes NaN as null, which no figure may be.
+    // serde_json writes NaN as null, which isn't valid for a figure.
     serde_json::from_str::<Document>(&text).map_err(|error| {
         io::Error::new(io::ErrorKind::InvalidData, format!("a figure of the document is not a number ({error})"))
     })?;

@@ -1,5 +1,5 @@
-//! The estimates as OpenMetrics text, for node_exporter's textfile collector: gauges only and no time stamps, which is
-//! what OpenMetrics and the older Prometheus format have in common.
+//! The estimates as OpenMetrics text, for node_exporter's textfile collector. Only gauges and no time stamps are used,
+//! so it is also valid in the older Prometheus format.
 
 use std::fmt::Write;
 use std::io;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, hides};
 
-/// The document's figures: of each its median and the ends of its 95 % interval.
+/// The document's figures: the median and the ends of the 95 % interval of each.
 ///
 /// # Errors
 /// `InvalidData` when a figure is not a number.
@@ -50,7 +50,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
         for (end, value, which) in ends {
             let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
             of_trials(&name, unit, &format!("{which}{}", figure.help()), &|record| {
-                // Where round trips are measured, the bytes that they move are not what is asked about.
+                // For round trips, the throughput of their bytes is irrelevant.
                 let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
                 let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
                 Some(value(estimate)? * factor)
@@ -61,8 +61,8 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
     Ok(out)
 }
 
-/// What a family is called before the ends of its name, its unit, and what a figure is multiplied by: the format knows
-/// seconds, bytes and their ratios.
+/// The stem of a family's name, its unit, and the factor for its figures. The format knows seconds, bytes and their
+/// ratios.
 fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
     let (unit, suffix, factor) = match figure.unit() {
         Unit::Nanoseconds => ("seconds", "_ns", 1e-9),
@@ -92,7 +92,7 @@ fn family(name: &str, unit: &str, help: &str, out: &mut String) {
     }
 }
 
-/// An empty label is the same as none.
+/// An empty label is equivalent to a missing one, so it is omitted.
 fn sample(name: &str, labels: &[(&str, &str)], figure: f64, out: &mut String) -> io::Result<()> {
     if !figure.is_finite() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a figure of the document is not a number"));
@@ -103,7 +103,8 @@ fn sample(name: &str, labels: &[(&str, &str)], figure: f64, out: &mut String) ->
     Ok(())
 }
 
-/// A label's value: backslash, quote and line feed as the format asks for, and what a terminal would act on.
+/// A label's value with backslash, quote and line feed escaped as the format requires, and with characters that a
+/// terminal would interpret escaped too.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

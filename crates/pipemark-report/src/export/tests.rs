@@ -1,5 +1,4 @@
-//! Keeps the JSON Schemas under docs/ as the types say: of the document, of a comparison, of timed commands, and of a watched
-//! pipeline.
+//! Compares the JSON Schemas under docs/ with the types: document, comparison, timed commands and watched pipeline.
 
 use schemars::Schema;
 

@@ -12,13 +12,13 @@ use pipemark_stats::fit::{FEWEST_POINTS, FittedLine, Linearity, Weighting};
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// The document on pipe speed calls "give or take about 10 %" linear.
+/// pipe-speed calls "give or take about 10 %" linear.
 const STRAIGHT: f64 = 0.1;
 
 /// Lines that explain less of the variance than this are not reported.
 const LEAST_R_SQUARED: f64 = 0.9;
 
-/// No figure is reported whose interval spans more than this factor.
+/// A figure is reported only if its interval spans at most this factor.
 const WIDEST: f64 = 2.0;
 
 /// One length of a chain.
@@ -89,8 +89,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let what = if alike { "real time" } else { "real time for 1 GiB" };
     let real = column(&points, real_of);
     let starting = column(&points, |point| point.real - point.flow);
-    // Real time, as in the document. Long chains compete for CPUs, short ones don't, so the linear part may begin
-    // later.
+    // Real time, as pipe-speed reports it. Long chains compete for CPUs, short ones don't, so the linear part may
+    // begin later.
     let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
     let begin = (0..=points.len() - FEWEST_POINTS).find(|&begin| departure(begin) == Some(None));
     let fitted = begin.unwrap_or(0);
@@ -168,7 +168,7 @@ pub(super) fn published(chains: &[MeasuredTrial]) -> Vec<Candidate> {
 
 /// The measured points of chains of one stage, each with its published throughput.
 fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
-    // Runs dominated by start time say nothing of the rate.
+    // Runs dominated by start time say nothing about the rate.
     points.retain(|(point, _)| point.real - point.flow <= MOST_START * point.real);
     points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
     if points.len() < FEWEST_POINTS {
@@ -237,7 +237,7 @@ mod tests {
         (1024, 405.044),
     ];
 
-    /// A chain whose bytes flow for `flow` seconds and whose processes took `start` more.
+    /// A chain with `flow` seconds of transfer and `start` more seconds for its processes.
     fn chain(length: u32, flow: f64, start: f64) -> Outcome {
         let mut outcome = outcome("chain", &[("length", &length.to_string())], 1.0, &STEADY);
         for sample in &mut outcome.samples {
@@ -303,7 +303,7 @@ mod tests {
             outcome
         });
         let finding = finding(outcomes.to_vec(), "chain-published");
-        // 2.308 GB/s for a chain of one, as the document says; 3.488 for four.
+        // As published: 2.308 GB/s for a chain of one, 3.488 for four.
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
         assert!(finding.text.contains("not within 10 % of one line"), "{}", finding.text);

@@ -5,8 +5,8 @@
 //! nothing. Every claim gets an answer, so the share of wrong answers is limited: of the trials that decide a claim, at
 //! most one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
 //!
-//! A claim is about a volume: if a figure includes the start of the processes, runs in which that took more than 5 %
-//! don't answer it, whatever their scale.
+//! If a figure includes the start of the processes, runs in which it took more than 5 % don't answer the claim,
+//! whatever their scale.
 
 use pipemark_model::{
     Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MOST_START, Record, Sample, Volume, Which, bytes_in_words,
@@ -126,8 +126,8 @@ impl Shortfall {
     }
 }
 
-/// What a trial lacks to answer a claim. pipemark's own ends and entrants start their clock once all are started, so
-/// only the figures of chains include the start.
+/// The reason why a trial is too short to answer a claim. pipemark's own ends and entrants start their clock once all
+/// are started, so only the figures of chains include the start.
 fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         let figures: Option<Vec<f64>> = record.samples.iter().map(figure).collect();
@@ -166,7 +166,7 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     }
 }
 
-/// How many runs would decide an inconclusive claim.
+/// The number of runs that would decide an inconclusive claim, as text.
 fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
     let runs = |one: &Evidence| {
         let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
@@ -270,8 +270,8 @@ fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     }
 }
 
-/// The verdict on the largest (or smallest) of all trials: it is at least the largest of the lower ends, and at most
-/// that of the upper ends.
+/// The verdict on the largest (or smallest) of all trials. The largest is at least the largest of the lower ends, and
+/// at most the largest of the upper ends.
 fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
     let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
         return ClaimVerdict::CantTell;
@@ -379,7 +379,7 @@ mod tests {
 
     use super::*;
 
-    /// Trials at four block sizes on two cores, and on one with `faster` times the speed.
+    /// Trials at four block sizes on two cores, and on one with `times` the speed.
     fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
         let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
         let pair = |(block, times): (&str, f64)| {
@@ -508,7 +508,7 @@ mod tests {
             little.here,
             "measured at 832 KiB, needs at least 408 MB: starting the processes took 96.2 % of a run"
         );
-        // It then answers, and a little less doesn't, whatever the scale.
+        // This volume answers the claim and slightly less doesn't, whatever the scale.
         assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };

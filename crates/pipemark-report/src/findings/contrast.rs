@@ -11,7 +11,7 @@ use pipemark_stats::records::ratios;
 use crate::findings::MeasuredTrial;
 use crate::findings::words::spans;
 
-/// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
+/// A ratio this near to 1 isn't reported: an interval of ±3 % counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
 /// The ratio of `new` to `base` over the rounds in which both were measured, with its 95 % interval as in tables.
@@ -52,17 +52,17 @@ impl<'a> Contrast<'a> {
         Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
     }
 
-    /// Whether it is larger by over 3 %, over the whole interval.
+    /// Whether the whole interval is more than 3 % above 1.
     pub fn more(&self) -> bool {
         self.sure.0 > 1.0 + TOLERANCE
     }
 
-    /// Whether it is smaller by over 3 %, over the whole interval.
+    /// Whether the whole interval is more than 3 % below 1.
     pub fn less(&self) -> bool {
         self.sure.1 < 1.0 - TOLERANCE
     }
 
-    /// Whether it is equal: the whole interval lies within 3 %.
+    /// Whether the whole interval is within 3 % of 1.
     pub fn same(&self) -> bool {
         self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
     }
@@ -127,8 +127,9 @@ where
     contrasts.into_iter().max_by(|one, other| one.effect().total_cmp(&other.effect()))
 }
 
-/// Contrasts at ascending block sizes, of `all` that were measured, in words: `faster with 64 B to 1 KiB, up to 4.00× (3.9–4.1) at 64 B; slower with 1 MiB,
-/// 0.50× (0.49–0.51)`; sizes that would be farther, and are not certain, are named. `None` where nothing is certain.
+/// Contrasts at ascending block sizes, out of `all` measured ones, as text: `faster with 64 B to 1 KiB, up to 4.00×
+/// (3.9–4.1) at 64 B; slower with 1 MiB, 0.50× (0.49–0.51)`. Sizes with larger but inconclusive contrasts are named.
+/// `None` if no contrast is significant.
 pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) -> Option<String> {
     let size = |contrast: &Contrast| contrast.new.ends().block;
     let clause = |word: &str, farthest: &str, wanted: fn(&Contrast) -> bool| {

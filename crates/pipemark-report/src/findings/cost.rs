@@ -28,8 +28,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// The cost from trials that differ only in size, smallest first. A piece of a stream takes the time in which one
-    /// arrives; a message takes half a round trip.
+    /// The cost from trials that differ only in size, smallest first. The time of a block is the time
+    /// in which one arrives; the time of a message is half a round trip.
     fn of(sweep: &[MeasuredTrial]) -> Option<Cost> {
         let point = |one: &MeasuredTrial| {
             let size = one.ends().block.0 as f64;
@@ -175,7 +175,7 @@ mod tests {
         );
     }
 
-    /// "Below about 7,800 B" was read off a line from 64 B to 4 KiB.
+    /// A size outside the fitted range isn't reported.
     #[test]
     fn no_size_is_told_that_was_not_fitted() {
         let fitted = |largest: usize| texts(&line(&NOISE)[..largest])[0].clone();

@@ -26,7 +26,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
         once_each(&groups, |group| in_common(&group[0], &[Key::Filter]), |group| rule(group))
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
-    // All trials: a group holds only one of those that differ only in volume.
+    // All trials, because a group holds only one of several that differ only in volume.
     let of_files = |one: &MeasuredTrial| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<MeasuredTrial> = records.iter().filter_map(MeasuredTrial::of).filter(of_files).collect();
     let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
@@ -103,7 +103,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
         let (small, large) = (*of.first()?, *of.last()?);
         (large.bytes() >= 2.0 * small.bytes() && small.job.place() == large.job.place()).then_some([small, large])
     };
-    // Of a run of the smaller volume, and per GiB more: low, median, high.
+    // Seconds for a run of the smaller volume, and for each GiB more: low, median, high.
     let seconds = |[small, large]: [MeasuredTrial; 2]| {
         let run = |one: MeasuredTrial| {
             let speed = one.estimates.throughput();
@@ -142,7 +142,8 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
     Some(Candidate::new(&finding.rule, few[1] / base_few[1], text, evidence))
 }
 
-/// The document's conjecture in figures: CPU time of std-baseline per line and per byte.
+/// Answers the conjecture of pipelines that the cost per line dominates: CPU time of std-baseline per line and per
+/// byte.
 fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
@@ -175,7 +176,7 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
 }
 
-/// The delay of a line in the fastest and slowest of the filters fed at a fixed rate, and which filters hold lines
+/// The delay of a line through the fastest and the slowest filter at a fixed rate, and the filters that hold lines
 /// back.
 fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
@@ -200,7 +201,7 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     (told.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
 }
 
-/// The fastest filter and the slowest, as shares of the throughput of only counting.
+/// The fastest and the slowest filter, as shares of the throughput of a filter that only counts.
 fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let top = group.iter().find(|one| does(&lines(one).filter) == Does::Count)?;
     let filters = || group.iter().copied().filter(|one| does(&lines(one).filter) == Does::Transform);
@@ -264,7 +265,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A filter at `throughput` GiB/s for a second, which took `own` seconds of CPU time in each, with `switches` switches.
+    /// Runs of one second of a filter at `throughput` GiB/s, with `own` seconds of CPU time and `switches` context
+    /// switches.
     fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
         let volume = if feed.starts_with("yes") { ("time", "1s") } else { ("total", "1g") };
         let words = [("feed", feed), ("filter", filter), ("place", "free"), volume];
@@ -347,7 +349,7 @@ mod tests {
             "{sql}"
         );
         assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");
-        // Not compared with one that processed less.
+        // Filters that processed different volumes aren't compared.
         let found = all(vec![
             of("lines-1", "1m", 0.01, 1.0),
             of("lines-1", "257m", 0.11, 257.0),

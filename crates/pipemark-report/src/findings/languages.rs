@@ -11,7 +11,7 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::time;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The default capacity of a pipe, and the block size that documents use.
+/// The default capacity of a pipe, and the block size of published benchmarks.
 const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
 /// How much slower than the fastest counts as equally fast.
 const NEARLY: f64 = 0.1;
@@ -99,7 +99,7 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     Some(Candidate::new("language-gap", contrast.effect(), text, evidence))
 }
 
-/// The time spent outside of the clock, least and most.
+/// The shortest and the longest time outside the timed part.
 fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of = |one: &MeasuredTrial<'a>| {
         Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)))
@@ -199,7 +199,8 @@ mod tests {
 
     use crate::findings::findings;
 
-    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and, half as fast where it is not C, of 512 B.
+    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and 512 B. Except in C, programs are half as fast
+    /// with 512 B.
     fn measured(programs: &[(&str, &str, f64)]) -> Vec<Record> {
         let mut outcomes = Vec::new();
         for block in ["64k", "512"] {
@@ -268,7 +269,7 @@ mod tests {
         let tuning = &text(&found, "tuning")[0];
         assert!(tuning.starts_with("Tuned against idiomatic: java 2.00× (") && tuning.ends_with("for c."), "{tuning}");
         assert_eq!(text(&found, "start-up").len(), 1);
-        // Entrants tell of languages; what else varies is reported by pipemark's own ends.
+        // Rules about pipemark's own ends ignore entrants.
         assert!(text(&found, "best-block").is_empty() && text(&found, "recommended").is_empty());
     }
 

@@ -17,7 +17,7 @@ const MOST_LEADERS: usize = 3;
 /// The most pairs of links whose crossover is reported in one sentence.
 const MOST_PAIRS: usize = 3;
 
-/// Two links or more, measured in one situation at the same sizes.
+/// Two or more links, measured in one situation.
 pub(super) struct Rivals<'a> {
     group: Vec<MeasuredTrial<'a>>,
     /// Each mechanism, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
@@ -323,7 +323,7 @@ mod tests {
         );
         let found = found("crossing", &records);
         assert_eq!(found[0].evidence["crossings"].as_array().unwrap().len(), 2);
-        // Whoever is ahead first is named first.
+        // The link that is faster at small sizes is named first.
         let turned = [sweep(&[("link", "tcp")], [0.1, 0.5, 2.5, 4.0], &STEADY), three(&STEADY)[..4].to_vec()].concat();
         assert!(texts("crossing", &turned)[0].contains(": pipe against tcp: faster with blocks of 64 B"));
     }
@@ -357,7 +357,7 @@ mod tests {
                 assert_eq!(texts(rule, &records), [""; 0]);
             }
         }
-        // Each with a noise of its own.
+        // Each link has different noise.
         let noisy = [1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6];
         let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
         let records = [

@@ -1,5 +1,5 @@
-//! The input of rules: measured records of one experiment and one volume, in groups that differ in some parameters
-//! only.
+//! The input of rules: measured records of one experiment and one volume, in groups that differ only in some
+//! parameters.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) struct MeasuredTrial<'a> {
     pub record: &'a Record,
     pub job: &'a Job,
     pub estimates: &'a Estimates,
-    /// All comparisons it is part of.
+    /// The comparisons that its intervals are adjusted for.
     pub family: Family,
 }
 
@@ -41,7 +41,7 @@ impl<'a> MeasuredTrial<'a> {
         samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    /// The ends; all rules except those for entrants and filters only get records that have them.
+    /// The ends. Only rules for entrants and filters get records without ends.
     pub fn ends(self) -> &'a Ends {
         self.job.ends().expect("what this rule is about has ends")
     }
@@ -56,12 +56,12 @@ impl<'a> MeasuredTrial<'a> {
         self.estimates.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
-    /// The figure that reports it: `3.05 GiB/s`, or the median round trip `4.56 µs`.
+    /// Its headline figure: `3.05 GiB/s`, or the median round trip `4.56 µs`.
     pub fn headline(self) -> String {
         self.estimates.headline_figure().unit().show(self.estimates.headline().median)
     }
 
-    /// The CPU time reported with it.
+    /// The figure for its CPU time.
     pub fn cost(self) -> Figure {
         if self.job.is_latency() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
     }
@@ -75,7 +75,7 @@ impl<'a> MeasuredTrial<'a> {
     }
 }
 
-/// What was measured.
+/// The usable records.
 pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<MeasuredTrial<'a>> {
     records.into_iter().filter_map(MeasuredTrial::of).collect()
 }
@@ -86,7 +86,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     for (_, mut own) in grouped(all.iter().map(|one| (&one.record.experiment, *one))) {
         let mut order: Vec<usize> = (0..own.len()).collect();
         order.sort_by_key(|at| own[*at].job.volume());
-        // As many of the smallest as are like the first of them.
+        // A part holds the volumes that are like its smallest.
         let mut of = vec![0; own.len()];
         for pair in order.windows(2) {
             let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");
@@ -101,7 +101,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     parts
 }
 
-/// What a group shares: all parameters but `varies` and the volume.
+/// The common settings of a group: all parameters except `varies` and the volume.
 pub(super) fn in_common(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
     let settings = one.job.settings();
     Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).map(|key| settings.get(key)).collect()
@@ -134,12 +134,12 @@ pub(super) fn once_each<G, K: PartialEq, T: IntoIterator>(
     found
 }
 
-/// Their block sizes, ascending.
+/// The block sizes, ascending.
 pub(super) fn sizes(all: &[MeasuredTrial]) -> Vec<ByteSize> {
     BTreeSet::from_iter(all.iter().map(|one| one.ends().block)).into_iter().collect()
 }
 
-/// The fastest by its median.
+/// The fastest trial by its median.
 pub(super) fn fastest<'a>(all: impl IntoIterator<Item = MeasuredTrial<'a>>) -> Option<MeasuredTrial<'a>> {
     all.into_iter().max_by(|one, other| one.speed().total_cmp(&other.speed()))
 }

@@ -1,6 +1,6 @@
-//! Sentences computed from records, each with the figures it rests on.
+//! Sentences computed from records, each with its evidence.
 //!
-//! A rule reads groups of trials that differ in some parameters only, never the names of suites, so any user's suite
+//! A rule reads groups of trials that differ only in some parameters, never the names of suites, so any user's suite
 //! gets the findings that its trials support. A rule reports nothing where intervals leave the answer open; the
 //! intervals are adjusted for all comparisons of a document, see [`Family`].
 
@@ -29,10 +29,10 @@ use pipemark_stats::records::by_round;
 
 use crate::findings::measured::{MeasuredTrial, fastest, groups, in_common, measured, once_each, parts};
 
-/// The most findings of one rule; a suite with many parameters would bury the reader.
+/// The most findings of one rule. A suite with many parameters could give dozens.
 const MOST_PER_RULE: usize = 4;
 
-/// The help topic for rules whose names begin with a prefix; for others it is the method.
+/// The help topics of rules, by the prefix of their names. Other rules have the topic `method`.
 const TOPICS: [(&str, &[&str]); 3] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),
@@ -49,7 +49,7 @@ fn topic(rule: &str) -> String {
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
-    // A chain of length 0 is only a base for the others of its experiment, and no advice by itself.
+    // A chain of length 0 is only a base for the others of its experiment, so it has no findings by itself.
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
     let (chains, plain) = (measured(chained.iter().copied()), measured(plain.iter().copied()));

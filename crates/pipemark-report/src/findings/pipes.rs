@@ -189,7 +189,7 @@ mod tests {
             );
         }
 
-        /// A size that is not next to the best one was not considered: "no other size comes within 5 %" beside one that did.
+        /// A size that isn't adjacent to the best one is also considered.
         #[test]
         fn sizes_far_from_the_best_one_are_looked_at() {
             let figures = [("1k", 2.98), ("4k", 2.0), ("64k", 3.0), ("1m", 2.5)];
@@ -204,7 +204,7 @@ mod tests {
             records.extend(sweep(&[("1m", 2.7)], &noisy));
             let text = &texts("best-block", &records)[0];
             assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or statistically tied."), "{text}");
-            // Each with a noise of its own: nothing to say.
+            // With different noise at each size, nothing is reported.
             let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
             let mut records = sweep(&[("4k", 2.8)], &turned(1));
             records.extend(sweep(&[("64k", 3.0)], &turned(3)));
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(texts("best-block", &records), [""; 0]);
         }
 
-        /// "Blocks of 4 KiB are best: 64 B and 1 KiB to 1 MiB are tied with it" of nine sizes.
+        /// If many sizes are tied, none is called the best.
         #[test]
         fn one_of_many_that_are_tied_is_not_the_best() {
             let all = [("256", 0.1), ("1k", 2.98), ("4k", 2.99), ("64k", 3.0), ("1m", 2.97)];
@@ -351,7 +351,7 @@ mod tests {
             );
         }
 
-        /// vmsplice takes bytes out of a pipe by copying them: "zero copy by vmsplice → vmsplice" copies once.
+        /// vmsplice copies bytes out of a pipe, so vmsplice → vmsplice copies once.
         #[test]
         fn what_copies_once_is_not_called_zero_copy() {
             let records = [way_of("write", "read", &[], 2.0), way_of("vmsplice", "vmsplice", &[], 3.0)];

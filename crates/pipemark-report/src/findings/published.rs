@@ -12,10 +12,10 @@ use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest figures that have a shape.
 const FEWEST: usize = 3;
-/// As good as the best: at most this much slower, for published figures that come without an interval.
+/// As good as the best: at most this much slower. For published figures, which have no interval.
 const NEARLY: f64 = 0.05;
 
-/// For each source of published figures in an experiment: where its best is, and where ours is.
+/// Compares the best published trial with our best, for each source of published figures in an experiment.
 pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
     let mut sources: BTreeMap<(&str, &str), Vec<(MeasuredTrial, f64)>> = BTreeMap::new();
     for one in streams {
@@ -54,14 +54,14 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
             format!("{} for {name}, here {ours}, {ratio}× as fast", theirs_of(figure.0))
         };
         let words: Vec<String> = figures.iter().map(words).collect();
-        // The source says on which hardware.
+        // The source names the hardware.
         let text = format!("Published figures of {source}: {}.", words.join("; "));
         return Some(Candidate::new("published", effect, text, evidence));
     }
     let (theirs_at, theirs) = figures.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let ours = fastest(figures.iter().map(|(ours, _)| *ours))?;
     let (_, theirs_at_ours) = figures.iter().find(|(one, _)| one.record.id == ours.record.id)?;
-    // Their best is ours too, or ours theirs, within the intervals.
+    // The best trial of either side is nearly the best of the other side too.
     let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
     let shape = match Contrast::throughput(ours, *theirs_at) {
         _ if ours.record.id == theirs_at.record.id => Some(("the shapes agree on where the best is", true)),

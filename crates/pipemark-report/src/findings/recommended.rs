@@ -14,10 +14,10 @@ const NEARLY: f64 = 0.05;
 /// The best settings for data that is read, for data that is only passed on, and for programs with plain write and
 /// read.
 ///
-/// Of settings tied with the fastest and within 5 % of it, the one with the least CPU time. Spinning is not
-/// recommended: it takes a whole CPU.
+/// Among settings tied with the fastest and within 5 % of it, the one with the least CPU time is chosen. Spinning
+/// isn't recommended: it uses a whole CPU.
 ///
-/// Of several volumes, the largest with an answer counts.
+/// If several volumes have an answer, the largest counts.
 pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
     for part in parts {
@@ -59,7 +59,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let for_reading = choose(&read);
     let words = |one: &MeasuredTrial| setting(one.job, &[Key::Verify]);
     let same = |plain: &MeasuredTrial| for_reading.is_some_and(|other| words(&other) == words(plain));
-    // Earlier ones get more weight, which keeps this order.
+    // The weights keep this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
         (2.0, choose(&untouched), "Best for passing data on untouched", &untouched),
@@ -124,7 +124,7 @@ mod tests {
                 "Best with plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
         );
-        // The plain setting is looked up among most trials, not only those with the strictest verification.
+        // The plain setting is chosen among most trials, not only those with the strictest verification.
         let mut proven = all.to_vec();
         proven.push(record("f", &[("verify", "full"), ("capacity", "1m")], 1.0, &STEADY));
         proven.push(record("e", &[("block", "1m")], 2.0, &STEADY));

@@ -1,4 +1,4 @@
-//! What rules say of a whole document, and how often they are wrong.
+//! Tests of rules on whole documents, and of their error rate.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -46,7 +46,7 @@ fn what_went_wrong_is_no_evidence() {
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
     (slow.verified, slow.status) = (None, Status::Skipped);
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
-    // Above what its end can do alone, in more than half of its runs.
+    // More than half of its runs are above the limit of its end.
     let above = |runs| {
         let mut slow = Outcome { status: Status::Ok, ..slow.clone() };
         for (nth, sample) in slow.samples.iter_mut().enumerate() {
@@ -57,7 +57,7 @@ fn what_went_wrong_is_no_evidence() {
     assert!(above(3) > 0 && above(4) == 0);
 }
 
-/// Any value of any parameter, any number of runs, figures from nothing to absurd.
+/// Any value of any parameter, any number of runs, figures from zero to absurd.
 fn any_record() -> impl Strategy<Value = Record> {
     let choices: Vec<(&str, &[&str])> = vec![
         ("mode", &["throughput", "throughput", "latency"]),
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// What moves nothing and what only answers would win every ranking of streams.
+/// Null links, memory copies and round trips would win every ranking of streams.
 #[test]
 fn what_is_no_stream_is_in_no_rule_of_streams() {
     let mut all = vec![record("e", &[("block", "4k")], 1.0, &STEADY), record("e", &[], 2.0, &STEADY)];
@@ -131,7 +131,7 @@ fn what_is_no_stream_is_in_no_rule_of_streams() {
     assert_eq!(after, before);
 }
 
-/// Records that are like each other in so much that rules have something to say.
+/// Records similar enough for rules to report something.
 fn document() -> impl Strategy<Value = Vec<Record>> {
     let choices: Vec<(&str, &[&str])> = vec![
         ("mode", &["throughput", "throughput", "latency"]),
@@ -169,13 +169,13 @@ fn of_id<'r>(records: &'r [Record], id: &Json) -> &'r Record {
     records.iter().find(|record| id == &json!(record.id)).expect("evidence is of a record")
 }
 
-/// More is faster.
+/// The speed of a record: a larger one is faster.
 fn speed(record: &Record) -> f64 {
     let estimates = record.estimate.as_ref().unwrap();
     estimates.round_trip().map_or(estimates.throughput().median, |trip| 1e9 / trip.median)
 }
 
-/// Those that differ from `one` in `keys` alone.
+/// The records that differ from `one` only in `keys`.
 fn rivals<'r>(records: &'r [Record], one: &Record, keys: &[Key]) -> Vec<&'r Record> {
     let fixed = |record: &Record| -> Vec<_> {
         let settings = record.job.settings();
@@ -185,8 +185,8 @@ fn rivals<'r>(records: &'r [Record], one: &Record, keys: &[Key]) -> Vec<&'r Reco
 }
 
 proptest! {
-    /// What is called the fastest, the best or the shortest is so by the records, which are searched here in another way than by
-    /// the rules; and what differs in the work on its bytes is not ranked without saying so.
+    /// Superlatives in findings hold for the records, which are searched here in another way than by the rules. Trials
+    /// with different work on their bytes are ranked only if the text says so.
     #[test]
     fn superlatives_hold(all in document()) {
         let ends = |record: &Record| record.job.ends().unwrap().clone();
@@ -246,13 +246,13 @@ proptest! {
     }
 }
 
-/// Whether a finding says that things differ.
+/// Whether a finding reports a difference.
 fn tells_apart(finding: &Finding) -> bool {
     ["capacity", "best-block", "place", "recommended", "zero-copy"].contains(&finding.rule.as_str())
         && !["hardly", "no difference", "as fast (within"].iter().any(|words| finding.text.contains(words))
 }
 
-/// Findings of a document of sixteen trials that are all alike but for `gain`, eight runs each.
+/// The findings of a document with sixteen trials, which differ only by `gain`.
 fn told(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding> {
     let trial = |trial: usize| {
         let place = ["same", "cross"][trial / 8];
@@ -263,13 +263,13 @@ fn told(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding> {
     findings(&(0..16).map(trial).collect::<Vec<_>>(), None)
 }
 
-/// The share of documents of nothing but noise that say that something differs.
+/// The share of documents of pure noise that report a difference.
 fn false_documents(documents: usize, mut figures: impl FnMut() -> Vec<f64>) -> f64 {
     (0..documents).filter(|_| told(&mut figures, 1.0).iter().any(tells_apart)).count() as f64 / documents as f64
 }
 
-/// One thing under sixteen names: with intervals that hold one by one, a quarter to a half of such documents told of a
-/// difference, whatever the noise.
+/// All sixteen trials are equal. With intervals that aren't adjusted, a quarter to a half of such documents report a
+/// difference.
 fn noise_alone_is_seldom_a_finding_in(documents: usize, most: f64) {
     for noise in ALL {
         let mut dice = Dice::new(15);

@@ -15,7 +15,7 @@ use crate::findings::measured::sizes;
 use crate::findings::words::{setting, time, trial, waiting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Compares ends on each two CPUs with ends on one, over all block sizes measured in both.
+/// Compares each pair of CPUs with a single CPU, over all block sizes measured on both.
 pub(super) fn against_one_core(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let places = BTreeSet::from_iter(group.iter().map(|one| one.ends().place));
     let on_one = |place: &Place| match place {
@@ -54,7 +54,7 @@ fn cores(place: Place) -> String {
     }
 }
 
-/// Compares each other wait policy with blocking, always with its cost: a spinning end takes a whole CPU.
+/// Compares each other wait policy with blocking, always with its cost: a spinning end uses a whole CPU.
 pub(super) fn against_blocking(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let (blocking, others): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         group.iter().partition(|one| one.ends().wait == WaitPolicy::Block);

@@ -54,7 +54,7 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// `across two cores (spinning)`: what several mechanisms share, without the size of a piece.
+/// `across two cores (spinning)`: the common settings of several mechanisms, without the size of a piece.
 pub(super) fn situation(job: &Job) -> String {
     setting(job, &[Key::Link, Key::Send, Key::Block])
 }
@@ -70,7 +70,7 @@ pub(super) fn trial(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// The pieces of streams and of round trips.
+/// The word for a piece: of a stream, or of a round trip.
 pub(super) fn pieces(job: &Job) -> &'static str {
     if job.is_round_trip() { "messages" } else { "blocks" }
 }
@@ -128,7 +128,7 @@ pub(super) fn listed(words: &[String]) -> String {
     }
 }
 
-/// `64 B and 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`; neighbours are joined to ranges.
+/// `64 B and 1 KiB to 64 KiB`: the sizes of `all` (ascending) that are in `some`, with neighbours joined to ranges.
 pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
     let neighbours = all.chunk_by(|one, other| some.contains(one) == some.contains(other));
     let spans = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {

@@ -1,4 +1,5 @@
-//! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and findings.
+//! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and
+//! findings.
 
 mod tables;
 
@@ -17,21 +18,21 @@ use crate::sheet::watched;
 use crate::sheet::words::{self, missing};
 use crate::sheet::{gains, matrix};
 
-/// Lines of the whole, on a terminal of 80 columns.
+/// The most lines of the sheet, on a terminal of 80 columns.
 const LINES: usize = 45;
-/// Characters of a line of text.
+/// Characters in a line of text.
 const LINE: usize = 76;
 /// Lines of findings, and the most findings.
 const LINES_OF_FINDINGS: usize = 8;
 const MOST_FINDINGS: usize = 5;
-/// Each experiment shows at least as many rows, if it has them.
+/// The fewest rows for each experiment that has them.
 const FEWEST_ROWS: usize = 2;
 /// The most lines of a table that is printed whole beside the headline table.
 const FEWEST_TALL: usize = 8;
-/// Different reasons why trials have no figures.
+/// The most reasons shown for missing figures.
 const MOST_REASONS: usize = 2;
 
-/// The document in brief; `pointers` say where the rest of it is.
+/// The document in brief. `pointers` say where to find the rest.
 pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     if let Some(watched) = watched(document) {
         let mut sheet = why(&watched);
@@ -39,7 +40,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let findings = findings(document);
-    // What the suite is for is shown whole; the last findings give way to it.
+    // The suite's main experiments are shown whole. The last findings are dropped to make room for them.
     let headline = document.experiments.iter().any(|own| own.headline);
     let fits = |sheet: &Sheet| {
         let terminal = Terminal { width: LINE + 4, colour: Colour::Never, characters: Characters::Unicode };
@@ -48,7 +49,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let least = if headline { findings.len().min(1) } else { findings.len() };
     let fewer = (least..=findings.len()).rev().map(|most| (most, false));
     let mut sheet = Sheet::default();
-    // In the end the claims are only counted.
+    // As a last resort, the claims are only counted.
     for (most, counted_only) in fewer.chain([(least, true)]) {
         let fewer = lay_out(document, &findings[..most], pointers, counted_only);
         sheet = fewer;
@@ -64,7 +65,7 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
-    // What bounds the others stands in the summary.
+    // Upper bounds of the other trials are part of the summary.
     let bounds = |own: &&MeasuredExperiment| {
         own.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
     };
@@ -86,7 +87,7 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
         true => super::claims::counts(document).into_iter().collect(),
         false => super::claims::brief(document),
     };
-    // What the suite is for is shown whole, so that tall tables of others have to give way.
+    // The suite's main experiments are shown whole, so tall tables of others are dropped.
     let headline = experiments.iter().any(|own| own.about.headline);
     let stays = |own: &&MeasuredExperiment| {
         !headline || own.about.headline || tall(document, own).is_none_or(|lines| lines <= FEWEST_TALL)
@@ -146,7 +147,7 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
     sheet
 }
 
-/// One trial.
+/// The sheet of a single trial.
 fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
     sheet.text(Style::Aside, shared(&[&record.job]).into_iter().filter(|word| !word.ends_with(" per run")));
     if let Some(reason) = missing(record) {
@@ -178,7 +179,8 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
         .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
 }
 
-/// Its title; in brackets as much of what its trials share as the line holds; how many of its trials are shown.
+/// The title, followed in brackets by as many settings common to all trials as fit on the line, and by the number of
+/// trials shown.
 fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
@@ -197,7 +199,7 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     heading + &some
 }
 
-/// The findings that fit: the first are the most useful.
+/// The findings that fit. The most useful ones come first.
 fn findings(document: &Document) -> Vec<&Finding> {
     let mut lines = 0;
     let fits = |finding: &&Finding| {
@@ -207,7 +209,7 @@ fn findings(document: &Document) -> Vec<&Finding> {
     document.findings.iter().take_while(fits).take(MOST_FINDINGS).collect()
 }
 
-/// The lines of a table that is laid out whole, with a parameter across or as it was published.
+/// The number of lines of a table that is always whole: with a parameter across, or in its published form.
 fn tall(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
     let grids = match experiment.about.headline {
         true => gains::in_brief(document, experiment).map(|(grid, _)| vec![grid]),
@@ -217,13 +219,13 @@ fn tall(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
     Some(grids.iter().flat_map(|grid| &grid.groups).map(|group| group.rows.len() + 2).sum())
 }
 
-/// Whether its table is shown whole, whatever room there is.
+/// Whether its table is shown whole, even without room.
 fn is_whole(experiment: &MeasuredExperiment) -> bool {
     experiment.about.across.is_some() || experiment.about.gains.is_some() || sweep(experiment).is_some()
 }
 
-/// How many rows each experiment shows, so that all fits one screen: what the suite is for all of its rows, and where that leaves no
-/// room, the others none.
+/// The number of rows of each experiment, so that all fits on one screen. The suite's main experiments get all their
+/// rows; the others get none if that leaves no room.
 fn rows_of(
     document: &Document,
     experiments: &[&MeasuredExperiment],
@@ -238,7 +240,7 @@ fn rows_of(
     };
     let above: usize = above.blocks.iter().map(notes).sum();
     let below: usize = summary + findings.iter().map(|own| lines(&own.text) - 1).sum::<usize>();
-    // The legend in two lines, the pointers and what sets them apart; a heading, a blank line for each experiment.
+    // The legend in two lines, the pointers and the gap before them; a heading and a blank line for each experiment.
     let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
     let whole = |own: &&MeasuredExperiment| tall(document, own).or_else(|| sweep(own).map(|own| 1 + own.1.len()));
     let whole_lines: usize = experiments.iter().filter_map(whole).sum();
@@ -255,7 +257,7 @@ fn rows_of(
     shown(most.unwrap_or(if headline { 0 } else { FEWEST_ROWS }))
 }
 
-/// The lines of the summary: its last column is wrapped.
+/// The lines of the summary, with its last column wrapped.
 fn summary_lines(summary: &[Vec<Cell>]) -> usize {
     let chars = |cell: &Cell| cell.text.chars().count();
     let widest = |column: usize| summary.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
@@ -263,12 +265,13 @@ fn summary_lines(summary: &[Vec<Cell>]) -> usize {
     summary.iter().map(|row| chars(&row[2]).div_ceil(room).max(1)).sum()
 }
 
-/// The table of an experiment, and why some of its trials are not in it.
+/// The table of an experiment, and the reasons for trials missing from it.
 fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, rows: usize, signs: &mut String) {
     if experiment.about.headline
         && let Some((grid, notes)) = gains::in_brief(document, experiment)
     {
-        // What was published is what the suite is for; the rest is in its other form, and what the figures are stands once.
+        // The suite's purpose is the published table. Its other form shows the rest. The legend is shown once, below
+        // the last table.
         sheet.grid(grid);
         let last = document.experiments.iter().rfind(|own| own.headline && own.gains.is_some());
         let is_last = last.is_some_and(|last| last.name == experiment.about.name);
@@ -292,7 +295,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
     sheet.notes(reasons);
 }
 
-/// Why some of its trials have no figures, each reason once.
+/// The reasons why some trials have no figures, each reason once.
 fn reasons(experiment: &MeasuredExperiment) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for record in &experiment.records {

@@ -1,11 +1,11 @@
-//! What a document claims, beside what was measured.
+//! A document's claims beside the results.
 
 use pipemark_model::{Answer, Claim, ClaimVerdict, Document, counted};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::findings::claims::range;
 
-/// Each answer in words, and the verdicts that it is of.
+/// The verdicts that are counted as one answer.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
     &[ClaimVerdict::Holds],
     &[ClaimVerdict::DoesntHold, ClaimVerdict::Reversed],
@@ -17,7 +17,7 @@ fn answers(document: &Document) -> Vec<(&Claim, &Answer)> {
     document.claims.iter().filter_map(|claim| Some((claim, claim.answer.as_ref()?))).collect()
 }
 
-/// A row for each claim; `run` is whose answers these are.
+/// A row for each claim. `run` names the run that answers them.
 pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     let answers = answers(document);
     if answers.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     sheet.text(Style::Aside, [text]);
 }
 
-/// How many claims have each answer, in a line.
+/// The number of claims with each answer, in a line.
 pub(super) fn counts(document: &Document) -> Option<Note> {
     let answers = answers(document);
     let count = |verdicts: &[ClaimVerdict]| {
@@ -58,7 +58,7 @@ pub(super) fn counts(document: &Document) -> Option<Note> {
     (!counts.is_empty()).then(|| Note::plain(counts.join(" · ")))
 }
 
-/// How many claims have each answer, and the first that didn't hold in their own words.
+/// The number of claims with each answer, and the text of the first that don't hold.
 pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);

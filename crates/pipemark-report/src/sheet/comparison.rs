@@ -11,10 +11,10 @@ use crate::sheet::words::time;
 
 /// The most rows shown without `--all`: one screen. Rows with a change are never hidden.
 const MOST_ROWS: usize = 24;
-/// Beyond this, trials that were not compared are only counted.
+/// More trials than this that weren't compared are only counted.
 const MOST_MISSING: usize = 3;
 
-/// Rows with a change first, then the others: all, or those that fit on a screen.
+/// Rows with a change first, then the others: all of them, or as many as fit on a screen.
 pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &summary(diff));
@@ -42,13 +42,16 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     sheet
 }
 
-/// For programs, `kind` is trial, reference (a copy within one process, which has no verdict), mean (of the experiment's
-/// trials, geometric; it has no `base` and `new`) or missing (its `name` is the reason, its verdict the side that lacks
-/// it).
-/// `base` and `new` are bytes per second, or in latency mode nanoseconds. `change`, `low` and `high` are fractions; `low`
-/// and `high` are the ends of its 95 % interval, empty where too few runs allow none; `judged_low` and `judged_high` those
-/// of
-/// the interval that the verdict goes by, which people see. `p` is of the test for no difference.
+/// Columns for programs:
+///
+/// - `kind` is trial, reference (a copy within one process, without a verdict), mean (the geometric mean of the
+///   experiment's trials, without `base` and `new`) or missing (`name` is the reason, the verdict is the side that
+///   lacks it).
+/// - `base` and `new` are bytes per second, or nanoseconds in latency mode.
+/// - `change`, `low` and `high` are fractions. `low` and `high` are the ends of the 95 % interval, empty with too few
+///   runs.
+/// - `judged_low` and `judged_high` are the ends of the interval that the verdict is based on, which people see.
+/// - `p` is the p-value of the test for no difference.
 fn columns() -> Vec<Column> {
     let mut columns = vec![Column::words("name", "trial").fit(Fit::Wrapped)];
     columns.extend(["experiment", "mode", "kind", "base_id", "new_id"].map(Column::data));
@@ -62,28 +65,28 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-/// The verdicts of the rows of a group, the mean's last.
+/// The verdicts of a group's rows; the mean's is last.
 fn outcomes(group: &diff::ChangeGroup) -> impl Iterator<Item = Verdict> {
     let rows = group.changes.iter().map(|change| match change.reference {
-        // It has none.
+        // A reference has no verdict.
         true => Verdict::Same,
         false => change.comparison.verdict,
     });
     rows.chain(group.mean.iter().map(|mean| mean.verdict))
 }
 
-/// Rows with a change first; of the others as many as fit.
+/// Rows with a change first, then as many of the others as fit.
 fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     let (what, unit) = match group.mode {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
     };
-    // A reference is much faster than what it is for.
+    // A reference is much faster than the trials that it is a limit for.
     let only_references = group.changes.iter().all(|change| change.reference);
     let shown = group.changes.iter().filter(|change| only_references || !change.reference);
     let unit = unit.common(shown.flat_map(|change| [change.base, change.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
-        // The figures shown agree with the change.
+        // Shows the pair of figures that agrees with the change.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
             change.map_or_else(Cell::default, |c| Cell::of(unit.show(c.typical.map_or(of(c), typical)), of(c)))
         };
@@ -122,7 +125,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     RowGroup { caption: format!("{}: {what}", neutral(&group.title)), rows }
 }
 
-/// Why some rows are inconclusive or have no verdict.
+/// Reasons why some rows are inconclusive or have no verdict.
 fn reasons(diff: &Diff) -> Vec<Note> {
     let reasons = grouped(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
     let said = |(why, of): (&String, Vec<&Change>)| match of.len() {
@@ -147,7 +150,7 @@ fn missing(missing: &Missing) -> Row {
     Row { cells, instead: Some((Style::Aside, neutral(&format!("{side}: {}", missing.reason)))) }
 }
 
-/// Change, interval and verdict for people; the other columns for programs.
+/// Change, interval and verdict for people, and the other columns for programs.
 fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     let verdict = verdict_in_words(comparison);
     let verdict = if in_brackets { format!("({verdict})") } else { verdict.to_owned() };
@@ -165,7 +168,7 @@ fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     ]
 }
 
-/// Where nothing can be judged there is no verdict, not even one for programs.
+/// The verdict's name. If nothing can be judged there is no verdict, not even one for programs.
 fn verdict_in_words(comparison: &Comparison) -> &'static str {
     match comparison.judged() {
         None => NO_VERDICT,

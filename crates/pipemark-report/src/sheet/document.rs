@@ -1,4 +1,4 @@
-//! A document: the machine, a table for each experiment, what follows from them.
+//! A document: the machine, a table for each experiment, claims, findings and notes.
 
 use pipemark_model::Document;
 use pipemark_show::{Note, Sheet, Style};
@@ -8,7 +8,7 @@ use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::watched;
 use crate::sheet::{claims, gains, marks, matrix, words};
 
-/// A document as it is read after a measurement.
+/// The document as shown after a measurement.
 pub fn document(document: &Document) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &heading(document));
@@ -33,13 +33,13 @@ pub fn document(document: &Document) -> Sheet {
     sheet
 }
 
-/// What the document is of.
+/// The document's suite and title.
 pub(super) fn heading(document: &Document) -> String {
     let (suite, title) = (&document.suite, &document.title);
     if title.is_empty() { suite.clone() } else { format!("{suite}: {title}") }
 }
 
-/// The tables of one experiment with their notes, in the words of the run that they are of.
+/// The tables of one experiment with their notes, with `run` in their captions if it isn't empty.
 pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &pipemark_model::Experiment, run: &str) {
     let Some(experiment) = MeasuredExperiment::of(document, about) else { return };
     let (mut grids, notes) = gains::grids(document, &experiment).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
+//! The table of one experiment: a row for each trial, with columns for the varying parameters and for the figures.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::sheet::words::{missing, ranked};
 pub(super) struct MeasuredExperiment<'a> {
     pub(super) about: &'a pipemark_model::Experiment,
     pub(super) records: Vec<&'a Record>,
-    /// Where published figures come from, in the order of their first row.
+    /// The sources of published figures, in the order of their first row.
     sources: Vec<&'a str>,
     baselines: Vec<&'a Record>,
     copy: Option<f64>,
@@ -44,15 +44,15 @@ impl<'a> MeasuredExperiment<'a> {
         if self.about.title.is_empty() { &self.about.name } else { &self.about.title }
     }
 
-    /// The trials that have ends, or all where none has.
+    /// The jobs except memory copies, or all if there are no others.
     fn jobs(&self) -> Vec<&'a Job> {
         let jobs = || self.records.iter().map(|record| &record.job);
         let ours: Vec<&Job> = jobs().filter(|job| !job.is_memory_copy()).collect();
         if ours.is_empty() { jobs().collect() } else { ours }
     }
 
-    /// The parameters in which the trials differ, those of the suite first. A copy within one process has no ends to
-    /// differ in.
+    /// The parameters in which the trials differ, those of the suite first. Memory copies aren't compared: they have
+    /// no ends.
     pub(super) fn varying(&self) -> Vec<Key> {
         let jobs = self.jobs();
         let mut keys = differing(&jobs, &self.about.varies);
@@ -62,18 +62,18 @@ impl<'a> MeasuredExperiment<'a> {
         keys
     }
 
-    /// What all trials have in common, in words.
+    /// The settings common to all trials, as text.
     pub(super) fn shared(&self) -> Vec<String> {
         shared(&self.jobs())
     }
 
-    /// Whether its trials are reported by their times, though those of a rate that was not reached are omitted.
+    /// Whether its trials are reported by their times. Times at a rate that wasn't reached are omitted.
     pub(super) fn is_latency(&self) -> bool {
         let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
         measured.peek().is_some() && measured.all(|record| record.job.is_latency())
     }
 
-    /// The table and what has to stand below it.
+    /// The table and the notes below it.
     pub(super) fn grid(&self) -> (Grid, Vec<Note>) {
         let mut table = Table::of(&self.records);
         let labels = self.add_columns(&mut table);
@@ -85,7 +85,7 @@ impl<'a> MeasuredExperiment<'a> {
         (Grid { labels, ..grid }, self.notes())
     }
 
-    /// Whether what was published are calls.
+    /// Whether the published figures are numbers of calls.
     fn counts_calls(&self) -> bool {
         self.records
             .iter()
@@ -111,18 +111,18 @@ impl<'a> MeasuredExperiment<'a> {
         });
     }
 
-    /// The unit in which a column of a figure is shown.
+    /// The common unit of a figure's column.
     fn common(&self, figure: Figure, of: fn(&Estimate) -> f64) -> ColumnUnit {
         let measured = self.records.iter().filter(|record| missing(record).is_none());
         let estimates = measured.filter_map(|record| record.estimate.as_ref()?.get(figure));
         figure.unit().common(estimates.map(of))
     }
 
-    /// Adds the columns; how many of them name the row.
+    /// Adds the columns; returns the number of columns that name a row.
     fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
-        // A wait policy makes groups.
+        // A wait policy makes groups instead of a column.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };
             let column = Column { side, ..Column::words("", key.name()).fit(Fit::Elastic) };
@@ -176,7 +176,7 @@ impl<'a> MeasuredExperiment<'a> {
             });
         }
         if !latency && self.copy.is_some() {
-            // What moves nothing has no share of what can be moved.
+            // The null link moves nothing, so it has no share of the copy.
             self.add(table, "% of copy", |estimates, own, record| match record.job.link() {
                 LinkKind::Null => Some("–".to_owned()),
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
@@ -188,7 +188,7 @@ impl<'a> MeasuredExperiment<'a> {
                 Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
                 Figure::Calls => self.counts_calls(),
                 Figure::Elapsed => false,
-                // Beside what was published, where it is.
+                // These are shown beside their published figures, if there are any.
                 Figure::StalledFrontendCycles | Figure::StalledBackendCycles | Figure::StalledPerInstruction => false,
                 Figure::Branches | Figure::BranchMissShare | Figure::BranchRate => false,
                 Figure::ContextSwitchRate | Figure::MigrationRate | Figure::PageFaultRate => false,
@@ -202,7 +202,7 @@ impl<'a> MeasuredExperiment<'a> {
                 Some(if figure.unit() == Unit::Count { unit.brief(median) } else { unit.show(median) })
             };
             if figure == Figure::Real && chained {
-                // As documents give it that repeat a command and take the best.
+                // The least real time, as in documents that repeat a command and report the best.
                 let unit = self.common(Figure::Real, |estimate| estimate.min);
                 self.add(table, "real, least", move |estimates, _, _| {
                     Some(unit.show(estimates.get(Figure::Real)?.min))
@@ -214,7 +214,7 @@ impl<'a> MeasuredExperiment<'a> {
             }
         }
         if has(Figure::StartUp) {
-            // Of an entrant, the time that its own clock took.
+            // For an entrant, the time by its own clock.
             let inside = |record: &Record, estimates: &Estimates| match record.job.volume() {
                 Volume::Total(total) => Some(total.0 as f64 / estimates.throughput().median * 1e9),
                 Volume::Time(_) => None,
@@ -234,13 +234,13 @@ impl<'a> MeasuredExperiment<'a> {
         labels
     }
 
-    /// What else was published, each figure as `ours (published)`; `None` where there is nothing.
+    /// The other published figures, each as `ours (published)`; `None` without any.
     pub(super) fn published_figures(&self) -> Option<Grid> {
         let of =
             |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
         let words = BTreeSet::from_iter(self.records.iter().flat_map(|record| of(record).into_keys()));
         let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
-        // In the order of the other tables; what only the document has comes last.
+        // In the order of the other tables. Figures known only to the document are last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
         words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
         let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
@@ -266,7 +266,7 @@ impl<'a> MeasuredExperiment<'a> {
         (!records.is_empty()).then(|| table.grid())
     }
 
-    /// Throughput beside the highest of those that wait in the same way.
+    /// Throughput relative to the highest with the same wait policy.
     fn bar(&self, record: &Record) -> Cell {
         let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
         let alike = self.records.iter().filter(|other| other.job.wait() == record.job.wait() && ranked(other));
@@ -278,7 +278,7 @@ impl<'a> MeasuredExperiment<'a> {
         self.baselines.iter().any(|baseline| baseline.id == record.id)
     }
 
-    /// What a trial's ratio is taken to.
+    /// The baseline of a trial's ratio.
     pub(super) fn baseline_of(&self, record: &Record) -> Option<&'a Record> {
         self.baselines.iter().copied().find(|baseline| record.baseline.as_ref() == Some(&baseline.id))
     }
@@ -290,7 +290,7 @@ impl<'a> MeasuredExperiment<'a> {
         Some(if self.sources.len() > 1 { format!("{figure} [{}]", source + 1) } else { figure })
     }
 
-    /// What ratios are taken to, in words: one row, or what several rows have in common.
+    /// The baseline of all ratios as text: one row, or the common settings of several rows.
     fn baseline(&self) -> String {
         let [first, others @ ..] = self.baselines.as_slice() else { return "the baseline".to_owned() };
         if others.is_empty() {
@@ -305,7 +305,7 @@ impl<'a> MeasuredExperiment<'a> {
         format!("the row with {} that is otherwise the same", common.join(", "))
     }
 
-    /// What has to stand below the table: warnings of its rows, and where ratios and published figures come from.
+    /// Notes below the table: warnings of its rows, the baseline of ratios and the sources of published figures.
     fn notes(&self) -> Vec<Note> {
         let warnings = warnings_by_trial(&self.records, "row", |record| record.name.clone());
         let mut notes: Vec<Note> = warnings.into_iter().map(|text| Note::new(WARNED, Style::Caution, &text)).collect();
@@ -340,13 +340,13 @@ impl<'a> MeasuredExperiment<'a> {
     }
 }
 
-/// A copy within one process has no ends, so only what it copies is a parameter of it.
+/// A parameter's value. A memory copy has no ends, so it shows only the parameters of the copy.
 fn parameter(key: Key, record: &Record) -> String {
     let value = record.job.value(key).filter(|_| COPIED.contains(&key) || !record.job.is_memory_copy());
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
 }
 
-/// What a wait policy means for the figures.
+/// The effect of a wait policy.
 fn meaning(wait: WaitPolicy) -> &'static str {
     match wait {
         WaitPolicy::Block => "block: an end that has to wait sleeps in the call",
@@ -355,7 +355,7 @@ fn meaning(wait: WaitPolicy) -> &'static str {
     }
 }
 
-/// Both ends, or the number of runs where they are too few for an interval.
+/// Both ends of the interval, or the number of runs if there are too few for an interval.
 pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => between(&show(low), &show(high)),
@@ -363,12 +363,12 @@ pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Str
     }
 }
 
-/// Whether a ratio, which is taken within each round, is also that of the medians that are shown, within 2 %.
+/// Whether a ratio, which is computed by round, is within 2 % of the ratio of the medians shown.
 pub(super) fn agrees(ratio: &Estimate, figure: f64, base: f64) -> bool {
     (ratio.median * base / figure - 1.0).abs() <= 0.02
 }
 
-/// How many times as fast: `2.70×`, or that no difference is shown; `?` where there are too few runs to tell.
+/// The ratio: `2.70×`, or `tied` if the interval contains 1; `?` follows if there are too few runs for an interval.
 pub(super) fn times(ratio: &Estimate) -> String {
     match (ratio.low, ratio.high) {
         (Some(low), Some(high)) if low > 1.0 || high < 1.0 => format!("{}×", digits(ratio.median)),

@@ -1,4 +1,4 @@
-//! Fixed documents for the tests of the output formats, and the comparison with the files under `snapshots/`.
+//! Fixed documents for the tests of the output formats, and the comparison with the files in `snapshots/`.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::findings::findings;
 const GIB: f64 = (1u64 << 30) as f64;
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// Set to anything, this makes tests write what they would have compared.
+/// With this variable set, tests write the files instead of comparing them.
 const BLESS: &str = "PIPEMARK_BLESS";
 
-/// Compares `text` with the file at `path` (from the crate's folder), or replaces the file where that was asked for.
+/// Compares `text` with the file at `path` (from the crate's folder), or replaces the file if [`BLESS`] is set.
 pub fn assert_file(path: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os(BLESS).is_some() {
@@ -33,7 +33,7 @@ pub fn assert_file(path: &str, text: &str) {
     );
 }
 
-/// A suite as if it had been run, its trials at speeds drawn from `seed`; each experiment has figures of its own, also of a
+/// A suite as if it had been run, with speeds drawn from `seed`. Each experiment has separate figures, even for a
 /// trial that it shares with others.
 pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     let suite = Suite::parse("suite.toml", text).expect("a suite");
@@ -208,7 +208,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
     }
 }
 
-/// One for each name, with a title made of it.
+/// One experiment for each name, with a title made from it.
 fn experiments(trials: &[Record]) -> Vec<Experiment> {
     let mut names: Vec<&str> = trials.iter().map(|record| record.experiment.as_str()).collect();
     names.dedup();
@@ -230,8 +230,8 @@ fn finding(rule: &str, text: &str) -> Finding {
     Finding { rule: rule.to_owned(), topic: String::new(), text: text.to_owned(), evidence }
 }
 
-/// Several experiments with everything that goes well and most of what does not: skipped and failed trials, warnings,
-/// ratios, wait policies.
+/// Several experiments with most kinds of results: measured, skipped and failed trials, warnings, ratios, wait
+/// policies.
 pub fn quick() -> Document {
     let mut trials = vec![measured("memory copy", &[("link", "memory-copy")], 9.31, Some(0.008), 0.107)];
     for (place, figures) in [("same", [0.094, 0.89, 3.01, 3.62, 2.95]), ("cross", [0.061, 0.71, 2.44, 3.05, 2.61])] {
@@ -298,7 +298,7 @@ pub fn quick() -> Document {
     document
 }
 
-/// Published figures beside measured ones, a volume per trial, and too few runs for an interval.
+/// Published figures beside ours, a volume for each trial, and too few runs for an interval.
 pub fn block_size() -> Document {
     let rows = [
         ("64", "26000000", 57.4, 46.98),
@@ -326,7 +326,7 @@ pub fn block_size() -> Document {
     document
 }
 
-/// A single trial that was cut short, on a machine without a memory-copy figure.
+/// A single interrupted trial, on a machine without a memory-copy figure.
 pub fn interrupted() -> Document {
     let mut record = measured("bw", &[("wait", "spin"), ("verify", "xor")], 2.5, None, 0.8);
     record.stopped = Some(Stopped::Interrupted);
@@ -336,7 +336,7 @@ pub fn interrupted() -> Document {
     document
 }
 
-/// Everything that comes from elsewhere tries to take over the terminal, the spreadsheet or the page; one trial's data
+/// Every text from other sources tries to take over the terminal, the spreadsheet or the page. The data of one trial
 /// did not verify.
 pub fn hostile() -> Document {
     let evil =
@@ -391,7 +391,7 @@ fn spoken(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64
     record
 }
 
-/// A mechanism and its throughput at each of four sizes, in GiB/s.
+/// The settings of a mechanism, and its throughput at each of four sizes, in GiB/s.
 type Way = (&'static [(&'static str, &'static str)], [f64; 4]);
 
 /// Links by size as matrices, for throughput and for round trips, and tables of round trips by row.
@@ -472,8 +472,8 @@ pub fn ipc() -> Document {
     document
 }
 
-/// A table of gains: signs that hold, that turned round and that are inconclusive, a trial that was not measured, a cell that
-/// is not in the table, a column without published figures, gains of any size.
+/// A table of gains: signs that hold, are reversed or are inconclusive, a trial that wasn't measured, an empty cell, a
+/// column without published figures, and gains of any size.
 pub fn gains() -> Document {
     let mut trials = Vec::new();
     let mut blocks = Vec::new();
@@ -541,7 +541,7 @@ pub fn gains() -> Document {
     document
 }
 
-/// Chains of two kinds of stage, with what others measured and figures of their own.
+/// Chains of two kinds of stage, with published figures and figures of chains.
 pub fn chains() -> Document {
     let mut trials = Vec::new();
     for (stage, slope) in [("cat", 260e6), ("relay", 110e6)] {
@@ -554,7 +554,7 @@ pub fn chains() -> Document {
             let estimates = record.estimate.as_mut().expect("measured");
             estimates.set(Figure::Real, estimate(ns, Some(0.02)));
             estimates.set(Figure::SwitchesPerMib, estimate(31.7, Some(0.1)));
-            // The longest moved more elsewhere.
+            // The longest published chain moved more bytes.
             let total = if length == "16" { 26_250_000_000u64 } else { 1 << 30 };
             record.published = published.filter(|_| stage == "cat").map(|seconds| Published {
                 throughput: total as f64 / seconds,
@@ -572,7 +572,7 @@ pub fn chains() -> Document {
     document("chains", "what one more process costs", trials)
 }
 
-/// Programs of languages, with what it costs to start them; one that can't run here.
+/// Entrants with their start-up time, one of which can't run here.
 pub fn languages() -> Document {
     let mut trials = Vec::new();
     for (language, figure, start, peak) in
@@ -596,7 +596,7 @@ pub fn languages() -> Document {
     document("languages", "the same pipe in several languages", trials)
 }
 
-/// Filters of lines, some of whose counters are not counted here.
+/// Line filters, some of whose counters aren't available here.
 pub fn lines() -> Document {
     let mut trials = Vec::new();
     for (filter, figure) in [("sink", 2.6), ("awk", 0.21), ("perl", 0.17)] {
@@ -633,7 +633,7 @@ pub fn lines() -> Document {
     document("lines", "lines through a filter, built in several ways", trials)
 }
 
-/// All of them, by the name of their files.
+/// All documents, by the name of their files.
 pub fn all() -> [(&'static str, Document); 9] {
     [
         ("quick", quick()),

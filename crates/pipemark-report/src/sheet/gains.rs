@@ -1,5 +1,5 @@
-//! A table of gains in the shape of the published one: rows by a parameter, per cent over the base, the published figure
-//! beside each.
+//! A table of gains in the published form: rows by a parameter, per cent over the base, each beside its published
+//! figure.
 
 use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, grouped};
 use pipemark_show::{Cell, Column, Grid, Note, Row, RowGroup};
@@ -10,17 +10,17 @@ use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::matrix::{NONE, headline, short};
 use crate::sheet::words::missing;
 
-/// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
+/// A table for each part, and the notes below them; `None` if the experiment repeats no table of gains.
 pub(super) fn grids(document: &Document, experiment: &MeasuredExperiment) -> Option<(Vec<Grid>, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
     let grids = gains.blocks.iter().map(|block| part(gains, block, experiment, document)).collect();
     Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
 }
 
-/// As many published columns stand beside each other on a screen.
+/// The most published columns side by side on a screen.
 const COLUMNS_IN_BRIEF: usize = 6;
 
-/// The published parts beside each other, as far as they fit a screen, and what has to stand below them.
+/// The published parts side by side, as many as fit on a screen, and the notes below them.
 pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
     let published = |block: &&GainsBlock| {
@@ -35,7 +35,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
         blocks.push(block);
     }
     let mut columns = vec![Column::words("", &gains.corner)];
-    // A part is named at its first column.
+    // The heading of a part's first column names the part.
     for block in &blocks {
         for (nth, column) in block.columns.iter().enumerate() {
             let heading = match nth {
@@ -84,7 +84,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
     Grid { labels: 1, columns, groups: vec![RowGroup::new(&block.title, rows)] }
 }
 
-/// What the marks of a gain mean.
+/// The meaning of a gain's marks.
 pub(super) const TIED: &str = "tied with the base, as far as all cells together can tell, or too few runs";
 pub(super) const REVERSED: &str = "significantly the other sign than published";
 
@@ -94,13 +94,13 @@ fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a D
     record(id, experiment.about, &document.trials)
 }
 
-/// `=+3 (-18)`: the gain with its marks, and in brackets as published.
+/// `=+3 (-18)`: the gain with its marks, and the published figure in brackets.
 fn shown(gain: &Gain) -> String {
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
     format!("{}{published}", gain.marked())
 }
 
-/// Per cent with its sign: `+165`, `-2.58`.
+/// Per cent with a sign: `+165`, `-2.58`.
 fn signed(percent: f64) -> String {
     match percent {
         0.0 => "0".to_owned(),
@@ -137,7 +137,7 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
     notes
 }
 
-/// How many times as fast as its base a cell is, and that as the table shows it; `None` where it was not measured.
+/// The ratio of a cell to its base, and its text in the table; `None` if it wasn't measured.
 pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records: &[Record]) -> Option<(f64, String)> {
     Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, shown(&gain)))
 }
@@ -145,16 +145,16 @@ pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records
 /// One cell of a table of gains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Gain {
-    /// Per cent over the base, the median of the rounds.
+    /// Per cent over the base: the median of the rounds.
     percent: f64,
-    /// The interval that holds together with those of all other cells of the table.
+    /// The interval that holds jointly for all cells of the table.
     sure: Option<(f64, f64)>,
-    /// As published, in per cent.
+    /// The published figure, in per cent.
     published: Option<f64>,
 }
 
 impl Gain {
-    /// The gain of a cell; `None` where its trial was not measured.
+    /// The gain of a cell; `None` if its trial wasn't measured.
     fn of(cell: &GainsCell, experiment: &pipemark_model::Experiment, records: &[Record]) -> Option<Gain> {
         let ratio = record(&cell.trial, experiment, records)?.estimate.as_ref()?.ratio()?;
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
@@ -168,31 +168,31 @@ impl Gain {
         })
     }
 
-    /// With its marks.
+    /// The gain with its marks.
     fn marked(&self) -> String {
         let unclear = if self.differs() { "" } else { "=" };
         let reversed = if self.is_reversed() { "≠" } else { "" };
         format!("{unclear}{}{reversed}", signed(self.percent))
     }
 
-    /// `=+3/-18`: with its marks, and as published.
+    /// `=+3/-18`: the gain with its marks, then the published figure.
     fn in_brief(&self) -> String {
         let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed(percent)));
         format!("{}{published}", self.marked())
     }
 
-    /// Whether it is over or under the base.
+    /// Whether it is significantly above or below the base.
     fn differs(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
-    /// Whether it significantly has the other sign than published.
+    /// Whether its sign is significantly opposite to the published one.
     fn is_reversed(&self) -> bool {
         self.differs() && self.published.is_some_and(|published| published * self.percent < 0.0)
     }
 }
 
-/// The trial called `id`, if it was measured well.
+/// The trial called `id`, if it was measured without failing.
 fn record<'a>(id: &str, experiment: &pipemark_model::Experiment, records: &'a [Record]) -> Option<&'a Record> {
     let wanted = |record: &&Record| record.experiment == experiment.name && record.id == id;
     records.iter().find(wanted).filter(|record| record.measured().is_some())

@@ -7,7 +7,7 @@ use pipemark_show::{Note, Style};
 
 use crate::sheet::words::missing;
 
-/// A warning of more trials than this does not name them.
+/// A warning of more trials than this doesn't name them.
 const MOST_NAMED: usize = 3;
 
 /// The meaning of a mark behind a figure.
@@ -24,7 +24,7 @@ enum FigureMark {
 /// The mark of a row whose warnings are below its table.
 pub(super) const WARNED: &str = "!";
 
-/// Each in its order, its sign, and what it means.
+/// Each mark with its sign and its meaning, in order of display.
 const MARKS: [(FigureMark, &str, &str); 6] = [
     (FigureMark::Read, "●", "reader checked each byte"),
     (FigureMark::Copied, "◐", "reader got the bytes but did not check them"),
@@ -54,7 +54,7 @@ impl FigureMark {
     }
 }
 
-/// The signs that a row has, of some marks.
+/// The signs of a row, from the wanted marks.
 fn signs(record: &Record, wanted: fn(FigureMark) -> bool) -> impl Iterator<Item = &'static str> {
     MARKS.into_iter().filter(move |(mark, ..)| wanted(*mark) && mark.applies(record)).map(|(_, sign, _)| sign)
 }
@@ -64,12 +64,12 @@ pub(super) fn marks(record: &Record) -> String {
     signs(record, |_| true).map(|sign| format!(" {sign}")).collect()
 }
 
-/// The marks that set a row apart from its kind: `~`.
+/// The marks that cast doubt on a row: `~`.
 pub(super) fn doubts(record: &Record) -> String {
     signs(record, |mark| matches!(mark, FigureMark::Wide | FigureMark::Few)).collect()
 }
 
-/// How far the bytes were verified: `●`.
+/// The mark for how the bytes were verified: `●`.
 pub(super) fn of_bytes(record: &Record) -> &'static str {
     signs(record, |mark| matches!(mark, FigureMark::Read | FigureMark::Copied | FigureMark::Unseen))
         .next()
@@ -78,19 +78,19 @@ pub(super) fn of_bytes(record: &Record) -> &'static str {
 
 /// The legend of a document's tables.
 pub(super) fn legend(document: &Document) -> Vec<Note> {
-    // The memory copy has no row.
+    // Memory copies have no row.
     let shown: Vec<&Record> = document.trials.iter().filter(|record| !record.job.is_memory_copy()).collect();
     let used = MARKS.into_iter().filter(|(mark, ..)| shown.iter().any(|record| mark.applies(record)));
     used.map(|(_, sign, meaning)| Note::new(sign, Style::Plain, meaning)).collect()
 }
 
-/// The same in a line, of some marks.
+/// The legend of some signs, one text for each.
 pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
     let used = MARKS.into_iter().filter(|(_, sign, _)| signs.contains(sign));
     used.map(|(_, sign, meaning)| format!("{sign} {meaning}")).collect()
 }
 
-/// Warnings of trials that `~` does not tell, each once: the worst case, and which trials it is of.
+/// Warnings that no `~` shows, each once: the worst case and the trials concerned.
 pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
     let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
     for (record, warning) in records.iter().flat_map(|record| record.warnings.iter().map(move |own| (record, own))) {
@@ -121,7 +121,7 @@ pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&
     notes.into_iter().map(sentence).collect()
 }
 
-/// How bad a warning is, for those that differ from row to row only in this.
+/// The severity of a warning, for the kinds that differ between rows only in severity.
 fn magnitude(warning: &Warning) -> Option<f64> {
     match warning {
         Warning::Drift { change } => Some(change.abs()),

@@ -1,4 +1,5 @@
-//! A table with one parameter across the top: a row for each combination of the others, the best of each column marked.
+//! A table with one parameter across the top: a row for each combination of the others, with the best of each column
+//! marked.
 
 use pipemark_model::{
     Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, grouped, neutral,
@@ -9,23 +10,23 @@ use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::words::{missing, ranked};
 
-/// What stands in the place of a figure that could not be measured; the reasons follow below.
+/// Shown in place of a missing figure. The reasons follow below.
 pub(super) const NONE: &str = "–";
 
-/// What a row is reported by; the rest of what varies makes groups.
+/// The parameters that identify a row. Other varying parameters make groups.
 const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
-/// The table and what has to stand below it; `None` if the experiment does not ask for it.
+/// The table and the notes below it; `None` if the experiment doesn't request this form.
 pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let across = experiment.about.across?;
     let records = &experiment.records;
     let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
     let apart = differing(&jobs, &experiment.about.varies);
-    // A link that moves nothing proves nothing either, and is not ranked with the others anyway.
+    // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
     let apart =
         apart.into_iter().filter(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
     let apart: Vec<Key> = apart.collect();
-    // Where a run was interrupted, the first row need not have them all.
+    // After an interruption, the first row may be incomplete.
     let mut ascending = records.clone();
     ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
     let columns = distinct(ascending.iter().map(|record| record.shown(across)));
@@ -77,14 +78,14 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
     rows.into_iter().map(row).collect()
 }
 
-/// What the cell shows: the median round trip, or throughput.
+/// The figure of a cell: the median round trip, or throughput.
 pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
     let told = !record.job.is_latency() || estimates.round_trip().is_some();
     told.then_some((estimates.headline_figure().unit(), estimates.headline()))
 }
 
-/// What stands in the place of times that are omitted: the rate that was reached, or that lines were held back.
+/// Shown in place of omitted times: the rate that was reached, or that lines were held back.
 fn instead_of_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
@@ -102,7 +103,7 @@ fn better(one: &Record, other: &Record) -> bool {
     }
 }
 
-/// Whether the intervals leave open which of the two is better.
+/// Whether the intervals overlap, so that the two are tied.
 fn as_good(best: &Record, other: &Record) -> bool {
     let (Some((_, best)), Some((_, other))) = (headline(best), headline(other)) else { return false };
     best.median == other.median
@@ -110,12 +111,12 @@ fn as_good(best: &Record, other: &Record) -> bool {
             && matches!((best.high, other.low), (Some(high), Some(low)) if low <= high)
 }
 
-/// `64 KiB` as `64k`: a column is narrow.
+/// `64 KiB` becomes `64k`, because columns are narrow.
 pub(super) fn short(value: &str) -> String {
     neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
 }
 
-/// What the figures and marks mean, why cells are empty, and what to keep in mind.
+/// The meaning of figures and marks, the reasons for empty cells, and warnings.
 fn notes(records: &[&Record]) -> Vec<String> {
     let latency = records.iter().any(|record| record.job.is_latency());
     let mut notes = vec![match latency {

@@ -1,4 +1,5 @@
-//! Lays out documents and comparisons as sheets, one module per subject. These know trials, but no widths or colours.
+//! Lays out documents and comparisons as sheets, one module per subject. The modules know trials, but no widths or
+//! colours.
 
 mod brief;
 mod charts;
@@ -22,7 +23,7 @@ pub use report::{main_charts, report};
 use pipemark_model::Document;
 use pipemark_watch::PipelineReport;
 
-/// The pipeline that was watched, where the document is of one.
+/// The watched pipeline, if the document is about one.
 fn watched(document: &Document) -> Option<PipelineReport> {
     document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok())
 }

@@ -1,4 +1,4 @@
-//! A report: documents laid over one another, with charts above their tables; and the main charts alone.
+//! A report: several documents combined, with charts above their tables; also the main charts alone.
 
 use pipemark_model::{Document, Finding, Nanos};
 use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
@@ -11,7 +11,7 @@ use crate::sheet::document::{heading, tables};
 use crate::sheet::watched;
 use crate::sheet::{claims, comparison, marks, summary, words};
 
-/// Everything that the documents say: the headline figures and one chart first, what is left of the findings last.
+/// The whole content of the documents: first the headline figures and one chart, last the findings shown nowhere else.
 pub fn report(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let runs = || documents.iter().zip(&labels);
@@ -116,7 +116,7 @@ fn in_words(finding: &Finding, label: &str, several: bool) -> String {
     if several { format!("{label}: {}", finding.text) } else { finding.text.clone() }
 }
 
-/// What changed from the first document to the second.
+/// The changes from the first document to the second.
 fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
     let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
     match Diff::of(party(&labels[0], base), party(&labels[1], new), &[], &Criterion::new) {
@@ -151,7 +151,7 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
     sheet
 }
 
-/// How much was measured, where and when.
+/// The number of trials and runs, with place and time.
 fn measured(document: &Document) -> Vec<String> {
     let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();

@@ -1,4 +1,4 @@
-//! The headline figures of a document, as on its brief form and its page.
+//! The headline figures of a document, for the brief form and the page.
 
 use pipemark_model::{
     Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy, differing,
@@ -54,7 +54,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
-                // No table shows the ratio across experiments, volumes and levels of verification.
+                // No table shows the ratio between different experiments, volumes or levels of verification.
                 let beside = |own: &&&Record| {
                     own.experiment == record.experiment
                         && own.verify == record.verify
@@ -64,7 +64,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
-                    // It has to agree with the figures that stand beside it, or say why not.
+                    // The ratio must agree with the figures beside it, or be labelled as a ratio of the same round.
                     let round = if agrees(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
                     let name = match base.id == plain.id {
                         true => format!("plain{round}"),
@@ -124,7 +124,7 @@ mod tests {
         let mut document = Document { trials: vec![of("write", 1.5), of("sendfile", 3.0)], ..Document::default() };
         let checked = |document: &Document| summary(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
         assert_eq!(checked(&document), ["1.50 GiB/s"]);
-        // Nor is what is faster than its own end can be.
+        // A trial faster than its own end can be isn't listed either.
         let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
         document.trials[0].warnings.push(above);
         assert_eq!(checked(&document), [""; 0]);

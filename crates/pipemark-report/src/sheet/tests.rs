@@ -1,4 +1,4 @@
-//! Sheets of fixed documents in every format, held against what was kept of them.
+//! Sheets of fixed documents in every format, compared with the stored files.
 
 use pipemark_model::{Document, Record, Unit};
 use pipemark_run::plan::EMBEDDED;
@@ -16,7 +16,7 @@ fn shown(sheet: &Sheet, width: usize, colour: Colour) -> String {
     Terminal { width, colour, characters: Characters::Unicode }.render(sheet)
 }
 
-/// Every trial by another change, from much worse to much better; the last is gone.
+/// Each trial changes by another factor, from much worse to much better. The last is missing.
 fn comparison(all: bool) -> Sheet {
     let (base, mut new) = (fixture::quick(), fixture::quick());
     new.trials.pop();
@@ -35,7 +35,7 @@ fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
     sheet::comparison(&report, all)
 }
 
-/// By the name of their files.
+/// All sheets, by the name of their files.
 fn sheets() -> Vec<(&'static str, Sheet)> {
     let documents = fixture::all().into_iter().map(|(name, document)| (name, sheet::document(&document)));
     let hostile = compared(&fixture::hostile(), &fixture::hostile(), true);
@@ -48,20 +48,20 @@ fn sheets() -> Vec<(&'static str, Sheet)> {
         .collect()
 }
 
-/// Documents on one screen.
+/// All documents in brief.
 fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
     let pointers = ["all tables: pipemark history show 1 --all".to_owned(), "page: pipemark report 1".to_owned()];
     fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
 }
 
-/// Of each suite that comes with the program, whatever its trials reach.
+/// Holds for every embedded suite, whatever its results.
 #[test]
 fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
     for (seed, (name, text)) in EMBEDDED.into_iter().enumerate() {
         for scale in ["1", "0.05"] {
             let document = fixture::of_suite(text, scale, seed as u64);
             let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
-            // The whole of these tables is longer than a screen.
+            // The whole tables of these suites are longer than a screen.
             let most = if ["ipc", "large-pipe"].contains(&name) { 60 } else { 45 };
             assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
             for headline in document.experiments.iter().filter(|own| own.headline) {
@@ -79,13 +79,13 @@ fn one_screen_is_one_screen() {
         let lines = |width| shown(&sheet, width, Colour::Never).lines().count();
         assert!(lines(80) <= 45 && lines(200) <= 45, "{name}: {}", lines(80));
     }
-    // One experiment of more trials than a screen has lines.
+    // One experiment with more trials than a screen has lines.
     let mut document = fixture::quick();
     let many: Vec<_> = document.trials.iter().cycle().take(200).cloned().collect();
     document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
     let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
     assert!(text.lines().count() <= 45 && text.contains(" of 176 trials"), "{text}");
-    // What was measured alone takes eight lines.
+    // A single trial needs eight lines.
     let mut document = fixture::interrupted();
     document.warnings = fixture::quick().warnings;
     document.partial = false;
@@ -162,7 +162,7 @@ fn what_moves_nothing_has_no_bar_and_scales_none() {
     assert!(rows.iter().any(|line| line.contains("in-place") && line.contains("████████")), "{rows:#?}");
 }
 
-/// Bars that are not escaped separate cells.
+/// Unescaped bars separate cells.
 fn cells(line: &str) -> usize {
     line.replace("\\\\", "").replace("\\|", "").matches('|').count()
 }

@@ -1,5 +1,5 @@
-//! What stands around the tables of a document, in words: the machine, how it was measured, what was proven, whether it is
-//! complete, what marks mean.
+//! The text around the tables of a document: the machine, the method, the verification, whether it is complete, and
+//! how a record ended.
 
 use pipemark_model::{Document, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, counted, neutral};
 
@@ -19,7 +19,7 @@ pub(super) fn host(document: &Document) -> Vec<String> {
     vec![host.cpu.clone(), counted(usize::try_from(host.cpus).unwrap_or(usize::MAX), "CPU"), kernel, underneath]
 }
 
-/// The machine in brief, without what says nothing: `vm · AMD EPYC, 2 CPUs · Linux 6.18 · KVM`.
+/// The machine in brief, without filler words: `vm · AMD EPYC, 2 CPUs · Linux 6.18 · KVM`.
 pub(super) fn machine(document: &Document) -> Vec<String> {
     let host = &document.host;
     let cpu = ["(R)", "(TM)", " Processor", " CPU"].iter().fold(host.cpu.clone(), |cpu, noise| cpu.replace(noise, ""));
@@ -30,20 +30,20 @@ pub(super) fn machine(document: &Document) -> Vec<String> {
     words
 }
 
-/// When it began, to the second: `2026-01-31 12:00:00`.
+/// The start, to the second: `2026-01-31 12:00:00`.
 pub(super) fn time(started: &str) -> String {
     started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
-/// Whether it is what programs do that never heard of anything else: 64 KiB by write and read through a pipe as it comes,
-/// on two cores.
+/// Whether the job is what programs do by default: 64 KiB by write and read through a pipe of default capacity, on two
+/// cores.
 pub(super) fn is_plain(job: &Job) -> bool {
     let plain = Job::default().settings();
     let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
     keys.filter(|key| *key != Key::Mode).all(|key| job.value(key) == plain.effective(key)) && !job.is_round_trip()
 }
 
-/// How it was measured: order, seed, time, what was proven, and the limit that figures are compared with.
+/// The method: order, seed, time, verification, and the limit that figures are compared with.
 pub(super) fn method(document: &Document) -> Vec<String> {
     let rounds = document.trials.iter().flat_map(|r| &r.samples).map(|s| s.round as usize + 1).max().unwrap_or(0);
     let several = document.trials.iter().filter(|record| !record.samples.is_empty()).count() > 1;
@@ -57,14 +57,14 @@ pub(super) fn method(document: &Document) -> Vec<String> {
     parts
 }
 
-/// Copying within one process.
+/// The throughput of a copy within one process.
 pub(super) fn memory_copy(document: &Document) -> Option<String> {
     let copy = document.memory_copy.as_ref()?;
     let ends = interval(copy, |end| Unit::BytesPerSecond.show(end));
     Some(format!("memory copy {} ({ends})", Throughput(copy.median)))
 }
 
-/// What was proven about the bytes, by level.
+/// The number of trials at each level of verification.
 fn proof(document: &Document) -> String {
     let ran: Vec<&Record> = document.trials.iter().filter(|record| !record.samples.is_empty()).collect();
     let levels = [
@@ -84,7 +84,7 @@ fn proof(document: &Document) -> String {
     parts.join(", ")
 }
 
-/// Says that the measurement was cut short, where it was.
+/// A sentence, if the measurement was interrupted.
 pub(super) fn partial(document: &Document) -> Option<String> {
     let unmeasured = document.trials.iter().filter(|record| record.estimate.is_none()).count();
     document.partial.then(|| match unmeasured {
@@ -97,14 +97,14 @@ pub(super) fn partial(document: &Document) -> Option<String> {
     })
 }
 
-/// How the record ended when it has no figures to show: `skipped: why`.
+/// The reason why a record has no figures: `skipped: why`.
 pub(super) fn missing(record: &Record) -> Option<String> {
     let why = |outcome: &str| match record.reason.as_deref().map(neutral).filter(|reason| !reason.is_empty()) {
         Some(reason) => format!("{outcome}: {reason}"),
         None => outcome.to_owned(),
     };
     match record.status {
-        // Data that did not verify has no speed.
+        // Data that did not verify has no throughput.
         _ if record.verified == Some(false) => Some(why("did not verify")),
         Status::Skipped => Some(why("skipped")),
         Status::Failed => Some(why("failed")),
@@ -113,7 +113,8 @@ pub(super) fn missing(record: &Record) -> Option<String> {
     }
 }
 
-/// Whether its figure can be used and it moves bytes from one process to another: what moves nothing is not ranked with what does.
+/// Whether its figure is usable and it moves bytes between processes: trials that move none aren't ranked with those
+/// that do.
 pub(super) fn ranked(record: &Record) -> bool {
     record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()
 }

@@ -1,5 +1,5 @@
-//! Whether this process may start a chain as long as asked for. Checked before anything is started, because half a chain
-//! helps nobody; raises soft limits as far as the hard ones allow.
+//! Whether this process may start a chain of the requested length. This is checked before anything is started, because
+//! half a chain is of no use. Soft limits are raised as far as the hard ones allow.
 
 use std::fs;
 
@@ -8,15 +8,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 use pipemark_host::Room;
 use pipemark_model::{ByteSize, Host, Job};
 
-/// Descriptors beside one for each stage: the ends' sockets, the next links, the shared page, standard streams, libraries.
+/// Descriptors besides one per stage: the ends' sockets, the next links, the shared page, standard streams, libraries.
 const SPARE_DESCRIPTORS: u64 = 64;
-/// Processes beside the stages: the ends.
+/// Processes besides the stages: the ends.
 const SPARE_PROCESSES: u64 = 8;
-/// What a process takes at least: page tables, kernel stack, its own pages. A small C program took 250 to 400 KiB.
+/// The least memory of a process: page tables, kernel stack, its own pages. A small C program needed 250 to 400 KiB.
 const PROCESS_BYTES: u64 = 384 << 10;
 
-/// Why a chain of this length cannot be started here, with the number needed and the number allowed; `None` if it can, as
-/// far as can be seen.
+/// Why a chain of this length can't be started here, with the number needed and the number allowed;
+/// `None` if no obstacle is known.
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let chain = job.chain()?;
     let length = u64::from(chain.length);
@@ -35,7 +35,7 @@ fn descriptors(length: u64) -> Option<String> {
     })
 }
 
-/// Tasks of one user, threads included, in all sessions. The superuser is not held to it.
+/// Counts all tasks of the user, threads included, in all sessions. The limit doesn't apply to the superuser.
 fn processes_of_user(length: u64) -> Option<String> {
     let running = tasks_of(getuid().as_raw());
     let needed = running + length + SPARE_PROCESSES;
@@ -46,7 +46,7 @@ fn processes_of_user(length: u64) -> Option<String> {
     })
 }
 
-/// Raises the soft limit to `needed` if it is lower; the limit that stands in the way, if one does.
+/// Raises the soft limit to `needed` if it is lower. Returns the limit that prevents this, if any.
 fn raise(resource: Resource, needed: u64) -> Option<u64> {
     let limit = getrlimit(resource);
     if limit.current.is_none_or(|soft| soft >= needed) {

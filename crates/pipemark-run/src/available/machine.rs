@@ -1,17 +1,17 @@
-//! Whether a trial can run on a machine, and on which of its CPUs. Pure: everything about the machine is in [`Host`].
+//! Whether a trial can run on a machine, and on which of its CPUs. Pure: all facts about the machine are in [`Host`].
 
 use pipemark_host::{Facility, show_cpu_list};
 use pipemark_model::{
     ByteSize, Capacity, Cpu, CpuTopology, Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, Value,
 };
 
-/// What pipe(2) gives, in pages.
+/// The default capacity of a new pipe, in pages.
 const DEFAULT_PIPE_PAGES: u64 = 16;
-/// What pipe(2) gives a user over the page limit, in pages.
+/// The capacity of a new pipe of a user above the page limit, in pages.
 const QUOTA_PIPE_PAGES: u64 = 2;
 
-/// Why a trial with these parameters cannot run on this machine, as a sentence that says what would help; `None` if it
-/// can.
+/// Why a trial with these parameters can't run on this machine: a sentence that says what would
+/// help. `None` if it can run.
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let Some(ends) = job.ends() else { return cpus_for(job.place(), host).err() };
     let piped = ends.link.is_pipe();
@@ -22,13 +22,13 @@ pub fn missing(job: &Job, host: &Host) -> Option<String> {
         .or_else(|| memory(ends, host))
 }
 
-/// The writer's and the reader's CPU; `None` where the scheduler is to choose.
+/// The writer's and the reader's CPU; `None` if the scheduler chooses.
 ///
-/// `cross` prefers two cores of one package, then two packages, and takes the two threads of one core only where there
-/// is nothing else.
+/// `cross` prefers two cores of one package, then two packages, and uses the two threads of one
+/// core only as a last resort.
 ///
 /// # Errors
-/// When a CPU that is needed may not be used here: a sentence that says which may.
+/// When a CPU that is needed may not be used here: a sentence that lists the allowed CPUs.
 pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String> {
     let allowed: Vec<Cpu> = host.topology.iter().map(|entry| entry.cpu).collect();
     match place {
@@ -53,7 +53,7 @@ pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String>
     }
 }
 
-/// The first two CPUs among those that fit best.
+/// The first two CPUs among the best pairs.
 fn best_pair(cpus: &[CpuTopology]) -> Option<(Cpu, Cpu)> {
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     enum Distance {
@@ -67,11 +67,11 @@ fn best_pair(cpus: &[CpuTopology]) -> Option<(Cpu, Cpu)> {
         (false, _) => Distance::Machine,
     };
     let pairs = cpus.iter().enumerate().flat_map(|(i, a)| cpus[i + 1..].iter().map(move |b| (a, b)));
-    // The first of several minima: the lowest numbers.
+    // Of equal pairs, `min_by_key` returns the first: the lowest numbers.
     pairs.min_by_key(|(a, b)| distance(a, b)).map(|(a, b)| (a.cpu, b.cpu))
 }
 
-/// What values of parameters need.
+/// The facility that a parameter's value needs.
 const NEEDED: [(Value, Facility); 15] = [
     (Value::Link(LinkKind::SysvMq), Facility::SysvQueues),
     (Value::Link(LinkKind::PosixMq), Facility::PosixQueues),
@@ -90,14 +90,14 @@ const NEEDED: [(Value, Facility); 15] = [
     (Value::Pages(PageKind::Huge), Facility::HugePages),
 ];
 
-/// What a trial needs of the kernel, each with the parameter that asks for it.
+/// The facilities that a trial needs, each with the parameter that requires it.
 fn needed(job: &Job, ends: &Ends) -> Vec<(String, Facility)> {
     let flag = |value: &Value| format!("--{} {value}", value.key());
     // Both ends of every trial share a page and wait on it for the start.
     let mut needed = vec![("every trial".to_owned(), Facility::Memfd), ("every trial".to_owned(), Facility::Futex)];
     let settings = job.settings();
     needed.extend(NEEDED.iter().filter(|(value, _)| settings.has(value)).map(|(value, own)| (flag(value), *own)));
-    // quota is what is left to those who may not ask for more.
+    // `quota` needs no permission: the kernel gives it to users above their limit.
     if ends.link.is_pipe() && matches!(ends.capacity, Capacity::Bytes(_)) {
         needed.push((flag(&Value::Capacity(ends.capacity)), Facility::PipeCapacity));
     }
@@ -113,7 +113,7 @@ fn not_permitted(user: &str, facility: Facility, host: &Host) -> Option<String> 
     Some(format!("{user} needs {name}: {reason}"))
 }
 
-/// The pages of a pipe with the capacity asked for: the kernel rounds up to a power of two of pages.
+/// The pages of a pipe with the requested capacity. The kernel rounds up to a power of two of pages.
 fn pipe_pages(capacity: Capacity, page_size: u64) -> u64 {
     match capacity {
         Capacity::Bytes(ByteSize(bytes)) => bytes.div_ceil(page_size.max(1)).next_power_of_two(),
@@ -157,7 +157,8 @@ fn huge_pages(host: &Host) -> Option<String> {
     }
 }
 
-/// Each source holds a block and each sink one of its own; a sender that gives pages away has a pipe full of them as well.
+/// Each source holds a block and each sink holds one too. With a sender that gives pages away, a
+/// pipe full of them is added.
 fn memory(ends: &Ends, host: &Host) -> Option<String> {
     let (per_pair, pairs) = match ends.link {
         LinkKind::MemoryCopy => (ends.block.0.saturating_mul(2), 1),
@@ -196,7 +197,7 @@ mod tests {
         CpuTopology { cpu: Cpu(cpu), core, package, node: None }
     }
 
-    /// Two packages with two cores of two threads each, everything allowed.
+    /// Two packages with two cores of two threads each, all CPUs allowed.
     fn host() -> Host {
         Host {
             topology: (0..8).map(|n| cpu(n, u32::from(n % 4), u32::from(n % 4 / 2))).collect(),
@@ -279,7 +280,7 @@ mod tests {
         assert!(reason(&[(Key::Capacity, "1048577")], &host).contains("2 MiB"));
         host.pipe_limits_lifted = true;
         assert_eq!(missing(&params(&[(Key::Capacity, "4m")]), &host), None);
-        // The default capacity is given whatever the limit.
+        // The default capacity is granted whatever the limit.
         host.pipe_limits_lifted = false;
         host.pipe_max_size = 4096;
         assert_eq!(missing(&params(&[]), &host), None);
@@ -336,9 +337,9 @@ mod tests {
         assert_eq!(pair(&[cpu(0, 0, 0), cpu(1, 0, 0), cpu(2, 2, 0)]), Ok(Some((0, 2))));
         // The first CPU is alone in its package.
         assert_eq!(pair(&[cpu(0, 0, 0), cpu(4, 4, 1), cpu(5, 5, 1)]), Ok(Some((4, 5))));
-        // Another package before another thread of the same core.
+        // Another package is better than another thread of the same core.
         assert_eq!(pair(&[cpu(0, 0, 0), cpu(1, 0, 0), cpu(4, 4, 1)]), Ok(Some((0, 4))));
-        // One core is all there is.
+        // The machine has only one core.
         assert_eq!(pair(&[cpu(2, 2, 0), cpu(3, 2, 0)]), Ok(Some((2, 3))));
         assert!(pair(&[cpu(3, 3, 0)]).unwrap_err().contains("only 3 may be used"));
     }

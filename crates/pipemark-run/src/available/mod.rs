@@ -1,4 +1,4 @@
-//! Whether a trial can run here, and if not, why, as a sentence that says what would help. Nothing else answers that.
+//! Whether a trial can run here, and if not, why: a sentence that says what would help. No other module decides this.
 
 mod chain;
 mod machine;
@@ -9,8 +9,8 @@ use pipemark_model::{Chain, Cpu, Entrant, Feed, Host, Job, LinesJob};
 
 pub use machine::missing;
 
-/// The CPUs of the writer and the reader, where the trial can run on `host`; `None` leaves them to the scheduler.
-/// `entrants` are those that it may need, prepared.
+/// The CPUs of the writer and the reader, if the trial can run on `host`; `None` leaves them to the
+/// scheduler. `entrants` must hold, prepared, those that the trial needs.
 ///
 /// # Errors
 /// Why it can't run.
@@ -22,7 +22,7 @@ pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu,
     }
 }
 
-/// The programs besides this one that a trial starts.
+/// Checks the programs besides this one that a trial starts.
 fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     if let Some(Entrant { language, program, .. }) = job.entrant() {
         entrants.program(language, *program)?;
@@ -41,7 +41,7 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     }
     let Some(chain) = job.chain() else { return Ok(()) };
     let stages = (0..chain.length as usize).map(|position| chain.stage.at(position).words()[0].as_str());
-    // A chain of this program's own relay needs no other.
+    // A chain of this program's relay needs no other program.
     installed(stages.filter(|program| *program != "relay"), "a stage of the chain")
 }
 

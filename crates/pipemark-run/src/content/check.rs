@@ -1,10 +1,11 @@
-//! Whether what arrived is what was sent: every byte is compared with what belongs at its position.
+//! Checks that the bytes that arrived are those that were sent: each is compared with the expected
+//! byte for its position.
 
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use crate::content::{Payload, PayloadStream};
 
-/// A fault within this many bytes means other content, not a lost piece.
+/// A fault within this many bytes indicates other content, not a lost piece.
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {
@@ -21,14 +22,14 @@ pub struct Check {
 
 #[derive(Debug)]
 enum Against {
-    /// Can tell where a misplaced piece belongs.
+    /// Finds where a misplaced piece belongs.
     Pattern(Checker),
-    /// Makes the expected bytes again.
+    /// Generates the expected bytes again.
     Stream(Box<PayloadStream>),
 }
 
 impl Check {
-    /// A check from the first byte of `content` on, of which `total` bytes were generated.
+    /// A check from the first byte of `content`, of which `total` bytes were generated.
     pub fn new(content: &Payload, total: u64) -> Check {
         let against = match content {
             Payload::Pattern { seed } => {
@@ -39,7 +40,7 @@ impl Check {
         Check { against, position: 0, fault: None }
     }
 
-    /// Compares the next bytes. After the first fault nothing more is compared.
+    /// Compares the next bytes. After the first fault, nothing more is compared.
     pub fn compare(&mut self, bytes: &[u8]) {
         if self.fault.is_some() {
             return;
@@ -57,7 +58,7 @@ impl Check {
                 while !rest.is_empty() {
                     let expected = stream.next(rest.len());
                     if expected.is_empty() {
-                        // More arrives than was generated: the sink counts that.
+                        // More bytes arrived than were generated: the sink counts them.
                         break;
                     }
                     let (found, after) = rest.split_at(expected.len());
@@ -80,7 +81,7 @@ impl Check {
         self.position += bytes.len() as u64;
     }
 
-    /// What was wrong, a sentence without its full stop; none if nothing was.
+    /// The first fault, as a sentence without its full stop; `None` if there was none.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -133,7 +134,7 @@ mod tests {
         let mut bytes = sent(&content, 300_000);
         bytes.drain(100_000..108_192);
         let fault = check(&content, &bytes).expect("a lost piece is seen");
-        // The lowest byte of a word is the same 8192 bytes later, so the first wrong one is the next.
+        // The low byte of a word is the same 8192 bytes later, so the first wrong byte is the next one.
         assert_eq!(fault, "byte 100001 is wrong: the 8192 bytes before byte 108193 are missing or came later");
     }
 }

@@ -1,5 +1,5 @@
-//! Lines as a web server logs them (Apache's combined format), made up from a seed: some 100 to 250 bytes each, with the
-//! repetition and the variety that make such files compress to a tenth.
+//! Lines of a web server's log (Apache's combined format), generated from a seed: about 100 to 250
+//! bytes each, with the repetition and variety that let such files compress to a tenth.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -17,11 +17,11 @@ static AGENTS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("agents.txt")
 /// Statuses, by frequency.
 const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
 
-/// No line is longer, but for the last of a log of a given size.
+/// The longest line, in bytes, except for the last line of a log of fixed size.
 pub(super) const LONGEST_LINE: usize = 300;
 
-/// Makes the line that begins at `start` end with byte `start + length`: by a longer name of the browser, or cut where it
-/// is too long to begin with.
+/// Makes the line that begins at `start` end with byte `start + length`: the browser's name is
+/// lengthened, or the line is cut if it is too long.
 pub(super) fn fit(bytes: &mut Vec<u8>, start: usize, length: usize) {
     let end = bytes.len();
     let wanted = start + length;
@@ -34,12 +34,12 @@ pub(super) fn fit(bytes: &mut Vec<u8>, start: usize, length: usize) {
     }
 }
 
-/// A log without end.
+/// An endless log.
 #[derive(Debug, Clone)]
 pub(super) struct LogLines {
     generator: Box<Xoshiro256PlusPlus>,
     second: i64,
-    /// `second` as the log writes it: most lines share it with the one before.
+    /// `second` as the log writes it. It is kept because most lines share it with the previous line.
     time: String,
 }
 
@@ -52,7 +52,7 @@ impl LogLines {
     /// Appends the next line.
     pub(super) fn append(&mut self, bytes: &mut Vec<u8>) {
         let (first, second) = (self.generator.next_u64(), self.generator.next_u64());
-        // Sixteen bits for each choice, more than any has to choose from.
+        // Sixteen bits for each choice, more than any list needs.
         let choice = |word: u64, number: u32, of: usize| ((word >> (16 * number)) & 0xffff) as usize % of;
         if choice(first, 0, 16) == 0 {
             self.second += 1;
@@ -62,7 +62,7 @@ impl LogLines {
         let status = STATUSES[choice(first, 2, STATUSES.len())];
         let agent = AGENTS[choice(first, 3, AGENTS.len())];
         let method = if choice(second, 0, 8) == 0 { "POST" } else { "GET" };
-        // TEST-NET-3, the addresses for examples (RFC 5737).
+        // TEST-NET-3, the addresses reserved for examples (RFC 5737).
         let host = choice(second, 1, 254) + 1;
         let size = if status == 304 { 0 } else { choice(second, 2, 60_000) };
         write!(bytes, "203.0.113.{host} - - [{}] \"{method} {path}", self.time).expect("a Vec takes all");
@@ -77,7 +77,7 @@ impl LogLines {
 fn written(second: i64) -> String {
     match jiff::Timestamp::from_second(second) {
         Ok(time) => time.strftime("%d/%b/%Y:%H:%M:%S +0000").to_string(),
-        // Year 9999 comes after some 500 TiB of log.
+        // The log reaches the year 9999 after some 500 TiB.
         Err(_) => "31/Dec/9999:23:59:59 +0000".to_owned(),
     }
 }
@@ -94,7 +94,7 @@ mod tests {
             lines.append(&mut bytes);
         }
         let text = String::from_utf8(bytes).unwrap();
-        // A change of the format changes every stored file's check: it has to be on purpose.
+        // A new format would change the check of every stored file, so it must be intended.
         assert_eq!(text.lines().next().unwrap(), FIRST);
         assert!(text.lines().all(|line| (80..LONGEST_LINE).contains(&line.len())));
         assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");

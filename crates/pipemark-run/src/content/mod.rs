@@ -1,5 +1,5 @@
-//! Content of a pipeline: what `gen` writes and `sink` expects. The same words make the same bytes everywhere, however
-//! they are cut into pieces.
+//! Content of a pipeline: what `gen` writes and `sink` expects. The same description gives the same
+//! bytes everywhere, whatever the pieces they are read in.
 
 mod check;
 mod log;
@@ -17,29 +17,29 @@ use log::{LONGEST_LINE, LogLines};
 /// Bytes made at a time: small enough to stay in a core's second-level cache beside the pipe's pages.
 const CHUNK: usize = 128 << 10;
 
-/// The seed of a word without one.
+/// The default seed.
 const SEED: u64 = 1;
 
-/// What the bytes of a stream are.
+/// The content of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// One line over and over, as yes(1) writes it. Without its newline.
+    /// One line repeated, as yes(1) writes it. Stored without its newline.
     Line(Vec<u8>),
-    /// Lines as web servers log them.
+    /// Lines of a web server's log.
     Log {
-        /// Tells one log from another.
+        /// Distinguishes one log from another.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255 over and over.
+    /// The bytes 0, 1, … 255, repeated.
     Counted,
-    /// Words that depend on their position, so that a misplaced piece tells where it belongs.
+    /// Words that depend on their position, so that a misplaced piece shows where it belongs.
     Pattern {
-        /// Tells one stream from another.
+        /// Distinguishes one stream from another.
         seed: u64,
     },
-    /// Bytes which no compressor makes smaller, by the generator xoshiro256++.
+    /// Incompressible bytes from the generator xoshiro256++.
     Random {
-        /// Tells one stream from another.
+        /// Distinguishes one stream from another.
         seed: u64,
     },
 }
@@ -48,7 +48,7 @@ impl Payload {
     /// Reads `line`, `line:TEXT`, `log:SEED`, `counted` and so on. TEXT may be any bytes.
     ///
     /// # Errors
-    /// A sentence which names what can be written.
+    /// A sentence that lists the valid forms.
     pub fn parse(word: OsString) -> Result<Payload, String> {
         let bytes = word.as_bytes();
         let (kind, rest) = match bytes.iter().position(|&byte| byte == b':') {
@@ -76,12 +76,12 @@ impl Payload {
         }
     }
 
-    /// The stream from its first byte on, without end.
+    /// The endless stream from its first byte.
     pub fn stream(&self) -> PayloadStream {
         self.stream_of(u64::MAX)
     }
 
-    /// The first `total` bytes. The last line of a log is lengthened so that it ends there; other contents are cut.
+    /// The first `total` bytes. The last line of a log is lengthened to end there; other contents are cut.
     pub fn stream_of(&self, total: u64) -> PayloadStream {
         let (source, chunk) = match self {
             Payload::Line(line) => {
@@ -99,18 +99,18 @@ impl Payload {
     }
 }
 
-/// Bytes in their order, without end.
+/// An endless sequence of bytes.
 #[derive(Debug, Clone)]
 pub struct PayloadStream {
     source: PayloadSource,
     chunk: Vec<u8>,
-    /// Bytes of the chunk which have been handed out.
+    /// Bytes of the chunk already returned.
     at: usize,
 }
 
 #[derive(Debug, Clone)]
 enum PayloadSource {
-    /// The chunk again.
+    /// Repeats the chunk.
     Repeated,
     Log {
         lines: LogLines,
@@ -135,7 +135,7 @@ impl PayloadStream {
         &self.chunk[start..self.at]
     }
 
-    /// The bytes of a stream that is these over and over; none if it is not.
+    /// The bytes that the stream repeats; `None` if it doesn't repeat.
     pub fn repeated(&self) -> Option<&[u8]> {
         matches!(self.source, PayloadSource::Repeated).then_some(&self.chunk)
     }
@@ -150,7 +150,7 @@ impl PayloadStream {
                     let start = self.chunk.len();
                     lines.append(&mut self.chunk);
                     let length = (self.chunk.len() - start) as u64;
-                    // Another line may not fit behind this one.
+                    // This is the last line if another might not fit behind it.
                     if *left < length + LONGEST_LINE as u64 {
                         log::fit(&mut self.chunk, start, *left as usize);
                         *left = 0;
@@ -203,7 +203,7 @@ mod tests {
             let endless = String::from_utf8(take(&log, [text.len()])).unwrap_or_default();
             let whole = text.lines().filter(|line| line.ends_with('"')).count();
             assert!(total < 300 || whole == text.lines().count(), "{total}: {:?}", text.lines().last());
-            // All but the last line are those of the endless log.
+            // All but the last line are equal to the endless log's.
             let before = text.trim_end().rfind('\n').unwrap_or(0);
             assert!(total as usize > CHUNK || text[..before] == endless[..before], "{total}");
         }

@@ -1,4 +1,4 @@
-//! A named pipe. Its name is gone before the first byte, so nobody else can open it.
+//! A named pipe. Its name is removed before the first byte, so nobody else can open it.
 
 use std::path::Path;
 use std::{fs, io};

@@ -1,10 +1,10 @@
-//! The mechanisms that join two neighbours, one file each behind one trait.
+//! The links between two processes: one file each, behind one trait.
 //!
-//! A link is made in the parent, before either end exists; its two handles travel to the ends, which open them as a sender
-//! and a receiver. Nothing here knows about runs, clocks or figures.
+//! A link is made in the parent, before either end exists. Its two handles are sent to the ends,
+//! which open them as a sender and a receiver. Runs, clocks and figures are not used here.
 //!
-//! A new link is one file here, declared below, with an `impl Link`; and one row in the table of `model/link.rs`, which says
-//! its name, its file, how bytes go in and out of it, and what it is to the kernel.
+//! A new link needs a file here, declared below, with an `impl Link`, and one row in the table of `model/link.rs`: its
+//! name, its file, how bytes are sent and received, and its kind of kernel object.
 
 mod fifo;
 mod null;
@@ -33,19 +33,19 @@ use pipemark_model::{Ends, LinkKind, each_link};
 pub type BoxSender = Box<dyn Sender + Send>;
 pub type BoxReceiver = Box<dyn Receiver + Send>;
 
-/// What one end needs to open a link.
+/// The handle with which one end opens a link.
 #[derive(Debug)]
 pub enum Handle {
     /// A descriptor.
     Fd(OwnedFd),
-    /// A System V queue, which has a number instead.
+    /// A System V queue, which has a number but no descriptor.
     Queue(i32),
-    /// Nothing.
+    /// No handle.
     Nothing,
 }
 
 impl Handle {
-    /// The descriptor of a link that has one.
+    /// The descriptor of the link.
     ///
     /// # Errors
     /// When it has none.
@@ -57,16 +57,16 @@ impl Handle {
     }
 }
 
-/// Both ends of a link, and what the kernel granted.
+/// Both ends of a link, and the limits that the kernel granted.
 #[derive(Debug)]
 pub struct Handles {
-    /// Where bytes go in.
+    /// The end that is written to.
     pub source: Handle,
-    /// Where they come out.
+    /// The end that is read from.
     pub sink: Handle,
-    /// The most bytes of one message, where there is a limit.
+    /// The largest message in bytes, if limited.
     pub message_limit: Option<u64>,
-    /// Send and receive buffer in bytes, of sockets.
+    /// Send and receive buffer of a socket, in bytes.
     pub buffers: Option<(u64, u64)>,
 }
 
@@ -76,72 +76,72 @@ impl Handles {
     }
 }
 
-/// What has to be named in the system to be made.
+/// The kind of name that a link has in the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// Nothing: it can be made by the parent itself.
+    /// None: the parent can make it.
     Unnamed,
-    /// A file. As with a queue, a keeper makes it and removes it, so that nothing remains whoever is killed when.
+    /// A file. As with a queue, a keeper makes and removes it, so that nothing remains whichever process is killed.
     File,
-    /// A message queue, in a namespace of its own that has no folders.
+    /// A message queue, in a separate namespace without folders.
     Queue,
 }
 
-/// A mechanism.
+/// A kind of link.
 pub trait Link: Sync {
-    /// Whether making it leaves something that has to be removed.
+    /// The kind of name that `connect` makes, which may have to be removed.
     fn naming(&self) -> Naming {
         Naming::Unnamed
     }
 
-    /// Makes the link. `name` is a path that nothing else uses. For a file its folder exists, and only this user may enter
-    /// it; what was put there is removed again before this returns.
+    /// Makes the link. `name` is a path that nothing else uses. For a file its folder exists and
+    /// only this user may enter it; what is created there is removed before this returns.
     ///
     /// # Errors
-    /// One that is [`not_here`], with a sentence, where the mechanism is not to be had here.
+    /// [`not_here`], with a sentence, where the mechanism isn't available.
     fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles>;
 
-    /// Removes what has outlived `connect` under this name, or what it left when it was killed half-way.
+    /// Removes what outlived `connect` under this name, or what a killed `connect` left.
     fn remove(&self, _name: &Path) {}
 
-    /// Whether writing to a descriptor and reading from one is all that its ends do, unless other methods are asked for. Then
-    /// they can be had by their types: see [`stream`].
+    /// Whether the ends only write to a descriptor and read from one, unless other methods are
+    /// requested. Their concrete types are then available: see [`stream`].
     fn is_plain(&self) -> bool {
         false
     }
 
-    /// Opens the source's end; by default that of a stream.
+    /// Opens the source's end; by default the end of a stream.
     ///
     /// # Errors
-    /// When the method cannot be used here or its memory cannot be had.
+    /// When the method can't be used here or there is no memory for it.
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         stream::sender(end, params)
     }
 
-    /// Opens the sink's end, likewise.
+    /// Opens the sink's end; by default the end of a stream.
     ///
     /// # Errors
-    /// When the method cannot be used here or its memory cannot be had.
+    /// When the method can't be used here or there is no memory for it.
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         stream::receiver(end, params)
     }
 }
 
-/// Whether a link or an end cannot be made because this system does not have, allow or afford it: a reason to skip, not a
-/// failure.
+/// Whether a link or an end can't be made because this system lacks it, forbids it or has no room
+/// for it: a reason to skip, not a failure.
 pub fn not_here(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, Unsupported};
     matches!(error.kind(), Unsupported | PermissionDenied | QuotaExceeded)
 }
 
-/// The part of a link's name that no other link has: its folder's.
+/// The unique part of a link's name: the name of its folder.
 fn unique(name: &Path) -> String {
     name.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
 macro_rules! mechanisms {
     ($($(#[$doc:meta])* $link:ident($($file:ident)?): $is:ident,)*) => {
-        /// The mechanism called `kind`; `None` for a copy within one process, which is no link.
+        /// The link called `kind`; `None` for a copy within one process, which is no link.
         pub fn of(kind: LinkKind) -> Option<&'static dyn Link> {
             match kind {
                 $(LinkKind::$link => None$(.or(Some(&$file::$link)))?,)*
@@ -151,7 +151,7 @@ macro_rules! mechanisms {
 }
 each_link!(mechanisms);
 
-/// The words of the model in the library's.
+/// Converts the model's types to the library's.
 mod options {
     use pipeio_harness::buffer::Pages;
     use pipeio_harness::recv;

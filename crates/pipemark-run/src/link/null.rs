@@ -1,4 +1,4 @@
-//! No transfer at all: both ends do everything but that, which is what the harness itself costs.
+//! No transfer: both ends do everything else, which measures the harness itself.
 
 use std::io;
 use std::path::Path;

@@ -24,7 +24,7 @@ impl Link for Pipe {
     }
 }
 
-/// Gives a pipe the capacity asked for.
+/// Sets the requested capacity.
 pub fn resize(pipe: impl AsFd, capacity: Capacity) -> io::Result<()> {
     let bytes = match capacity {
         Capacity::Named(NamedCapacity::Default) => return Ok(()),

@@ -1,4 +1,4 @@
-//! A POSIX message queue. Its name is gone before the first byte; the descriptors keep it alive.
+//! A POSIX message queue. Its name is removed before the first byte; the descriptors keep it alive.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::link::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options
 
 pub struct PosixMq;
 
-/// Messages that fit, where the system allows: its default limit for unprivileged users.
+/// Messages that a queue holds, if the system allows it: the default limit for unprivileged users.
 const MESSAGES: usize = 10;
 
 impl Link for PosixMq {
@@ -28,7 +28,7 @@ impl Link for PosixMq {
     }
 
     fn remove(&self, name: &Path) {
-        // One that is gone already is what was wanted.
+        // The queue may already be gone.
         let _ = posix::unlink(&queue_name(name));
     }
 
@@ -41,12 +41,12 @@ impl Link for PosixMq {
     }
 }
 
-/// Queues live in a namespace of their own, without folders.
+/// Queues have a separate namespace, without folders.
 fn queue_name(name: &Path) -> String {
     format!("/{}", super::unique(name))
 }
 
-/// A queue is made for messages of one size: a block, or as much as the system allows.
+/// A queue has one message size: a block, or the largest size that the system allows.
 fn limit(params: &Ends) -> io::Result<usize> {
     Ok(params.block.as_usize().min(posix::limits()?.message_bytes))
 }

@@ -1,4 +1,4 @@
-//! process_vm_readv(2): the sink copies straight out of the source's memory, with the kernel's permission.
+//! process_vm_readv(2): the sink copies directly from the source's memory, with the kernel's permission.
 
 use std::io;
 use std::path::Path;

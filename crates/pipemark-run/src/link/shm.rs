@@ -1,4 +1,4 @@
-//! A ring in shared memory that has no name.
+//! A ring in unnamed shared memory.
 
 use std::io;
 use std::path::Path;

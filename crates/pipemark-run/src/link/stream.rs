@@ -1,4 +1,4 @@
-//! What links have in common that are a stream of bytes behind a descriptor.
+//! Common code of links that are a stream of bytes behind a descriptor.
 
 use std::io;
 
@@ -25,22 +25,22 @@ pub fn receiver(end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
     recv::open(method, end.fd()?, &options::recv(params))
 }
 
-/// Whether [`write()`] and [`read`] are what the ends of a link do.
+/// Whether the ends of a link use [`write()`] and [`read`].
 pub fn is_plain(link: &dyn Link, params: &Ends) -> bool {
     link.is_plain() && (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)
 }
 
-/// The sender of a plain link, by its type.
+/// The sender of a plain link, as a concrete type.
 pub fn write(end: Handle, params: &Ends) -> io::Result<impl Sender + Send + use<>> {
     send::write(end.fd()?, &options::send(params))
 }
 
-/// The receiver of a plain link, by its type.
+/// The receiver of a plain link, as a concrete type.
 pub fn read(end: Handle, params: &Ends) -> io::Result<impl Receiver + Send + use<>> {
     recv::read(end.fd()?, &options::recv(params))
 }
 
-/// The library's word for a way to send; `None` for the ways that only other links have.
+/// The library's name of a send method; `None` for methods of other links.
 fn send_method(method: SendMethod) -> Option<send::Method> {
     Some(match method {
         SendMethod::Write => send::Method::Write,

@@ -1,4 +1,4 @@
-//! A System V message queue. It stays until it is removed; only this user may open it (0600).
+//! A System V message queue. It exists until it is removed; only this user may open it (0600).
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Link for SysvMq {
     }
 
     fn remove(&self, name: &Path) {
-        // One that is gone already is what was wanted.
+        // The queue may already be gone.
         let _ = sysv::find(key(name)).and_then(sysv::remove);
     }
 
@@ -36,7 +36,7 @@ impl Link for SysvMq {
     }
 }
 
-/// A key of the queue's own, so that it can be found again if its maker was killed before it passed the number on.
+/// A key unique to the queue: the queue can be found again if its maker was killed before it passed the number on.
 fn key(name: &Path) -> i32 {
     let text = super::unique(name);
     let digits = text.len().saturating_sub(7);

@@ -1,5 +1,5 @@
-//! TCP over the loopback device. Anyone on the machine can connect to the port that is open for a moment, so a
-//! connection counts only if it is our own: the address it comes from has to be the one our socket has.
+//! TCP over the loopback device. Anyone on the machine can connect to the port while it is open, so
+//! a connection is accepted only if it is our own: its peer address must be our socket's address.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use crate::link::{BoxSender, Handle, Handles, Link, options, socketpair, stream}
 
 pub struct Tcp;
 
-/// How long strangers may keep us from our own port: someone is flooding it.
+/// How long strangers may keep us from our own port before it counts as flooded.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Link for Tcp {
@@ -27,7 +27,7 @@ impl Link for Tcp {
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let (source, sink) = join(&listener)?;
-        // A block is sent when it is complete, not when the last one was acknowledged.
+        // Sends a block when it is complete, without waiting until the last one is acknowledged.
         source.set_nodelay(true)?;
         sink.set_nodelay(true)?;
         socketpair::with_buffers((source.into(), sink.into()), params)
@@ -41,8 +41,8 @@ impl Link for Tcp {
     }
 }
 
-/// Connects to our own listener and accepts until it is us. Strangers may have filled the listener's queue, and then there
-/// is no connecting before they are sent away: neither step may wait for the other.
+/// Connects to our own listener and accepts until the connection is ours. Strangers may have filled the listener's
+/// queue, and we can't connect until they are accepted and dropped: neither step may wait for the other.
 fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
@@ -53,12 +53,12 @@ fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
         Err(error) => return Err(error.into()),
     }
     let source = TcpStream::from(source);
-    // Known from the first step of connecting on, and nobody else has it while we do.
+    // The address is set as soon as connecting begins. Nobody else has it meanwhile.
     let ours = source.local_addr()?;
     let begin = Instant::now();
     let (mut strangers, mut sink) = (0u64, None);
     while let Some(left) = PATIENCE.checked_sub(begin.elapsed()) {
-        // Dropping it refuses the stranger.
+        // Dropping a stranger's connection refuses it.
         match listener.accept() {
             Ok((accepted, peer)) if peer == ours => {
                 sink = Some(accepted);
@@ -69,7 +69,7 @@ fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
                 let left = Timespec::try_from(left).map_err(io::Error::other)?;
                 retry_on_intr(|| poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&left)))?;
             }
-            // The stranger is gone already, or a signal came.
+            // The stranger is already gone, or a signal arrived.
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
@@ -101,12 +101,12 @@ mod tests {
         let mut arrived = Vec::new();
         sink.read_to_end(&mut arrived).unwrap();
         assert_eq!(arrived, b"ours");
-        // The one that spoke was reset or closed, never answered.
+        // The stranger's connection was reset or closed, never answered.
         assert!(matches!(strangers[0].read(&mut [0; 8]), Ok(0) | Err(_)));
     }
     #[test]
     fn a_full_queue_does_not_lock_us_out() {
-        // Without room in the queue, the kernel does not answer who connects.
+        // With a full queue, the kernel doesn't answer new connections.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         rustix::net::listen(&listener, 0).unwrap();
         let address = listener.local_addr().unwrap();

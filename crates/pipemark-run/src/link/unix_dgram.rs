@@ -1,4 +1,4 @@
-//! A UNIX datagram socket pair. It does not know when its peer is gone, so the end of the stream is an empty datagram.
+//! A UNIX datagram socket pair. A receiver isn't told that its peer is gone, so an empty datagram ends the stream.
 
 use rustix::net::SocketType;
 

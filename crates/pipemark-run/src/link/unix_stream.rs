@@ -1,5 +1,5 @@
-//! A UNIX stream socket that was bound, connected and accepted. Its name lies in a folder that only this user may enter,
-//! and is gone before the first byte.
+//! A UNIX stream socket that was bound, connected and accepted. Its name is in a folder that only
+//! this user may enter, and is removed before the first byte.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -30,9 +30,9 @@ impl Link for UnixStream {
     }
 }
 
-/// Two UNIX sockets, joined through `name`, which is removed again.
+/// Two UNIX sockets, connected through `name`, which is then removed.
 pub fn connected_through(kind: SocketType, name: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
-    // A socket's name has at most 107 bytes; through the descriptor of its folder it is short whatever TMPDIR is.
+    // A socket's name is limited to 107 bytes. Through the descriptor of its folder it is short, whatever TMPDIR is.
     let folder =
         open(name.parent().unwrap_or(name), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let short =

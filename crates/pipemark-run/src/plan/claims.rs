@@ -1,4 +1,4 @@
-//! What a suite claims of its trials: which figure of which of them, held against what.
+//! A suite's claims about its trials: which figure of which trials, and what it is compared with.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,20 +7,21 @@ use pipemark_model::{Claim, Experiment, Figure, Settings, Trial, Value, did_you_
 
 use crate::plan::refusal::Refusal;
 
-/// A claim before it is known which trials there are.
+/// A claim before its trials are known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimDesign {
-    /// Without its trials.
+    /// The claim, still without its trials.
     pub claim: Claim,
-    /// Each the settings of trials that are asked.
+    /// The settings that select the trials. Each entry is one selection.
     pub of: Vec<Vec<Value>>,
-    /// What those that they are held against have instead.
+    /// The settings that the trials they are compared with have instead.
     pub to: Option<Vec<Value>>,
-    /// Where it stands in the suite's text, for errors.
+    /// Its place in the suite's text, for errors.
     pub at: Range<usize>,
 }
 
-/// What no difference is for a figure: 0 per cent or 1 time; `None` of a figure that stands alone.
+/// The value of `figure` that means no difference: 0 per cent for a gain, 1 for a ratio. `None` for
+/// a figure that isn't compared.
 pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
     let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread", "copies"]);
     match figure {
@@ -34,8 +35,8 @@ pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>,
     }
 }
 
-/// `times` the difference that `figure` is from none, by how much more the larger of the two has: half of a loss to 50 % is a
-/// loss to 67 %.
+/// Multiplies the difference of `figure` from `neutral` by `times`. The difference is how much more
+/// the larger side has: half of a loss to 50 % is a loss to 67 %.
 pub(super) fn scaled(neutral: f64, figure: f64, times: f64) -> f64 {
     let ratio = if neutral == 0.0 { 1.0 + figure / 100.0 } else { figure };
     let scaled = if ratio >= 1.0 { 1.0 + (ratio - 1.0) * times } else { 1.0 / (1.0 + (1.0 / ratio - 1.0) * times) };

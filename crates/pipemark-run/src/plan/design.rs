@@ -1,4 +1,4 @@
-//! An experiment before it is expanded: what is fixed, what varies, what it is held against.
+//! An experiment before it is expanded: its fixed parameters, its axes and its baseline.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use pipemark_model::{Key, Value};
 
 use crate::plan::gains::GainsDesign;
 
-/// A value of a parameter, and where it stands in the suite's text, for errors.
+/// A value of a parameter, and its place in the suite's text, for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The value.
@@ -29,7 +29,7 @@ impl From<Value> for Setting {
     }
 }
 
-/// A parameter that takes each of several values.
+/// A parameter and the values it varies over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesignAxis {
     /// The parameter.
@@ -46,34 +46,35 @@ impl DesignAxis {
     }
 }
 
-/// One experiment: the trials are all combinations of the values of the axes, for each of the cases.
+/// One experiment. Its trials are all combinations of the axes' values, for each of the cases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Design {
     /// See [`super::Experiment`].
     pub name: String,
     /// The heading of its table.
     pub title: String,
-    /// What it shows.
+    /// Its description.
     pub about: String,
     /// See [`pipemark_model::Experiment::across`].
     pub across: Option<Key>,
-    /// What all its trials have.
+    /// The settings that all its trials have.
     pub params: Vec<Setting>,
-    /// What takes each of several values. The first axis changes slowest.
+    /// The parameters that vary. The first axis changes slowest.
     pub axes: Vec<DesignAxis>,
-    /// Combinations that are no product: each goes with all values of the axes. A case may replace what `params` say.
+    /// Sets of settings, each combined with all values of the axes. A case may override `params`.
     pub cases: Vec<Vec<Setting>>,
-    /// Each trial is held against the one that differs from it in these only; it is added where it is not ordered.
+    /// Each trial is compared with the trial that differs from it only in these settings. That
+    /// trial is added if the experiment doesn't order it.
     pub baseline: Vec<Setting>,
-    /// What others measured.
+    /// Figures that others published.
     pub published: Vec<PublishedFigures>,
-    /// The published table of per cent over a base that it repeats.
+    /// The published table of gains, in per cent over a base, that the experiment repeats.
     pub gains: Option<GainsDesign>,
-    /// Whether the total of each chain is chosen by measuring, see [`crate::with_volumes`].
+    /// Whether the total of each chain is chosen by measuring; see [`crate::with_volumes`].
     pub measures_volume: bool,
-    /// Programs of someone's own: each has a row for each number of bytes and block of the others.
+    /// The user's own programs. Each has a row for every total and block of the other trials.
     pub against: Vec<AgainstProgram>,
-    /// Where its name stands in the suite's text.
+    /// The place of its name in the suite's text.
     pub(super) at: Option<Range<usize>>,
 }
 
@@ -83,29 +84,29 @@ impl Design {
         Design { name: name.to_owned(), title: title.to_owned(), ..Design::default() }
     }
 
-    /// How many trials are ordered, without baselines that are added.
+    /// The number of trials ordered, without added baselines.
     pub fn count(&self) -> u128 {
         let cases = self.cases.len().max(1) as u128;
         self.axes.iter().fold(cases, |count, axis| count.saturating_mul(axis.values.len() as u128))
     }
 }
 
-/// A column of figures from a document.
+/// A column of published figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedFigures {
-    /// Where they were published, and on what hardware they were measured.
+    /// Where they were published, and the hardware they were measured on.
     pub source: String,
-    /// They belong to the trials with these settings only.
+    /// The figures apply only to trials with these settings.
     pub when: Vec<Setting>,
-    /// How many bytes were moved for each figure; as many as the trial moves at full volume where it isn't given.
+    /// Bytes moved for each figure. If `None`, the total of the trial at full volume.
     pub total: Option<u64>,
-    /// Whether it is not known how many bytes took the published times.
+    /// Whether the published times are for an unknown number of bytes.
     pub relative: bool,
-    /// Each figure; all settings have the same key.
+    /// The figures. Their settings all have the same key.
     pub figures: Vec<PublishedFigure>,
 }
 
-/// One figure from a document.
+/// One published figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedFigure {
     /// The value of the parameter that the figure belongs to.

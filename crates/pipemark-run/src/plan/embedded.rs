@@ -1,4 +1,4 @@
-//! The suites that come with the program.
+//! The suites embedded in the program.
 
 /// Name and text of each, in the order in which `pipemark list` shows them.
 pub const EMBEDDED: [(&str, &str); 8] = [

@@ -16,7 +16,7 @@ use crate::plan::{Plan, claims, gains};
 
 pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
-    // Asked before anything is expanded: a few lines can order more trials than fit in memory.
+    // Checked before anything is expanded: a few lines can order more trials than fit in memory.
     if count > MAX_TRIALS as u128 {
         let largest = suite.designs.iter().max_by_key(|design| design.count()).and_then(|design| design.at.clone());
         return Err(too_many(count, largest));
@@ -44,7 +44,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
             gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
         });
         trials.extend(its_trials);
-        // Baselines that were added count as well.
+        // Added baselines count too.
         if trials.len() > MAX_TRIALS {
             return Err(too_many(trials.len() as u128, design.at.clone()));
         }
@@ -78,7 +78,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     Ok(Plan { against, suite, title, scaled, about, experiments, trials, claims, schedule, to_measure, scale })
 }
 
-/// The programs of someone's own, each once.
+/// The user's own programs, each once.
 fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
     let mut all: Vec<AgainstProgram> = Vec::new();
     for design in &suite.designs {
@@ -97,10 +97,10 @@ fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
     Ok(all)
 }
 
-/// What chains move in the run from which their volume is chosen.
+/// Bytes that a chain moves in the first of the runs that choose its volume.
 const FIRST_VOLUME: ByteSize = ByteSize(16 << 20);
 
-/// A design with a volume to begin with, in place of the one that is to be chosen.
+/// The design with a first volume, in place of the one that is still to be chosen.
 fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> {
     let refuse =
         |sentence: &str| Err(Refusal::new(format!("experiment '{}': {sentence}", design.name), design.at.clone()));
@@ -130,7 +130,7 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
 
 fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
     check_axes(design)?;
-    // Whoever typed flags knows of one experiment only, and not by its name.
+    // An experiment made of flags is the only one, and the user doesn't know its name.
     let refuse = |sentence: String| match &design.at {
         Some(at) => Refusal::new(format!("experiment '{}': {sentence}", design.name), Some(at.clone())),
         None => Refusal::new(sentence, None),
@@ -152,7 +152,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Resul
                 set_parameter(&mut settings, &setting.value);
             }
             let job = checked(settings.clone())?;
-            // Few blocks are few whatever the scale.
+            // A number of blocks isn't scaled.
             let scale = if settings.blocks.is_some() { VolumeScale::ONE } else { scale };
             if !ids.insert(job.id()) {
                 let at = case.iter().find_map(|setting| setting.at.clone()).or(design.at.clone());
@@ -187,7 +187,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Resul
     }
 }
 
-/// The trials of programs of someone's own behind the last that moves as many bytes in such blocks.
+/// Adds the trials of the user's own programs, each after the last trial with the same total and block.
 fn with_against(
     ordered: Vec<(Settings, Job, VolumeScale)>,
     programs: &[AgainstProgram],
@@ -216,7 +216,7 @@ fn with_against(
     Ok(all)
 }
 
-/// Sets a parameter; a total, a number of blocks or a time replaces what was said of the volume before.
+/// Sets a parameter. A total, a number of blocks or a time replaces the volume set so far.
 fn set_parameter(settings: &mut Settings, value: &Value) {
     if value.key().is_volume() {
         (settings.total, settings.blocks, settings.time) = (None, None, None);
@@ -259,12 +259,12 @@ fn scaled(job: Job, scale: VolumeScale) -> Result<Job, Refusal> {
     Job::try_from(settings).map_err(|error| Refusal::new(format!("at the scale of {scale}: {error}"), None))
 }
 
-/// Total, blocks and time are ways to say one thing.
+/// The parameter that stands for `key`: total, blocks and time all set the volume.
 fn subject(key: Key) -> Key {
     if key.is_volume() { Key::Total } else { key }
 }
 
-/// Refuses axes that make no sense together, where the trials would only show as contradictions or duplicates.
+/// Refuses axes that make no sense together. Their trials would only show contradictions or duplicates.
 fn check_axes(design: &Design) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
     for axis in &design.axes {
@@ -293,8 +293,8 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// All combinations of the values of some axes, the last axis's changing fastest; a single empty one for no axes. There
-/// are at most [`MAX_TRIALS`], which was checked before.
+/// All combinations of the axes' values, the last axis changing fastest; a single empty one without
+/// axes. The caller has checked that there are at most [`MAX_TRIALS`].
 fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());
@@ -309,7 +309,8 @@ fn varies(design: &Design, trials: &[Trial]) -> Vec<Key> {
     differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
 
-/// The published figures of an experiment, to be found by the parameters of a trial; each says whether it was.
+/// The published figures of an experiment by the value of their parameter. The flag of a figure
+/// says whether a trial uses it.
 struct PublishedTables<'a>(Vec<(&'a PublishedFigures, ByValue<'a>)>);
 
 type ByValue<'a> = HashMap<&'a Value, (&'a PublishedFigure, bool)>;
@@ -347,7 +348,7 @@ impl<'a> PublishedTables<'a> {
     fn refuse_unused(&self, design: &Design) -> Result<(), Refusal> {
         let figures = self.0.iter().flat_map(|(_, figures)| figures.values());
         let unused = figures.filter(|(_, used)| !used).map(|(figure, _)| &figure.setting);
-        // The first in the file, whatever the order of the map.
+        // The first in the file: the map has no order.
         let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };
         let sentence = format!(
             "a figure is published for {} {}, but experiment '{}' has no such trial without one",

@@ -1,4 +1,4 @@
-//! A table of gains as it is written in a suite, and its cells found among the trials of the experiment.
+//! A table of gains as a suite defines it, and its cells, found among the trials of the experiment.
 
 use pipemark_model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value, distinct};
 
@@ -15,15 +15,15 @@ pub struct GainsDesign {
     pub columns: Vec<ColumnDesign>,
 }
 
-/// A column: the first of `when` that chooses a trial of a row is the row's cell.
+/// A column. The cell of a row is the trial that the first fitting entry of `when` selects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesign {
     pub block: String,
     pub name: String,
     pub when: Vec<Vec<Setting>>,
-    /// Per cent over the base, each for the value of the parameter that rows differ in.
+    /// Per cent over the base, each for a value of the parameter that the rows differ in.
     pub published: Vec<(Setting, f64)>,
-    /// Where it stands in the suite's text, for errors.
+    /// Its place in the suite's text, for errors.
     pub at: Option<std::ops::Range<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! Which languages a suite's trials are of: all that it names, with those that were found besides, or only some.
+//! Chooses the languages of a suite's trials.
 
 use pipemark_model::{Claim, Key, Language, Value};
 
@@ -6,20 +6,21 @@ use crate::plan::suite::Suite;
 use crate::plan::{DesignAxis, Setting};
 
 impl Suite {
-    /// The languages that its axes name.
+    /// The languages on its axes.
     pub fn languages(&self) -> Vec<String> {
         let axes = self.designs.iter().flat_map(|design| &design.axes).filter(|axis| axis.key == Key::Language);
         axes.flat_map(|axis| &axis.values).map(|setting| setting.value.to_string()).collect()
     }
 
-    /// Has all experiments that don't say how much they prove prove so much.
+    /// Sets the verification of all experiments that don't set their own.
     pub fn verify(&mut self, level: Value) {
         self.defaults.retain(|setting| setting.value.key() != level.key());
         self.defaults.push(level.into());
     }
 
-    /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
-    /// others. Cases of others, experiments without any case left, and published figures and claims about them are omitted.
+    /// Restricts all axes of languages to `wanted`: first the suite's languages in its order, then
+    /// the others. This drops cases of other languages, experiments left without cases, and
+    /// published figures and claims about other languages.
     pub fn of_languages(&mut self, wanted: &[Language]) {
         let mut left_out: Vec<String> = Vec::new();
         for design in &mut self.designs {
@@ -34,10 +35,10 @@ impl Suite {
                 continue;
             }
             let kept = named.iter().filter(|value| is_wanted(value)).cloned();
-            // Cases are what a document has, and no others.
+            // Cases repeat a published document, so no languages are added to them.
             let others = wanted().filter(|value| axis.is_some() && !named.contains(value));
             let values: Vec<Value> = kept.chain(others).collect();
-            // The baseline's language is measured even where it isn't wanted.
+            // The baseline's language is measured even if it isn't wanted.
             let measured = |setting: &Setting| {
                 values.contains(&setting.value) || design.baseline.iter().any(|base| base.value == setting.value)
             };
@@ -72,7 +73,7 @@ impl Suite {
     }
 }
 
-/// The languages that cases are of.
+/// The languages of the cases.
 fn languages_of(cases: &[Vec<Setting>]) -> Vec<Value> {
     cases
         .iter()

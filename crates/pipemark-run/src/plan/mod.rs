@@ -1,6 +1,6 @@
-//! From suites and flags to an ordered list of trials.
+//! Turns suites and flags into an ordered list of trials.
 //!
-//! Pure: no files, no clock, no randomness. Reading a suite's file is `cli`'s part, running the trials is `run`'s.
+//! Pure: no files, no clock, no randomness. `cli` reads a suite's file, `runner` runs the trials.
 
 mod claims;
 mod design;
@@ -28,37 +28,36 @@ pub use suite::{MAX_SUITE_BYTES, Suite, VolumeScale};
 /// The experiment that [`Plan::precede_with_memory_copy`] adds.
 pub const MEMORY_COPY: &str = "memory-copy";
 
-/// Everything that is going to be measured, in the order in which it is shown. Runs are made in another order: see
-/// [`Schedule::seed`].
+/// Everything to be measured, in the order of display. Runs are made in another order: see [`Schedule::seed`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The suite's name, or the verb for trials made of flags.
     pub suite: String,
-    /// What it is about, in a line.
+    /// The title, in one line.
     pub title: String,
-    /// What a scale made of it, as its title has it in brackets; empty at full volume.
+    /// The scaling, as the title has it in brackets, such as `totals × 0.1`; empty at full volume.
     pub scaled: String,
-    /// The same at length; may be empty.
+    /// A longer description; may be empty.
     pub about: String,
     /// The groups that the trials belong to, in order; each has at least one trial.
     pub experiments: Vec<Experiment>,
-    /// The trials, those of one experiment next to each other.
+    /// The trials, grouped by experiment.
     pub trials: Vec<Trial>,
-    /// What the document behind it concludes, without answers.
+    /// The claims of the document that the suite repeats, without answers.
     pub claims: Vec<Claim>,
-    /// Programs of someone's own that take part.
+    /// The user's own programs that take part.
     pub against: Vec<AgainstProgram>,
-    /// How often and how long.
+    /// How often and how long the trials are run.
     pub schedule: Schedule,
-    /// The experiments of which the total of each chain is still to be chosen by measuring, and what it is then multiplied by.
+    /// The experiments in which the total of each chain is still to be chosen by measuring.
     pub to_measure: Vec<String>,
-    /// See `to_measure`.
+    /// The factor for the totals that are chosen.
     pub scale: VolumeScale,
 }
 
 impl Plan {
-    /// Puts a copy within one process in front, unless the plan measures that already: the limit that figures are held
-    /// against has to come from the same minutes as the figures.
+    /// Puts a copy within one process in front, unless the plan measures one already. It is the limit that figures are
+    /// compared with, so it must be measured in the same minutes as they are.
     pub fn precede_with_memory_copy(&mut self) {
         let measured = self.trials.iter().any(|trial| trial.job.is_memory_copy());
         if measured || self.experiments.iter().any(|experiment| experiment.name == MEMORY_COPY) {

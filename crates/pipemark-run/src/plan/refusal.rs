@@ -1,15 +1,15 @@
-//! Why a suite or a set of flags makes no plan, and where in the suite's file the reason stands.
+//! Errors in a suite or in flags, with their place in the suite's file.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// Sentences may quote what a hostile file holds; longer ones are cut.
+/// Longer sentences are cut: they may quote a hostile file.
 const MAX_SENTENCE_CHARS: usize = 600;
 /// Longer lines of a suite are not shown.
 const MAX_EXCERPT_CHARS: usize = 100;
 
-/// A reason with its place in the text of the suite, in bytes; `None` when it is about flags or the whole.
+/// A reason with its place in the text of the suite, in bytes; `None` if it is about flags or the whole suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub sentence: String,
@@ -22,8 +22,8 @@ impl Refusal {
     }
 }
 
-/// Why there is no plan: a sentence for the person who wrote the suite or the flags, with file, line and column when it
-/// is about a suite.
+/// Why there is no plan: a sentence for the author of the suite or the flags, with file, line and
+/// column if it is about a suite.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(String);
@@ -45,16 +45,16 @@ impl PlanError {
     }
 }
 
-/// Line, column and, unless the line is long, the line with carets below what is meant, as text that follows a sentence.
+/// Line, column and, unless the line is long, the line with carets below the range, as text that follows a sentence.
 fn located(text: &str, at: Range<usize>) -> (usize, usize, String) {
-    // An error at the end of the file points one past the last byte; one within a character, at its start.
+    // A range at the end of the file begins one past the last byte; a place inside a character is moved to its start.
     let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let (start, end) = (boundary(at.start), boundary(at.end));
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = text[line_start..].find('\n').map_or(text.len(), |length| line_start + length);
     let line = text[..start].matches('\n').count() + 1;
     let column = text[line_start..start].chars().count() + 1;
-    // A dot for what could steer a terminal, a byte for each character: then places are numbers of characters.
+    // Control characters become dots: they can't steer the terminal, and each still is one character wide.
     let shown = text[line_start..line_end].trim_end_matches('\r');
     if shown.chars().take(MAX_EXCERPT_CHARS + 1).count() > MAX_EXCERPT_CHARS {
         return (line, column, String::new());
@@ -68,7 +68,7 @@ fn located(text: &str, at: Range<usize>) -> (usize, usize, String) {
     (line, column, format!("\n{excerpt}"))
 }
 
-/// The text without anything that could steer a terminal, and not endless.
+/// The text with control characters escaped, cut after [`MAX_SENTENCE_CHARS`].
 fn printable(text: &str) -> String {
     let mut shown = String::new();
     for (count, c) in text.chars().enumerate() {

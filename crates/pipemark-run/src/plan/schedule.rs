@@ -6,44 +6,44 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use pipemark_model::parse_duration;
 
-/// Runs of a trial that adapts, at least: fewer samples have no 95 % interval of the median worth the name.
+/// Minimum runs of an adaptive trial: fewer samples give no meaningful 95 % interval of the median.
 const MIN_RUNS: u32 = 5;
-/// Runs of a trial that adapts, at most, unless the minimum is larger.
+/// Maximum runs of an adaptive trial, unless the minimum is larger.
 const MAX_RUNS: u32 = 30;
-/// Half the width of the interval over the median at which a trial is precise enough.
+/// A trial is precise enough when half the width of its interval is at most this share of its median.
 const PRECISION: f64 = 0.03;
-/// What a measurement that adapts takes, about, in all.
+/// Approximate total time of an adaptive measurement.
 const BUDGET: Duration = Duration::from_secs(30);
-/// What a run may take beyond the time it is asked to measure, before the watchdog ends it.
+/// Time that a run may take beyond its measuring time before the watchdog ends it.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// A fixed seed by default: the same plan is run in the same order each time, so two measurements differ by less.
+/// Fixed by default: the same plan is run in the same order each time, so two measurements differ less.
 const SEED: u64 = 1;
 
-/// Often enough to see an end go to sleep and wake, seldom enough to take no share of the time that shows.
+/// Short enough to see an end sleep and wake, long enough to take no noticeable share of the time.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often and how long, and in which order.
+/// How often, how long and in which order trials are run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// How many runs each trial gets.
+    /// The number of runs of each trial.
     pub runs: Runs,
-    /// Half the width of the 95 % interval over the median (0.03 is ±3 %) at which a trial needs no more runs.
-    /// Has no meaning for [`Runs::Fixed`].
+    /// A trial needs no more runs when half the width of its 95 % interval is at most this share of
+    /// the median (0.03 is ±3 %). Ignored for [`Runs::Fixed`].
     pub precision: f64,
-    /// No run beyond the minimum is started once the measurement as a whole has taken this long. Has no meaning for
-    /// [`Runs::Fixed`].
+    /// No run beyond the minimum is started once the whole measurement has taken this long. Ignored
+    /// for [`Runs::Fixed`].
     pub budget: Duration,
-    /// The watchdog ends a run that takes longer than this. Always longer than the longest time asked for.
+    /// The watchdog ends a run that takes longer than this. Always longer than the longest measuring time.
     pub run_limit: Duration,
     /// Seeds the order of the runs, content, delays and the bootstrap.
     pub seed: u64,
-    /// How often a run is sampled.
+    /// The time between two samples of a run.
     pub interval: Duration,
-    /// Whether what passed in each interval is shown while it runs.
+    /// Whether the progress of each interval is shown during a run.
     pub by_interval: bool,
 }
 
-/// How many runs each trial gets.
+/// The number of runs of each trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     /// This number.
@@ -52,8 +52,7 @@ pub enum Runs {
     Adaptive { min: u32, max: u32 },
 }
 
-/// The parts of a schedule that someone chose; what is `None` is left to who is asked next, and in the end to the
-/// defaults.
+/// The chosen parts of a schedule. `None` leaves the choice to the next source, and finally to the defaults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ScheduleChoices {
@@ -83,8 +82,8 @@ pub struct ScheduleChoices {
 }
 
 impl ScheduleChoices {
-    /// These choices where they were made, and `others` where not. A number of runs chosen here ends what `others` say
-    /// about adapting; a budget chosen here makes their fixed number the minimum.
+    /// These choices, completed by `others`. A number of runs chosen here discards the adaptive choices of `others`;
+    /// an adaptive choice made here turns their fixed number of runs into the minimum.
     pub fn or(self, others: ScheduleChoices) -> ScheduleChoices {
         let fixed = self.runs.is_some();
         let adapts =
@@ -102,10 +101,10 @@ impl ScheduleChoices {
         }
     }
 
-    /// The schedule for trials of which the longest is asked to measure for `longest`.
+    /// The schedule for trials that measure for at most `longest`.
     ///
     /// # Errors
-    /// A sentence, when the watchdog would end a run that does what was asked.
+    /// A sentence, when the limit of a run isn't above `longest`, or the minimum of runs is above the maximum.
     pub fn complete(self, longest: Duration) -> Result<Schedule, String> {
         let runs = match self.runs {
             Some(runs) => Runs::Fixed(runs),

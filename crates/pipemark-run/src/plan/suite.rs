@@ -14,34 +14,34 @@ use crate::plan::refusal::{PlanError, Refusal};
 use crate::plan::schedule::ScheduleChoices;
 use crate::plan::{Plan, expand, toml_form};
 
-/// The largest file that is read as a suite: a thousand times what the embedded ones take.
+/// The largest suite file, in bytes: more than forty times the largest embedded one.
 pub const MAX_SUITE_BYTES: usize = 1 << 20;
 /// The largest number of trials in a plan: at five runs of a tenth of a second they take more than an hour.
 pub const MAX_TRIALS: usize = 10_000;
 
-/// Experiments as they were written down.
+/// A suite as written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suite {
-    /// A word to call it by.
+    /// Its name on the command line.
     pub name: String,
-    /// What it is about, in a line.
+    /// The title, in one line.
     pub title: String,
-    /// The same at length; may be empty.
+    /// A longer description; may be empty.
     pub about: String,
-    /// What it says about how often and how long.
+    /// Its choices for the schedule.
     pub schedule: ScheduleChoices,
-    /// What all experiments have unless they say otherwise.
+    /// Settings of all experiments that don't set their own.
     pub defaults: Vec<Setting>,
     /// The experiments, in order.
     pub designs: Vec<Design>,
-    /// The experiments whose tables the suite is for, and where each is named.
+    /// The experiments that are the suite's main result, and the place of each name.
     pub(super) headline: Vec<(String, Range<usize>)>,
-    /// What the document behind it concludes.
+    /// The claims of the document that the suite repeats.
     pub claims: Vec<ClaimDesign>,
     pub(super) source: Option<SuiteSource>,
 }
 
-/// The file and its text, so that what is found wrong later can be pointed at.
+/// The file and its text, so that later errors can point into it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SuiteSource {
     file: Arc<str>,
@@ -49,16 +49,16 @@ pub(super) struct SuiteSource {
 }
 
 impl Suite {
-    /// One experiment, made of flags.
+    /// A suite of one experiment, made of flags.
     pub fn of_flags(verb: &str, schedule: ScheduleChoices, design: Design) -> Suite {
         let (name, title) = (verb.to_owned(), design.title.clone());
         Suite { name, title, schedule, designs: vec![design], ..Suite::default() }
     }
 
-    /// Reads a suite. `file` is what errors call it.
+    /// Reads a suite. `file` is its name in errors.
     ///
     /// # Errors
-    /// With file, line and column, when the text is no suite or one of its values is none of its parameter.
+    /// With file, line and column, when the text isn't a suite or a value isn't valid for its parameter.
     pub fn parse(file: &str, text: &str) -> Result<Suite, PlanError> {
         let located = |refusal| PlanError::of_suite(refusal, file, text);
         if text.len() > MAX_SUITE_BYTES {
@@ -72,11 +72,11 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Lets a program of someone's own take part in the experiments that the suite is for, or in all where it names none: of those
-    /// that stream a number of bytes.
+    /// Adds the user's own program to the suite's main experiments, or to all if it names none,
+    /// where they stream a number of bytes.
     ///
     /// # Errors
-    /// When there is none, or two programs would have one name.
+    /// When no experiment streams a number of bytes, or two programs have the same name.
     pub fn add_against(&mut self, program: &AgainstProgram) -> Result<(), String> {
         let plan = self.expand(VolumeScale::ONE).map_err(|error| error.to_string())?;
         let headline: Vec<&str> = self.headline.iter().map(|(name, _)| name.as_str()).collect();
@@ -115,18 +115,18 @@ impl Suite {
     }
 }
 
-/// Whether a run moves a number of bytes from one process to another, which a program of someone's own can do as well.
+/// Whether a run moves a number of bytes from one process to another, as the user's own program can do too.
 pub(super) fn streams_total(job: &Job) -> bool {
     let streams = matches!(job, Job::Stream(_) | Job::Entrant(_));
     streams && job.link().transfers() && matches!(job.volume(), Volume::Total(_))
 }
 
-/// What totals and times are multiplied by: from a millionth to a thousand.
+/// Factor for totals and times: from a millionth to a thousand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VolumeScale(f64);
 
 impl VolumeScale {
-    /// As written.
+    /// Totals and times as written.
     pub const ONE: VolumeScale = VolumeScale(1.0);
 
     /// `time` scaled, from a millisecond to an hour, the range of a run's time.

@@ -1,4 +1,4 @@
-//! Suites in, plans or errors out: what the embedded suites say, what each mistake is answered with, what never happens.
+//! Tests of suites: the embedded ones, the error for each mistake, and properties of all.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ fn embedded_plan(name: &str) -> Plan {
     plan_of(embedded(name).unwrap()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A suite with one experiment, of which only what is tested is written.
+/// A suite with one experiment, which has only the lines under test.
 fn with_experiment(body: &str) -> String {
     format!("name = \"x\"\ntitle = \"X\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n{body}\n")
 }
@@ -87,7 +87,7 @@ fn quick_fits_its_time() {
     let mut plan = embedded_plan("quick");
     plan.precede_with_memory_copy();
     assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
-    // The first is the memory copy, which is no trial of the suite.
+    // The first is the memory copy, which the suite doesn't order.
     for trial in &plan.trials[1..] {
         assert_eq!(trial.job.volume(), Volume::Time(Nanos(50_000_000)), "{}", trial.id);
     }
@@ -203,7 +203,7 @@ fn published_figures_find_their_trials() {
     assert_eq!(found, [None, Some(2e9), None, None]);
 }
 
-/// Each mistake with the whole of its answer's first line, and the words that are underlined.
+/// Each mistake, the complete first line of its error, and the words that are underlined.
 #[test]
 fn mistakes_are_pointed_at() {
     let published = |rest: &str| {
@@ -385,7 +385,7 @@ fn hostile_files_are_refused() {
     }
 }
 
-/// A list of values of one parameter, as TOML and as what they are.
+/// Distinct values of a block.
 fn values_of_block() -> impl Strategy<Value = Vec<u64>> {
     proptest::collection::hash_set(1u64..1 << 30, 1..8).prop_map(|set| set.into_iter().collect())
 }
@@ -610,7 +610,7 @@ fn a_program_of_someone_s_own_has_a_row_for_each_block() {
     assert_eq!(plan.against.len(), 1);
     let scaled = Suite::parse("x", &with_experiment(body)).unwrap().expand("0.1".parse().unwrap()).unwrap();
     assert!(scaled.trials.iter().all(|trial| trial.job.volume() == Volume::Total(ByteSize(640))));
-    // A suite with no such trials has nothing to hold it against.
+    // A suite without totals has no trials to compare the program with.
     let own = AgainstProgram::parse("./mine", None).unwrap();
     let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();
     assert!(timed.add_against(&own).unwrap_err().contains("moves a number of bytes"));

@@ -1,6 +1,6 @@
-//! The form of a suite in TOML, and its reading with the place of each word, so that errors can point at it.
+//! Reads a suite from TOML with the place of each word, so that errors can point at it.
 //!
-//! docs/suites.md describes the form for those who write suites.
+//! docs/suites.md describes the format for users.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -24,9 +24,9 @@ const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
 const MAX_ABOUT_CHARS: usize = 4000;
 const MAX_VALUE_CHARS: usize = 40;
-/// Looking figures up is the product of these and the trials.
+/// Bounds the time to look up figures, which is the product of tables and trials.
 const MAX_PUBLISHED: usize = 24;
-/// The volume of chains that is chosen by measuring.
+/// The word for a volume of chains that is chosen by measuring.
 const AUTO: &str = "auto";
 const MAX_CLAIM_CHARS: usize = 400;
 
@@ -77,7 +77,7 @@ struct DesignForm {
     against: Vec<Spanned<AgainstForm>>,
 }
 
-/// A program of someone's own.
+/// A user's own program.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgainstForm {
@@ -85,7 +85,7 @@ struct AgainstForm {
     figure: Option<String>,
 }
 
-/// The experiments whose tables are what a suite is for: one, or several that belong together.
+/// The experiments that are the suite's main result: one, or several that belong together.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "headline has to be the name of an experiment, or a list of names")]
 enum Headline {
@@ -133,7 +133,7 @@ struct ClaimForm {
     published: String,
     open: Option<String>,
     shown_by: Option<Spanned<String>>,
-    /// Bytes per run.
+    /// Runs that moved fewer bytes don't answer the claim.
     least: Option<Spanned<Scalar>>,
     times: Option<f64>,
     #[serde(default, rename = "in")]
@@ -164,25 +164,24 @@ struct PublishedForm {
     hardware: String,
     #[serde(deserialize_with = "unit")]
     unit: SuiteUnit,
-    /// Bytes that took the time, where the figures are seconds; else how many were moved, where the document says so.
+    /// Bytes moved in the time, for figures in seconds; otherwise the bytes moved for each figure, if published.
     total: Option<u64>,
-    /// The unit as the document writes it, where that is another word.
+    /// The unit as the document writes it, if that is another word.
     written: Option<String>,
     by: Spanned<String>,
     values: SuiteTable<f64>,
-    /// What else was published of each, by what it is.
+    /// Other published figures of the same values, by name.
     #[serde(default)]
     figures: SuiteTable<SuiteTable<f64>>,
     #[serde(default)]
     when: SuiteTable<Scalar>,
 }
 
-/// Units of published figures that are no rates: of times, also for a number of bytes that the document does not give, and of
-/// calls.
+/// Units of published figures other than rates: times, times for an unknown number of bytes, and calls.
 const OTHER_UNITS: [(&str, SuiteUnit); 3] =
     [("s", SuiteUnit::Seconds), ("s, total unknown", SuiteUnit::SecondsOfSomething), ("calls", SuiteUnit::Calls)];
 
-/// The units that documents give figures in.
+/// The units accepted for published figures.
 fn units() -> impl Iterator<Item = (&'static str, SuiteUnit)> {
     RATE_UNITS.into_iter().map(|(word, bytes)| (word, SuiteUnit::Bytes(bytes))).chain(OTHER_UNITS)
 }
@@ -192,12 +191,12 @@ enum SuiteUnit {
     Bytes(f64),
     Seconds,
     SecondsOfSomething,
-    /// How many calls moved `total` bytes: no throughput.
+    /// The number of calls that moved `total` bytes: no throughput.
     Calls,
 }
 
 impl SuiteUnit {
-    /// Bytes per second; a time is for `total` bytes.
+    /// Bytes per second. A time is for `total` bytes, or for 1 GiB if the number of bytes is unknown.
     fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
         match self {
             SuiteUnit::Bytes(bytes) => figure * bytes,
@@ -254,7 +253,7 @@ pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
     })
 }
 
-/// The names, and where they stand.
+/// The names and their places.
 fn headlines(form: Spanned<Headline>) -> Vec<(String, std::ops::Range<usize>)> {
     let at = form.span();
     let names = match form.into_inner() {
@@ -313,7 +312,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
     let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
     check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
-    // As the document has them, all with as many decimals.
+    // Decimals as in the document: all figures have as many as the longest.
     let decimals =
         |figure: &Spanned<f64>| figure.as_ref().to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
     let decimals = form.values.values().map(decimals).max().unwrap_or(0);
@@ -494,7 +493,7 @@ fn claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
     line(deserializer, "claim", MAX_CLAIM_CHARS)
 }
 
-/// A name is typed on command lines and stands in file names.
+/// A name is typed on command lines and used in file names.
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = line(deserializer, "name", MAX_NAME_CHARS)?;
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -537,7 +536,7 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoice
     Ok(choices)
 }
 
-/// What the TOML library says, as our other errors say it, with the word that was probably meant.
+/// The TOML library's message, worded as our other errors, with the word that was probably meant.
 fn in_our_words(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");

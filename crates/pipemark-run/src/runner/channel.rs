@@ -24,7 +24,8 @@ use crate::link::{self, Handle};
 /// The hidden verb that starts an end of a run.
 pub const END_VERB: &str = "__end";
 
-/// The largest message. A reply for 1,024 CPUs is far smaller, and the kernel's default socket buffer far larger.
+/// The largest message, in bytes. A reply for 1,024 CPUs is far smaller, the kernel's default
+/// socket buffer far larger.
 const MESSAGE: usize = 64 << 10;
 
 /// The most descriptors attached to a message.
@@ -56,12 +57,12 @@ impl EndRole {
     }
 }
 
-/// The assignment of an end. Attached are the shared page and the links' descriptors, in this order.
+/// The assignment of an end. The shared page, then the links' descriptors, are attached to the message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
     /// The role.
     pub role: EndRole,
-    /// The process that waits for the reply, and with which this one ends.
+    /// The process that waits for the reply. This process dies with it.
     pub parent: u32,
     /// The job to measure.
     pub job: Job,
@@ -110,7 +111,7 @@ impl Wire {
         }
     }
 
-    /// The handle, taking the next attached descriptor if it is one.
+    /// The handle. [`Wire::Fd`] uses the next attached descriptor.
     ///
     /// # Errors
     /// When no descriptor is left.
@@ -127,7 +128,7 @@ impl Wire {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// The end did its part.
+    /// The end has finished.
     Done(Box<Done>),
     /// A keeper has created its link: the write handle, the read handle, and what the kernel granted.
     Made(Wire, Wire, Granted),
@@ -138,7 +139,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The reply to an error. A failure is prefixed with `who` and a space, unless `who` is empty.
+    /// The reply to an error. The sentence of a failure begins with `who`.
     pub fn of(error: &io::Error, who: &str) -> Reply {
         if link::not_here(error) {
             Reply::NotHere(error.to_string())
@@ -151,7 +152,7 @@ impl Reply {
 /// Measurements of an end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Done {
-    /// The figures.
+    /// The end's statistics.
     pub stats: EndStats,
     /// Capacity of the link before and after the run, if it has one.
     pub capacity: Option<(u64, u64)>,
@@ -161,7 +162,7 @@ pub struct Done {
     pub made: u64,
     /// Bytes read by the CPU, warm-up included.
     pub looked: u64,
-    /// For a sink with several writers: the share of records that other writers' bytes cut, in per cent.
+    /// For a sink with several writers: percentage of records cut by other writers' bytes.
     pub interleaved_percent: Option<f64>,
     /// Round trips, for a source in latency mode.
     pub latency: Option<Latency>,

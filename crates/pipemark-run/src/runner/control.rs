@@ -9,7 +9,7 @@ use pipeio_harness::usage::monotonic_ns;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-/// Lines shared by the whole run; the lines of the ends follow.
+/// Lines shared by the whole run. One line for each end follows.
 const GATE: usize = 0;
 const STOP: usize = 1;
 const ENDS: usize = 2;
@@ -48,8 +48,8 @@ impl Control {
         Ok(Control { lines, ends })
     }
 
-    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived; returns when the last one did, in
-    /// monotonic nanoseconds. There is no timeout here: the parent ends a run that hangs.
+    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived. Returns the time the last one
+    /// arrived, in monotonic nanoseconds. It has no timeout: the parent ends a run that hangs.
     pub fn meet(&self, nth: u32) -> io::Result<u64> {
         let line = &self.lines[GATE];
         if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {
@@ -75,8 +75,8 @@ impl Control {
         self.lines[GATE].gate.load(Acquire)
     }
 
-    /// Reports that bytes flow at an end that keeps a clock; the windows begin once all `clocks` such ends have
-    /// reported it.
+    /// Reports that bytes flow at an end that keeps a clock. The measured windows begin once all
+    /// `clocks` ends that keep one have reported it.
     pub fn flows(&self, clocks: u32) {
         let line = &self.lines[GATE];
         if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {

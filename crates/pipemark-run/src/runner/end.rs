@@ -1,5 +1,4 @@
-//! An end of a run, in a process of its own: receives the assignment, prepares, warms up, runs the window, drains,
-//! replies.
+//! An end of a run, in its own process: receives the assignment, prepares, warms up, runs the window, drains, replies.
 
 mod copy;
 mod latency;
@@ -86,8 +85,8 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
 }
 
 impl TrialEnd {
-    /// Whether there are stages between source and sink. If so, the whole stream is measured, to its end, because
-    /// stages may hold bytes back or change their number.
+    /// Whether there are stages between source and sink. Then the whole stream is measured, because
+    /// stages may buffer bytes or change their number.
     fn chained(&self) -> bool {
         self.assignment.job.chain().is_some()
     }

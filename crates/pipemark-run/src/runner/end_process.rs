@@ -28,7 +28,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with a hidden verb, and sends its order.
+    /// Starts the process with a hidden verb, and sends its order.
     ///
     /// # Errors
     /// A message, when a process, descriptor or memory is not available.
@@ -107,7 +107,7 @@ pub struct EndProcess {
 }
 
 impl EndProcess {
-    /// Starts an end; attached are the shared page and its handle of the link, if it has one.
+    /// Starts an end. `descriptors` are the shared page and, if it has a link, its handle.
     ///
     /// # Errors
     /// A message, when a process, descriptor or memory is not available.
@@ -194,8 +194,8 @@ impl EndProcess {
 /// The environment variable with the C library's settings.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// The C library's settings for an end without restartable sequences: ours, and this one; `None` where they stay on.
-/// The C library registers one for each thread, and the kernel then accesses its memory at every context switch.
+/// glibc's tunables for an end without restartable sequences: the inherited ones and this one; `None` where they stay
+/// on. glibc registers one for each thread, and the kernel then accesses its memory at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -16,7 +16,7 @@ use pipemark_model::{ByteSize, Feed};
 
 use crate::content::Payload;
 
-/// A line of 8 bytes with its newline, from the document on pipe speed.
+/// A line of 8 bytes with its newline, the length that pipelines (docs/sources.md) uses.
 pub const SHORT_LINE: &str = "abcdefg";
 
 /// 48 bytes with its newline: between the other two on a logarithmic axis.

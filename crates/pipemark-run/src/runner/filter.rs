@@ -58,7 +58,7 @@ pub fn run(
     pipeline.all().for_each(Child::release);
     if let Volume::Time(time) = *volume {
         pipeline.flow(clock + time.into(), conditions)?;
-        // An endless feed.
+        // The feed is endless.
         pipeline.feed.iter().for_each(Child::kill);
     }
     pipeline.finish(deadline, conditions)?;
@@ -81,7 +81,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// The resources a process used, as far as its usage tells.
+/// The resources that a process used, from its usage. Counters aren't included.
 pub fn used(usage: &Usage) -> ProcessStats {
     ProcessStats {
         user_ns: usage.user_ns,
@@ -129,12 +129,12 @@ impl FilterPipeline {
         std::iter::once(&self.filter).chain(&self.feed)
     }
 
-    /// Lets data flow until `until`. It is an error if a process ends before.
+    /// Lets data flow until `until`. It is an error if a process ends earlier.
     fn flow(&mut self, until: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
         if wait_for_first(self.all(), until, Some(conditions.interrupt))?.is_none() {
             return Ok(());
         }
-        // The filter first: when it exits, its feed gets a broken pipe and exits as well.
+        // The filter first: when it exits, its feed gets a broken pipe and exits too.
         let moment = Instant::now() + MOMENT;
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
             if process.wait(moment, Some(conditions.interrupt))? {
@@ -156,7 +156,7 @@ impl FilterPipeline {
         }
     }
 
-    /// Bytes that went into the filter.
+    /// Bytes of the filter's input.
     fn bytes(&self) -> Result<u64, RunError> {
         if let Some((_, bytes)) = &self.file {
             return Ok(*bytes);
@@ -166,7 +166,7 @@ impl FilterPipeline {
         let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
         let written = moved(feed, "wchar");
         let read = moved(&self.filter, "rchar");
-        // Splice is not counted. A reader also reads its libraries, so the writer's count comes first.
+        // /proc/PID/io doesn't count splice(2). A reader's count includes its libraries, so the writer's is preferred.
         match written.max(read) {
             0 => Err(RunError::NotHere("bytes passed are unknown: /proc/PID/io doesn't count here".to_owned())),
             _ if written >= read / 2 => Ok(written),
@@ -174,11 +174,11 @@ impl FilterPipeline {
         }
     }
 
-    /// Reaps all; if all went well, returns what the filter and its feed (which may have been killed) used.
+    /// Reaps all processes. On success, returns the usage of the filter, then of its feed, which may have been killed.
     fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
         let mut usages = Vec::new();
-        // The filter's failure is reported first: it usually is the cause of the feed's broken pipe.
+        // The filter's failure is reported first: it is usually the cause of the feed's broken pipe.
         for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
             let Some(process) = process else { continue };
             process.wait(late, Some(conditions.interrupt))?;

@@ -1,5 +1,5 @@
-//! A chain whose source is a command too: what a shell would start for `head -c N /dev/zero | cat | cat > /dev/null`.
-//! All of its processes are foreign, so its real time is comparable with time(1).
+//! A chain with a command as its source: what a shell would start for `head -c N /dev/zero | cat |
+//! cat > /dev/null`. All its processes are foreign, so its real time is comparable with time(1).
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

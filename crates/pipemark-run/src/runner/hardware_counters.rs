@@ -12,7 +12,7 @@ use pipemark_model::ProcessStats;
 pub struct Counters([Option<Counter>; 8]);
 
 impl Counters {
-    /// Counts from when `process` executes its next program.
+    /// Starts counting when `process` executes its next program.
     pub fn of(process: Pid) -> Counters {
         let of = |event: Hardware| counter(event, process);
         Counters([
@@ -48,7 +48,7 @@ impl Counters {
 
 /// Kernel events are included, because the kernel's work belongs to the pipeline, and migrations happen there. Where
 /// that isn't permitted (/proc/sys/kernel/perf_event_paranoid), there is no counter: its value would not be comparable
-/// with the document's.
+/// with the published one.
 fn counter(event: impl Event, process: Pid) -> Option<Counter> {
     Builder::new(event)
         .observe_pid(process.as_raw_nonzero().get())

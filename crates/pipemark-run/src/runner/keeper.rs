@@ -1,5 +1,5 @@
 //! Creates the link of a run. A link that has a name, or outlives its creator, is created by a keeper: a process that
-//! removes it when it is no longer needed or when the parent is gone. So nothing remains, whichever process is killed:
+//! removes it when it is no longer needed or when the parent is gone. Nothing remains, whichever process is killed:
 //! the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
 
 use std::fs;
@@ -19,7 +19,7 @@ use crate::runner::end_process::EndProcess;
 /// How long a keeper may take to create a link, and to remove it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Creates a link, and the keeper it needs, which has to live as long as the run.
+/// Creates a link and, if it needs one, its keeper, which must live as long as the run.
 ///
 /// # Errors
 /// [`link::not_here`] where the mechanism is not available.
@@ -73,8 +73,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         if !self.process.dismiss(PATIENCE) {
-            // The keeper was killed or stopped. It can create nothing more now, so what it may have left is removed by
-            // name.
+            // The keeper was killed or stopped and creates nothing more, so its leftovers are removed by name.
             remove_link(self.link, &self.folder);
         }
     }
@@ -163,7 +162,7 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     0
 }
 
-/// Creates the link, a file in a folder of its own; also returns its name.
+/// Creates the link and returns its name. A file is made in `folder`, which is removed as soon as the link is open.
 fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
     let name = folder.join("link");
     if link.naming() != Naming::File {

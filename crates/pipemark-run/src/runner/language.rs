@@ -1,4 +1,4 @@
-//! One run of an entrant: a language's own program streams the bytes, in processes that it starts itself.
+//! One run of an entrant: a program in another language streams the bytes, in processes that it starts itself.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// Runs a third-party benchmark, which may print a figure of its own, and is not checked.
+/// Runs a third-party benchmark. It may print its own figure, and its data isn't checked.
 fn printed(
     runnable: &Runnable,
     prints: &Prints,
@@ -163,7 +163,7 @@ fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'
     Ok(outcome)
 }
 
-/// Checks that it was started, exited with success, left no process behind, and did not print too much.
+/// Checks that the entrant started, exited with success, left no process behind, and did not print too much.
 fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
@@ -194,7 +194,7 @@ struct Supervisor(Peer);
 
 impl Supervisor {
     fn start(order: &Order) -> Result<Supervisor, RunError> {
-        // The entrant is in its process group.
+        // The entrant runs in the supervisor's process group.
         let peer = Peer::start("entrant's supervisor", SUPERVISOR_VERB, None, order, &[]);
         peer.map(Supervisor).map_err(RunError::Failed)
     }
@@ -210,7 +210,7 @@ impl Supervisor {
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
-    /// Its reply after it was told to stop, whatever the entrant does to prevent that.
+    /// The supervisor's reply after it was told to stop. It is resumed first, because the entrant may have stopped it.
     fn last_word(&mut self) -> Result<Option<StagesEnded>, RunError> {
         let deadline = Instant::now() + CLEANING;
         while Instant::now() < deadline {
@@ -222,7 +222,7 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// The supervisor's reply; `None` if the deadline comes first.
+    /// The supervisor's reply; `None` if the deadline passes first.
     fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<StagesEnded>, RunError> {
         if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
             return Ok(None);
@@ -236,6 +236,6 @@ impl Drop for Supervisor {
         self.0.hang_up(Shutdown::Write);
         // The supervisor closes its end of the socket when all processes that it started are gone.
         while matches!(self.last_word(), Ok(Some(_))) {}
-        // If the supervisor was killed, what it started is still in its process group, which the child's drop kills.
+        // If the supervisor was killed, its children are still in its process group, which dropping the peer kills.
     }
 }

@@ -34,13 +34,13 @@ pub struct Conditions<'a> {
 
 /// The result of one run.
 pub struct RunResult {
-    /// The figures; the caller fills in round and start.
+    /// The measurements. The caller sets round and start.
     pub sample: Sample,
     /// Deviations from what was requested.
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run of a stream, a round trip or a chain, whose ends are this program. `watch` receives its progress.
+/// Makes one run of a stream, a round trip or a chain whose ends are this program. `watch` receives its progress.
 ///
 /// # Errors
 /// When the run failed or its bytes did not verify. No process or link remains in either case.
@@ -79,7 +79,7 @@ struct PairRun {
     stages: RunningStages,
     keepers: Vec<Keeper>,
     control: Control,
-    /// What the kernel granted to each link; all are alike.
+    /// What the kernel granted to each link; the same for all.
     granted: Granted,
 }
 
@@ -125,7 +125,8 @@ impl PairRun {
         Ok(run)
     }
 
-    /// Creates the links of a pair, and for a round trip the return link; returns the source's handles and the sink's.
+    /// Creates the links of a pair, and the return link of a round trip. Returns the handles of the
+    /// source, then of the sink.
     fn connect(
         &mut self,
         link: &'static dyn Link,
@@ -192,7 +193,8 @@ fn wait(
         .collect())
 }
 
-/// When one end is killed, the other fails a moment later, with an error that depends on the link. Reports the kill.
+/// When one end is killed, the other fails a moment later, with an error that depends on the link.
+/// The kill is reported.
 fn reason_behind(reason: String, processes: &mut [EndProcess]) -> RunError {
     let patience = Duration::from_millis(100);
     while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + patience, None) {
@@ -278,14 +280,14 @@ fn measured(
     let latency = sources.first().and_then(|done| done.latency.clone());
     let stats = |ends: Vec<Done>| ends.into_iter().map(|done| done.stats).collect();
     let (sources, sinks): (Vec<EndStats>, Vec<EndStats>) = (stats(sources), stats(sinks));
-    // The sink's clock counts, except for round trips, which end where they began.
+    // The sink's clock counts. A round trip ends at its source, so there the source's clock counts.
     let clocks = if job.is_round_trip() { &sources } else { &sinks };
     // Stages that output only an exit code, such as grep without a match, have still read everything sent.
     let kept_by_stages =
         job.chain().is_some() && ends.verify == Verify::None && clocks.iter().all(|end| end.bytes == 0);
     let moved = |nth: usize, end: &EndStats| if kept_by_stages { sources[nth].bytes } else { end.bytes };
     let bytes: u64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end)).sum();
-    // Windows of different pairs end at different times, each under full load: their rates add up.
+    // Windows of different pairs end at different times, each under full load, so their rates are added.
     let rate: f64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end) as f64 / end.ns.max(1) as f64).sum();
     let sum = |of_end: fn(&EndStats) -> u64, of_stage: fn(&StageStats) -> u64| {
         sources.iter().chain(&sinks).map(of_end).chain(stages.iter().map(of_stage)).sum()

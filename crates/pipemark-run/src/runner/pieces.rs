@@ -1,5 +1,5 @@
-//! Samples a run from outside: the ends' progress on the shared page, and the kernel's counters. The ends' loops do
-//! nothing extra for it.
+//! Samples a run from outside: the ends' progress on the shared page, and the kernel's counters. It
+//! costs the ends' loops nothing.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,13 @@ use crate::runner::channel::EndRole;
 use crate::runner::control::Control;
 use crate::runner::end_process::EndProcess;
 
-/// The most samples kept; beyond that, every second one is dropped.
+/// The most samples kept. Beyond that, every second one is dropped.
 const MOST: usize = 600;
 
-/// With more ends than this, the kernel's counters are not read: that would take a noticeable share of the time.
+/// With more ends than this the kernel's counters aren't read: reading them would take a noticeable share of the time.
 const MOST_ENDS: usize = 8;
 
-/// Counters at one moment, since the start.
+/// Counters at one moment, counted from the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Look {
     ns: u64,
@@ -31,10 +31,10 @@ struct Look {
     waiting_ns: u64,
 }
 
-/// What happened between two samples, for observers.
+/// The progress between two samples, for observers.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
-    /// Its begin and end, from the beginning of the window.
+    /// Its begin and end, in nanoseconds from the beginning of the window.
     pub from_ns: u64,
     /// See `from_ns`.
     pub to_ns: u64,
@@ -49,7 +49,7 @@ pub struct Sampler {
     interval: Duration,
     /// The time of the next sample.
     pub next: Instant,
-    /// Each end: its line of the shared page, whether its byte count is that of arrival, its side, its schedstat file.
+    /// Of each end: its line of the shared page, whether its byte count is of arrivals, its side, its schedstat file.
     ends: Vec<(usize, bool, usize, Option<File>)>,
     looks: Vec<Look>,
     last: Option<Look>,
@@ -59,7 +59,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Samples these ends; in a round trip the source counts what has arrived.
+    /// Samples these ends. In a round trip the source counts the bytes that arrived.
     pub fn new(processes: &[EndProcess], conversation: bool, interval: Duration) -> Sampler {
         let few = processes.len() <= MOST_ENDS;
         let end = |process: &EndProcess| {
@@ -71,7 +71,7 @@ impl Sampler {
         Sampler { interval, next: Instant::now() + interval, ends, looks: Vec::new(), last: None, seen: 0, stride: 1 }
     }
 
-    /// Reads the counters, once the run has been released; passes to `watch` what has moved since the last call.
+    /// Reads the counters, once the run has been released. Passes to `watch` the change since the last call.
     pub fn look(&mut self, control: &Control, watch: &mut dyn FnMut(Passed)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
         if control.met() < 2 {
@@ -108,7 +108,7 @@ impl Sampler {
         }
     }
 
-    /// The intervals between samples that lie wholly in the window of `ns` from `begun_ns`.
+    /// The intervals between samples that lie entirely in the window of `ns` from `begun_ns`.
     pub fn pieces(&self, begun_ns: u64, ns: u64) -> Option<Pieces> {
         let within = |look: &&Look| (begun_ns..=begun_ns + ns).contains(&look.ns);
         let looks: Vec<&Look> = self.looks.iter().filter(within).collect();

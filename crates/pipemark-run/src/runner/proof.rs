@@ -1,5 +1,5 @@
-//! Checks a filter before it is timed: its output for a fixed text must equal, byte for byte, that of a reference that
-//! shares no code with the engine. Done once, before its first run.
+//! Checks a filter before its first run: its output for a fixed text must equal, byte for byte, the
+//! output of a reference that shares no code with the engine.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -25,7 +25,7 @@ const SLACK: u64 = 64 << 10;
 /// Most characters of a wrong line that are quoted.
 const QUOTE: usize = 60;
 
-/// Runs the filter on the text.
+/// Runs the filter on the text and checks its output.
 ///
 /// # Errors
 /// When its output is wrong, it failed, or it could not be run.

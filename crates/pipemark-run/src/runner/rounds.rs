@@ -28,7 +28,7 @@ pub struct Measurement {
     pub outcomes: Vec<Outcome>,
     /// Whether the user interrupted it before all runs were made.
     pub partial: bool,
-    /// How long it took.
+    /// Its total duration.
     pub elapsed: Duration,
 }
 
@@ -79,7 +79,7 @@ fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 
-/// Runs every trial that can run here, interleaved. `entrants` are the plan's entrants, prepared.
+/// Runs every trial that can run here, interleaved. `entrants` are the plan's, prepared.
 pub fn measure(
     plan: &Plan,
     machine: &Host,
@@ -113,7 +113,7 @@ pub fn measure(
         shuffle(&mut order, &mut random);
         let seed = random.next_u64();
         for (place, &i) in order.iter().enumerate() {
-            // The budget may run out in the middle of a round, but never before the least number of rounds.
+            // The budget may run out in the middle of a round, but not before the minimum number of rounds.
             if round >= least && begin.elapsed() >= budget {
                 break 'rounds;
             }
@@ -192,7 +192,7 @@ fn prepare<'a>(
             {
                 current.outcome.notes.push(Warning::Nodes { writer, reader });
             }
-            // Short windows are sampled a few times as well.
+            // Short windows are sampled a few times too.
             let interval = match trial.job.volume() {
                 Volume::Time(time) if !schedule.by_interval => {
                     schedule.interval.min((Duration::from(time) / 5).max(LEAST_INTERVAL))

@@ -1,4 +1,5 @@
-//! The stages of a chain: started between the links, supervised, ended with the run, and named if they fail.
+//! The stages of a chain: started between the links, supervised, and ended with the run. Errors
+//! name the stage that failed.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -34,12 +35,12 @@ impl RunningStages {
         RunningStages { stages: Vec::new(), exit }
     }
 
-    /// Starts a chain that reads from `first`; `link` creates the link behind each stage. Returns the stages and the
+    /// Starts a chain that reads from `first`. `link` creates the link behind each stage. Returns the stages and the
     /// last link's read end. The stages alternate between the CPUs, so that each link joins two of them.
     ///
     /// # Errors
-    /// When a process, descriptor or memory is not available, or the user interrupts. A missing command shows in the
-    /// stage's exit code.
+    /// When a process, descriptor or memory is not available, or the user interrupts. A missing command
+    /// shows in the stage's exit code.
     pub fn start(
         chain: &Chain,
         first: Handle,
@@ -86,7 +87,7 @@ impl RunningStages {
         Ok(())
     }
 
-    /// Waits until all have exited, as they do at the end of their input.
+    /// Waits until all stages have exited, as they do at the end of their input.
     ///
     /// # Errors
     /// The first stage that failed or timed out.
@@ -105,16 +106,15 @@ impl RunningStages {
         }
     }
 
-    /// When an end fails because its link broke, a failed stage behind it may be the cause: then that stage is the
-    /// reason.
+    /// The reason for an end's failure: the failure of a stage behind it, if that broke the end's link, else `reason`.
     pub fn reason_behind(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
         while !self.stages.is_empty() {
-            // From last to first: a stage may have exited because the one before it did.
+            // From last to first: a stage may exit because the one before it did.
             for stage in self.stages.iter_mut().rev() {
                 let _ = stage.wait(Instant::now(), None);
             }
-            // Stages before the failed one get SIGPIPE, or go on if they do not write.
+            // Stages before the failed one get SIGPIPE, or continue if they don't write.
             if let Some(sentence) = self.culprit(|status| status.signal() != Some(Signal::PIPE.as_raw())) {
                 return format!("{sentence}; {reason}");
             }
@@ -133,7 +133,7 @@ impl RunningStages {
     }
 }
 
-/// The resources a process used, in the model's form.
+/// The resources a process used, as the model has them.
 pub fn used(usage: &Usage) -> StageStats {
     StageStats {
         user_ns: usage.user_ns,
@@ -145,7 +145,7 @@ pub fn used(usage: &Usage) -> StageStats {
 
 impl Drop for RunningStages {
     fn drop(&mut self) {
-        // Kill all before waiting for any: each death would wake its neighbours once more.
+        // All are killed before any is waited for: otherwise each death would wake its neighbours.
         self.stages.iter().for_each(Child::kill);
     }
 }

@@ -1,8 +1,8 @@
-//! The process between pipemark and a foreign program: starts it, captures a limited part of its output, reaps all of
-//! its descendants with the resources each used, and leaves none behind.
+//! The process between pipemark and a foreign program: starts it, captures a limited part of its
+//! output, reaps all its descendants and counts the resources each used, and leaves none behind.
 //!
-//! It is a separate process so that all of its children belong to one run. It takes one order, replies once, and kills
-//! all children when the parent closes the socket.
+//! It is a separate process so that all its children belong to one run. It accepts one order,
+//! replies once, and kills all children when the parent closes the socket.
 
 use std::fs;
 use std::io::{self, PipeWriter, Read as _};
@@ -26,7 +26,7 @@ use crate::runner::stage::used;
 /// The hidden verb that starts a supervisor.
 pub const SUPERVISOR_VERB: &str = "__supervise";
 
-/// Bytes captured of each output. A byte may take six in JSON, and the reply has to fit into a message.
+/// Bytes captured of each output. A byte may need six in JSON, and the reply must fit into one message.
 pub const KEPT: usize = 4000;
 
 /// How long descendants may outlive the main process; after that they are killed, and the run has failed.
@@ -35,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to exit: the kernel has to free their memory.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// The sampling intervals of memory use: short at first, since a run may be short, then longer.
+/// Sampling intervals of memory use: short at first, because a run may be short, then longer.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
 /// The program to run.
@@ -47,7 +47,7 @@ pub struct Order {
     pub folder: PathBuf,
     /// The folder for its temporary files.
     pub scratch: PathBuf,
-    /// The one CPU for all of its processes; `None` allows all.
+    /// The one CPU for all its processes; `None` allows all.
     pub pin: Option<Cpu>,
 }
 
@@ -64,7 +64,7 @@ pub struct StagesEnded {
     pub left_behind: u32,
     /// From before its start until its last process was reaped.
     pub wall_ns: u64,
-    /// The resources used by all of its processes.
+    /// The resources used by all its processes.
     pub used: StageStats,
     /// The peak resident memory of its largest process, in bytes; `None` if unknown.
     pub max_rss: Option<u64>,
@@ -117,7 +117,7 @@ fn supervise(order: &Order) -> io::Result<StagesEnded> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
-    // In our process group, which the parent kills if we are killed.
+    // The program runs in our process group, which the parent kills if we are killed.
     let main = Child::start(program, &mut command, ProcessGroup::Inherited)
         .map_err(|error| io::Error::new(error.kind(), format!("'{program}' could not be started: {error}")))?;
     drop(command);
@@ -126,7 +126,7 @@ fn supervise(order: &Order) -> io::Result<StagesEnded> {
         main,
         completion: StagesEnded::default(),
         seen_rss: None,
-        // A child's peak in rusage is never below our own at its start: below that, only sampling shows it.
+        // A child's peak in rusage is at least our own at its start: a lower one is only found by sampling.
         own_rss: peak_rss("self").unwrap_or(0),
     };
     tree.wait_until_gone()?;
@@ -149,7 +149,7 @@ struct ProcessTree {
 
 impl ProcessTree {
     fn wait_until_gone(&mut self) -> io::Result<()> {
-        // When survivors of the main process are killed, and when killed processes are given up on.
+        // When survivors of the main process are killed, and when waiting for killed processes is given up.
         let (mut linger_until, mut kill_until) = (None, None);
         let mut pause = LOOKS.0;
         loop {
@@ -163,7 +163,7 @@ impl ProcessTree {
                 (_, Some(until)) if now > until => {
                     return Err(io::Error::other("its processes do not end though they were killed"));
                 }
-                // Killing a process makes its children ours: the next iteration finds them.
+                // Killing a process makes its children ours, so the next iteration finds them.
                 (_, Some(_)) => {
                     children.into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())).for_each(|pid| {
                         let _ = kill_process(pid, Signal::KILL);
@@ -213,7 +213,7 @@ impl ProcessTree {
     /// Samples the peak memory of each descendant.
     fn look(&mut self, children: &[u32]) {
         let mut below = children.to_vec();
-        // At most this many: two ends, and processes that a runtime or shell adds.
+        // At most 64 are waiting to be sampled: two ends, and the processes that a runtime or shell adds.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
             let pid = pid.to_string();
             self.seen_rss = self.seen_rss.max(peak_rss(&pid));
@@ -221,7 +221,7 @@ impl ProcessTree {
         }
     }
 
-    /// Waits for the main process to exit, at most `time`; returns whether the parent has closed the socket.
+    /// Waits at most `time` for the main process to exit. Returns whether the parent has closed the socket.
     fn wait(&self, time: Duration) -> io::Result<bool> {
         let main = self.main.end().is_none().then(|| self.pidfd.as_fd());
         let fds: Vec<_> = std::iter::once(rustix::stdio::stdin()).chain(main).collect();
@@ -229,8 +229,8 @@ impl ProcessTree {
     }
 }
 
-/// Reads an output as it arrives, so that no writer blocks, until all writers have closed it; returns the thread and
-/// the write end.
+/// Reads an output as it arrives, so that no writer blocks, until all writers have closed it.
+/// Returns the thread and the write end.
 fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
     let (mut reader, writer) = io::pipe()?;
     let kept = move || {
@@ -242,7 +242,7 @@ fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
     Ok((thread::spawn(kept), writer))
 }
 
-/// The children of all threads of a process; none where the kernel doesn't list them.
+/// The children of all threads of a process; empty where the kernel doesn't list them.
 fn children(pid: &str) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

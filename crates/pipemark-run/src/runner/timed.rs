@@ -1,10 +1,10 @@
-//! Lines at a fixed rate through a filter, each timed from the write of its newline until it comes out: the cost per
-//! line of a filter that waits for more input.
+//! Writes lines at a fixed rate through a filter and times each from the write of its newline until
+//! it comes out: the cost per line of a filter that waits for more input.
 //!
-//! A line carries its number and its time, so the reader of the output knows both and verifies each byte. Its time
-//! starts when it was due, so a filter that is slow to read it is not favoured, but not before its writer had woken up.
-//! Output that the filter writes only because its input ends would have waited longer: such lines count as held back,
-//! and are not timed.
+//! A line carries its number and its time, so the reader of the output knows both and verifies each
+//! byte. It is timed from when it was due, so that a filter that is slow to read isn't favoured, but
+//! not from before its writer had woken up. Lines that come out only after the filter's input has ended
+//! count as held back and aren't timed: with more input they would have waited longer.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -29,7 +29,7 @@ use crate::runner::{end, proof};
 /// Bytes of a line, its newline included.
 const LINE: usize = 64;
 
-/// Lines that are not timed: the first shows that the filter reads, the others follow one by one.
+/// Lines that aren't timed. The first shows that the filter reads; the others follow one at a time.
 const WARM_UP: u64 = 16;
 const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 
@@ -64,7 +64,7 @@ pub fn run(
         let writer = scope.spawn(|| write(to, rate, time, &stop, &closed_ns));
         let read = arrivals.read(&from, &closed_ns, deadline, conditions);
         if read.is_err() {
-            // The end of the filter unblocks its writer.
+            // Killing the filter unblocks its writer.
             stop.store(true, Ordering::Relaxed);
             child.kill();
         }
@@ -95,13 +95,14 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// What was written in the window.
+/// The lines written in the window.
 struct Written {
     lines: u64,
     ns: u64,
 }
 
-/// Writes lines when they are due until the window is over; ends the filter's input once all lines have come out.
+/// Writes each line when it is due, until the window is over. Ends the filter's input after
+/// [`GRACE`], in which the last lines may come out.
 fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<Written> {
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -116,7 +117,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
         }
     }
     let interval = 1e9 / f64::from(rate);
-    // Even a run scaled down to a very short time has one line.
+    // Even a run scaled down to a very short time writes one line.
     let window = time.0.max(interval.ceil() as u64);
     let begin = monotonic_ns();
     let (mut lines, mut woke) = (0, begin);
@@ -138,7 +139,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     Ok(Written { lines, ns: window })
 }
 
-/// A line: its number, its time, spaces (their count follows from its number), and padding.
+/// A line: its number, its time, a count of spaces that follows from its number, and padding.
 fn line(number: u64, ns: u64) -> [u8; LINE] {
     let mut line = [b'x'; LINE];
     line[..16].copy_from_slice(&hex(number));
@@ -154,7 +155,7 @@ fn hex(number: u64) -> [u8; 16] {
 
 /// Output of the filter.
 struct Arrivals {
-    /// The prefix of each line, by its number of spaces.
+    /// The prefix of a line, by its number of spaces.
     headers: Vec<Vec<u8>>,
     /// The number of the next line.
     next: u64,

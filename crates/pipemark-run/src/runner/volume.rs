@@ -1,5 +1,5 @@
-//! Chooses the volume of each chain by measuring: the smallest for which starting the processes takes less than 5 % of
-//! a run.
+//! Chooses the volume of each chain by measuring: the smallest volume with which starting the
+//! processes takes less than 5 % of a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::runner::Observer;
 use crate::runner::foreign_chain;
 use crate::runner::pair::{self, Conditions, RunResult};
 
-/// The share of start time to aim at: below the limit, because runs differ.
+/// The share of start time to aim for: below the limit, because runs differ.
 const AIM: f64 = 0.9 * MOST_START;
-/// The most runs of one chain made to find its volume.
+/// The most runs made to find the volume of one chain.
 const MOST_RUNS: usize = 4;
-/// The largest growth of the volume from one run to the next: the rate at a small volume predicts little about a large
-/// one.
+/// The largest growth of the volume from one run to the next: the rate at a small volume predicts
+/// little about a large one.
 const MOST_GROWTH: f64 = 32.0;
 /// With a fixed number of runs, how long one round of these chains may take.
 const ROUND: Duration = Duration::from_secs(60);
@@ -39,12 +39,12 @@ impl Found {
         Found { bytes: sample.bytes as f64, start_ns, transfer_ns: sample.ns.max(1) as f64 }
     }
 
-    /// The bytes with which a run takes `ns` from the first start to the last exit.
+    /// The bytes for a run that lasts `ns` from the first start to the last exit.
     fn bytes_of(self, ns: f64) -> f64 {
         self.bytes * (ns - self.start_ns).max(0.0) / self.transfer_ns
     }
 
-    /// The length of a run in which the start takes the share aimed at.
+    /// The length of a run in which the start takes the share [`AIM`], in nanoseconds.
     fn enough_ns(self) -> f64 {
         self.start_ns / AIM
     }
@@ -109,7 +109,7 @@ pub fn with_volumes(
     plan
 }
 
-/// Runs a chain with increasing volumes, until its start takes a small enough share.
+/// Runs a chain with increasing volumes until its start takes a small enough share.
 fn found_of(
     trial: &Trial,
     machine: &Host,
@@ -143,7 +143,7 @@ fn found_of(
     last
 }
 
-/// The longest that one run may take, so that all together take at most `round`.
+/// The longest time for one run, so that all together take at most `round`.
 fn limit(each: &[f64], round: f64) -> f64 {
     let mut each = each.to_vec();
     each.sort_by(f64::total_cmp);

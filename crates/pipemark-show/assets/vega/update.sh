@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches the versions of Vega named below from the npm registry and puts them, compressed, beside this file.
+# Fetches the versions of Vega named below from the npm registry and stores them, compressed, beside this file.
 set -eu
 cd "$(dirname "$0")"
 
@@ -16,7 +16,7 @@ from="$folder/node_modules"
 plain() {
 	sed '/^\/\/# sourceMappingURL=/d' "$1"
 }
-# The interpreter comes as a module only: the two lines that make it one are changed.
+# The interpreter is published only as a module. The two lines that make it a module are changed.
 {
 	plain "$from/vega/build/vega.min.js"
 	echo

@@ -1,4 +1,4 @@
-// Draws the charts of a report, and makes what stands around them work. Text from documents is only ever set as text.
+// Draws the charts of a report, and handles the controls around them. Text from documents is only ever set as text.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -7,7 +7,7 @@
   const states = new Map(boxes.map((box) => [box, { hidden: new Set(), view: null, width: 0 }]));
   const EDITOR = "https://vega.github.io/editor/";
 
-  // The look of charts, from the colours of the style sheet: there is one place where they are chosen.
+  // The style of charts. Its colours are those of the style sheet, where alone they are chosen.
   function look(width, light) {
     if (light) root.dataset.theme = "light";
     const style = getComputedStyle(root);
@@ -49,7 +49,7 @@
     return config;
   }
 
-  // Rows are as high as the longest of their names.
+  // Rows are as high as their longest name needs.
   function height({ height, layer }, letters) {
     if (!height.step) return height;
     const lines = Math.max(...layer[0].encoding.y.scale.domain.map((name) => Math.ceil((name.length + 4) / letters)));
@@ -57,7 +57,7 @@
   }
 
   function compiled(spec, width, config) {
-    // Names beside an axis may take three eighths of the width, and break where they would take more.
+    // Names beside an axis have at most three eighths of the width. Longer ones are wrapped.
     const letters = Math.round(Math.max(90, width * 0.38) / 6.5);
     const params = spec.params.map((param) => (param.name === "letters" ? { ...param, value: letters } : param));
     const sized = { ...spec, params, width, height: height(spec, letters), autosize: { type: "fit-x", contains: "padding" } };
@@ -76,12 +76,12 @@
     state.width = box.clientWidth;
     if (state.width < 40) return;
     const spec = compiled(specs[box.dataset.chart], state.width, look(state.width, light));
-    // On the page the legend is made of buttons, which a keyboard reaches.
+    // The page's legend consists of buttons, so that it works with a keyboard.
     delete spec.legends;
     state.view?.finalize();
     state.view = view(spec, { renderer: "svg", container: box, hover: true, tooltip: tip });
     state.view.signal("hidden", [...state.hidden]).run();
-    // The box says what the picture is, and its table has the figures: the marks would only be noise.
+    // Screen readers get the label of the box and the table; the marks would only be noise.
     box.querySelector("svg").setAttribute("aria-hidden", "true");
     box.classList.add("drawn");
   }
@@ -109,7 +109,7 @@
   addEventListener("scroll", () => (tipBox.hidden = true), { passive: true });
   addEventListener("keydown", (event) => event.key === "Escape" && (tipBox.hidden = true));
 
-  // A chart is drawn when it comes near: a page may have many.
+  // A chart is drawn only when it is scrolled near, because a page may have many.
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (isIntersecting) {
@@ -130,7 +130,7 @@
     }), 120);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  // On paper everything is there, with dark ink on white.
+  // A printed page shows everything, in dark ink on white.
   const closed = [];
   addEventListener("beforeprint", () => {
     boxes.forEach((box) => draw(box, true));
@@ -159,7 +159,7 @@
     picture.finalize();
   }
 
-  // The editor says when it has taken the chart; until then it is told again, for ten seconds.
+  // The chart is sent to the editor repeatedly until it confirms, for at most ten seconds.
   function openEditor(spec, config) {
     const editor = open(EDITOR);
     if (!editor) return;

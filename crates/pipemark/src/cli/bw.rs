@@ -1,4 +1,5 @@
-//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma list is an axis; it runs as a suite's does.
+//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma list is an axis. It runs like an
+//! experiment of a suite.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use pipemark_run::plan::Plan;
 use crate::cli::measure::FlagOptions;
 use crate::cli::parameters::{KeySet, refuse_twice};
 
-/// What `bw` varies.
+/// The parameters of `bw`.
 #[derive(Debug, Clone)]
 pub struct BwKeys;
 
@@ -32,11 +33,11 @@ impl KeySet for BwKeys {
         (Key::Time, "250ms"),
         (Key::ReadBlock, "the same as --block"),
     ];
-    // They are the flags of `latency`, which had no verb of its own before.
+    // Flags of `latency`, which `bw` accepts too.
     const HIDDEN: &'static [Key] = &[Key::Mode, Key::Rate, Key::Gap];
 }
 
-/// What `latency` varies: what means something to a round trip.
+/// The parameters of `latency`: those that apply to round trips.
 #[derive(Debug, Clone)]
 pub struct LatencyKeys;
 
@@ -70,7 +71,7 @@ pub struct BwOptions<K: KeySet> {
     interval: Option<Duration>,
 }
 
-/// Measures streams, or what `--mode` says.
+/// Measures streams, or round trips with `--mode latency`.
 pub fn bw(options: &BwOptions<BwKeys>) -> VerbResult {
     let latency = options.flags.parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
     options.flags.measure(plan("bw", if latency { "Round trips" } else { "Throughput" }, options, &[])?)

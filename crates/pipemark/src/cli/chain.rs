@@ -1,4 +1,5 @@
-//! `pipemark chain`: what one more process in a pipeline costs. The flags make an experiment, which runs as a suite's does.
+//! `pipemark chain`: the cost of one more process in a pipeline. The flags make an experiment, which runs like one of
+//! a suite.
 
 use clap::Args;
 
@@ -12,7 +13,7 @@ use crate::cli::parameters::KeySet;
 /// The longest chain measured by default.
 const DEFAULT_LENGTH: u32 = 64;
 
-/// What `chain` varies.
+/// The parameters of `chain`.
 #[derive(Debug, Clone)]
 pub struct ChainKeys;
 
@@ -42,7 +43,7 @@ pub struct ChainOptions {
     to: Option<u32>,
 }
 
-/// Measures what the flags say.
+/// Measures the chains.
 pub fn run(options: &ChainOptions) -> VerbResult {
     options.flags.measure(plan(options)?)
 }
@@ -50,7 +51,7 @@ pub fn run(options: &ChainOptions) -> VerbResult {
 fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     let given = &options.flags.parameters;
     let reads = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.reads()));
-    // What is compared has to be made and read.
+    // Bytes can only be compared if they are written and read.
     let (send, recv) = if reads { ("write", "read") } else { ("splice", "splice") };
     let lengths: Vec<String> = lengths(options.to.unwrap_or(DEFAULT_LENGTH)).map(|length| length.to_string()).collect();
     let lengths = lengths.join(",");
@@ -60,7 +61,7 @@ fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     }
     let mut design = given.design("chain", "Chains of processes", &defaults);
     design.measures_volume = given.values(Key::Total).is_empty();
-    // A single length is no axis.
+    // Choosing the volume needs an axis of lengths, even for a single length.
     if design.measures_volume && !design.axes.iter().any(|axis| axis.key == Key::Length) {
         let (lengths, rest) = design.params.into_iter().partition(|setting| setting.key() == Key::Length);
         design.params = rest;

@@ -1,20 +1,20 @@
-//! Choices of parameters, and why some can't be used here.
+//! Choices of parameters, and the reasons why some can't be used here.
 
 use pipemark_model::neutral;
 use pipemark_show::{Cell, Column, Fit, Grid, Sheet, Style, Table};
 
-/// Something that can be chosen.
+/// A choice.
 #[derive(Debug, Clone)]
 pub struct ListedChoice {
     /// Its name on the command line.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub about: String,
-    /// Why it can't be used here, if it can't.
+    /// The reason, if it can't be used here.
     pub missing: Option<String>,
 }
 
-/// Choices below headings, such as `Links (--link)`, the first word of which is what programs call their kind.
+/// Choices grouped by headings, such as `Links (--link)`. For programs, the kind is the heading up to the bracket.
 pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));
     let all: Vec<(&String, &ListedChoice)> = all.collect();
@@ -31,7 +31,7 @@ pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     Sheet::of(Grid { labels: 2, ..table.grouped(|(heading, _)| *heading, |heading| (*heading).clone()) }, [])
 }
 
-/// A language with its programs, or why it can't take part.
+/// A language with its programs, or the reason why it can't take part.
 #[derive(Debug, Clone)]
 pub struct LanguageChoice {
     /// The name of its folder.
@@ -40,11 +40,11 @@ pub struct LanguageChoice {
     pub name: String,
     /// Its tools with their versions.
     pub tools: String,
-    /// What its idiomatic and its tuned program do.
+    /// The descriptions of its idiomatic and its tuned program.
     pub programs: Result<[String; 2], String>,
 }
 
-/// The languages that can take part, and those that can't.
+/// The languages that can take part, followed by the others.
 pub fn languages(all: &[LanguageChoice]) -> Sheet {
     let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|own| own.programs.is_ok());
     let all = [here, missing].concat();

@@ -1,4 +1,4 @@
-//! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
+//! `pipemark compare`: compares two measurements, or measures this machine's noise floor, with exit codes for scripts.
 
 use clap::Args;
 
@@ -50,7 +50,7 @@ pub struct CompareOptions {
     db: DbOption,
 }
 
-/// What may end a comparison with a code of its own, the most urgent first; what is missing has no verdict.
+/// Conditions with an exit code, the most urgent first.
 const FAIL_ON: [WordChoice<FailOn>; 7] = [
     ("worse", FailOn::Verdict(Verdict::Worse), "A trial is worse: code 10"),
     ("missing", FailOn::Missing, "A trial is on one side only, or was not measured on both: code 11"),
@@ -61,11 +61,11 @@ const FAIL_ON: [WordChoice<FailOn>; 7] = [
     ("same", FailOn::Verdict(Verdict::Same), "A trial is the same: code 14"),
 ];
 
-/// What may end a comparison.
+/// A condition that `--fail-on` gives an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailOn {
     Verdict(Verdict),
-    /// A trial of one side only has no verdict.
+    /// A trial is on one side only.
     Missing,
     NoVerdict,
 }
@@ -88,7 +88,7 @@ impl FailOn {
     }
 }
 
-/// Compares, or measures the noise floor.
+/// Compares two measurements, or measures the noise floor.
 pub fn run(options: &CompareOptions) -> VerbResult {
     let output = &options.output;
     output.targets().check()?;
@@ -97,14 +97,14 @@ pub fn run(options: &CompareOptions) -> VerbResult {
     }
     read::refuse_to_replace(&options.files, &output.targets().destinations())?;
     let report = report(options)?;
-    // A table has them; for a script they are talk.
+    // The text output shows the warnings. For other formats they are messages.
     if output.targets().printed() != Some(Format::Text) {
         for warning in &report.warnings {
             say(format_args!("warning: {warning}"));
         }
     }
     let json = serde_json::to_string(&report)?;
-    // For programs all rows are there.
+    // Programs get all rows.
     let sheet = |format| sheet::comparison(&report, options.all || format != Format::Text);
     output.targets().write(|format| format.of_sheet(&sheet(format), Some(&json)))?;
     if report.groups.is_empty() {

@@ -21,8 +21,8 @@ pub fn completions(shell: Shell) -> VerbResult {
     Ok(out.flush()?)
 }
 
-/// Writes a page for the program and one for each verb into an existing folder. The program's own ends with its licence and, where
-/// `Cargo.toml` names one, its repository.
+/// Writes a man page for the program and one for each verb into an existing folder. The program's page ends with its
+/// licence and, if `Cargo.toml` names one, its repository.
 pub fn man(folder: &Path) -> VerbResult {
     let failed = |error| ExitError::failed(format_args!("cannot write man pages to {}: {error}", folder.display()));
     clap_mangen::generate_to(command(), folder).map_err(failed)?;

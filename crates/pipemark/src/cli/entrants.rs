@@ -1,4 +1,4 @@
-//! Programs of other languages: which there are, building them, and which of them take part in a suite.
+//! Programs of other languages: lists them, builds them, and chooses which of them take part in a suite.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use pipemark_run::plan::{Plan, Suite};
 
 use crate::cli::choices::{self, LanguageChoice};
 
-/// The suite that takes in every language that has a folder.
+/// The suite that includes every language with a folder.
 const SUITE: &str = "languages";
 
 /// Where entrants are, and which take part.
@@ -30,10 +30,10 @@ pub struct EntrantOptions {
     only: Vec<Language>,
 }
 
-/// The entrants, and those of them that were chosen.
+/// The entrants, and the languages chosen from them.
 fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(options.entrants.as_deref())?;
-    // A benchmark of others is no language, and takes part where a suite names it.
+    // A third-party benchmark isn't a language. It takes part only if a suite names it.
     let languages =
         entrants.languages()?.iter().filter(|(_, own)| own.programs.values().all(|one| one.prints.is_none()));
     let all: Vec<Language> = languages.map(|(name, _)| name.clone()).collect();
@@ -81,7 +81,7 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
                 format!("{name}: built in {:.1} s", begun.elapsed().as_secs_f64())
             }
             Step::Absent(name, RunError::NotHere(reason)) => {
-                // Who names a language wants it.
+                // A language that the user names must be available.
                 failed |= !options.only.is_empty();
                 format!("{name}: skipped: {}", neutral(&reason))
             }
@@ -97,7 +97,8 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
     if failed { Err(ExitError::code(exit::FAILED)) } else { Ok(told?) }
 }
 
-/// Lets the languages that were chosen take part in a suite, or all that have a folder in the suite `languages`.
+/// Lets the chosen languages take part in a suite. Without a choice, the suite `languages` gets all that have a
+/// folder.
 ///
 /// # Errors
 /// When there is no such language, or the suite has none.
@@ -111,7 +112,7 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
     }
     if word == SUITE || !options.only.is_empty() {
         let (_, mut languages) = found(options)?;
-        // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
+        // Languages that the suite names but that have no folder are shown as skipped, unless others were chosen.
         if options.only.is_empty() {
             let named = named.into_iter().filter_map(|name| name.parse().ok());
             languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));
@@ -124,10 +125,10 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
     Ok(())
 }
 
-/// The entrants that the plans want, built where that is due; none where they want none.
+/// The entrants that the plans need, built if they are stale; none if the plans need none.
 ///
 /// # Errors
-/// When there are no entrants though some are wanted.
+/// When entrants are needed but there are none.
 pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
     let trials = || plans.iter().flat_map(|plan| &plan.trials);
     let wanted = BTreeSet::from_iter(trials().filter_map(|trial| trial.job.entrant().map(|entrant| &entrant.language)));
@@ -149,7 +150,7 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
     Ok(entrants)
 }
 
-/// Tells whoever waits what is being built.
+/// Shows what is being built.
 fn waiting(quiet: bool, all: usize) -> impl FnMut(&Step<'_>) {
     let (mut progress, mut done) = (Progress::new(quiet), 0);
     move |step| match step {

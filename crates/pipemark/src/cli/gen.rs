@@ -1,4 +1,4 @@
-//! `pipemark gen`: the missing source of a pipeline, on standard output.
+//! `pipemark gen`: the source of a pipeline, on standard output.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub struct GenOptions {
     rate: Option<ByteSize>,
 }
 
-/// Reads the word for a content, in which a line may have any bytes.
+/// Parses a content. A line may contain any bytes.
 pub fn content() -> impl TypedValueParser<Value = Payload> {
     OsStringValueParser::new().try_map(Payload::parse)
 }
@@ -64,8 +64,8 @@ fn generate(output: BorrowedFd<'_>, mut stream: PayloadStream, total: u64, rate:
     Ok(())
 }
 
-/// For the same bytes over and over into a pipe: their pages are given to it again and again. They never change, so it
-/// does not matter how long a reader holds them. None where that can't be done.
+/// A sender of repeated bytes into a pipe, which gets the same pages again and again. They never change, so a reader
+/// may hold them for any time. `None` where that isn't possible.
 fn sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<Box<dyn Sender + Send>>> {
     let Some(repeated) = stream.repeated() else { return Ok(None) };
     let stat = rustix::fs::fstat(output)?;
@@ -108,8 +108,8 @@ fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until more than `sent` bytes are due at a steady rate; returns how many may be sent now. What a slow reader delayed is
-/// not made up for in a burst of more than one piece.
+/// Waits until more than `sent` bytes are due at a steady rate; returns the number of bytes to send now. After a delay
+/// by a slow reader, there is no burst of more than one piece.
 fn wait(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
     let piece = (rate / 100).max(1);
     let due = Duration::from_secs_f64((sent + piece) as f64 / rate as f64);

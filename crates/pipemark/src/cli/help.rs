@@ -1,4 +1,4 @@
-//! `pipemark help`: what a verb does, or a topic, which is compiled in so that it is of the same version as the program.
+//! `pipemark help`: explains a verb or a topic. Topics are compiled in, so that they match the program's version.
 
 use clap::{Args, CommandFactory, Parser};
 
@@ -8,7 +8,7 @@ use pipemark_model::{nearest, neutral};
 
 use crate::cli::{Cli, command};
 
-/// A section of a page.
+/// A topic, which is a section of a page.
 struct Topic {
     name: &'static str,
     about: &'static str,
@@ -36,7 +36,7 @@ const TOPICS: [Topic; 10] = [
     topic("zero-copy", "what vmsplice and splice save, and what they require", page!("pipes.md"), "Zero copy"),
 ];
 
-/// The topics that are written for help alone.
+/// The topics written only for help.
 const OWN: &str = include_str!("help/topics.md");
 
 const fn topic(name: &'static str, about: &'static str, page: &'static str, section: &'static str) -> Topic {
@@ -51,7 +51,7 @@ pub struct HelpOptions {
     words: Vec<String>,
 }
 
-/// Explains what was asked for.
+/// Explains a verb or a topic.
 pub fn run(options: &HelpOptions) -> VerbResult {
     check_stdout()?;
     let print = |text: String| Ok(Destination::Stdout.write("help", Ok(text))?);
@@ -68,7 +68,7 @@ pub fn run(options: &HelpOptions) -> VerbResult {
         };
         return Err(ExitError::usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first))));
     }
-    // clap shows help in the middle of its work, and nowhere else with all that belongs to it.
+    // Only parsing prints clap's complete help, so a command line with --help is parsed.
     let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);
     match Cli::try_parse_from(words) {
         Err(help) => help.exit(),

@@ -1,4 +1,5 @@
-//! `pipemark lines`: lines of files or standard input through a transform to standard output, at the speed of the pipe.
+//! `pipemark lines`: passes lines of files or standard input through a transform to standard output, at the speed of
+//! the pipe.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -123,7 +124,7 @@ enum Threads {
     Exactly(NonZeroUsize),
 }
 
-/// Bytes of a file.
+/// Parses a range of bytes in a file.
 fn range(text: &str) -> Result<Range<u64>, String> {
     let (low, high) = text.split_once(':').ok_or("a range is LOW:HIGH, such as 0:64m, 64m:128m or 128m:")?;
     let side = |text: &str, default| match text {
@@ -137,7 +138,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(low..high)
 }
 
-/// More would only take memory.
+/// More threads would only use memory.
 const MOST_THREADS: usize = 256;
 
 impl FromStr for Threads {
@@ -155,7 +156,7 @@ impl FromStr for Threads {
     }
 }
 
-/// Larger batches would not be faster, and each thread has memory for two.
+/// Larger batches aren't faster, and each thread has memory for two.
 const LARGEST_BATCH: ByteSize = ByteSize(64 << 20);
 
 fn field(text: &str) -> Result<NonZeroUsize, String> {
@@ -234,7 +235,7 @@ fn stop(error: &Error, path: Option<&Path>) -> ExitError {
     }
 }
 
-/// A word that is no file was perhaps to be a transform.
+/// The error for a file that can't be opened. The name of a missing file may be a misspelt transform.
 fn not_opened(path: &Path, error: &io::Error) -> ExitError {
     let name = path.display();
     let bare = path.to_str().filter(|name| !name.contains(['/', '.']));
@@ -255,14 +256,14 @@ fn not_opened(path: &Path, error: &io::Error) -> ExitError {
     }
 }
 
-/// The last line of a file that has another after it is a line of its own.
+/// Ends the last line of a file that is followed by another file.
 fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     let end = if options.zero_terminated { 0 } else { b'\n' };
     let mut last = [end];
     let length = file.metadata()?.len();
-    // What is no regular file has no length.
+    // Only a regular file has a length.
     if length > 0 && file.read_at(&mut last, length - 1).is_ok() && last[0] != end {
-        // Unlike std's standard output, the relay waits where that is non-blocking.
+        // Unlike std's standard output, the relay waits if the descriptor is non-blocking.
         let (reader, mut writer) = io::pipe()?;
         writer.write_all(&[end])?;
         drop(writer);
@@ -272,7 +273,7 @@ fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// Of two runs one after the other.
+/// The sum of two consecutive runs.
 fn add(mut all: Report, report: Report) -> Report {
     all.ended = report.ended;
     all.bytes_in += report.bytes_in;
@@ -313,7 +314,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
     }
 }
 
-/// What `--stats` says.
+/// The text of `--stats`.
 fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
     let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
     let bytes = format!(

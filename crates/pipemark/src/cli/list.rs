@@ -1,4 +1,4 @@
-//! `pipemark list`: what can be measured, what is missing here, and this machine.
+//! `pipemark list`: lists what can be measured, what isn't available here, and this machine's properties.
 
 use std::ffi::OsStr;
 
@@ -37,15 +37,15 @@ const PARTS: [WordChoice<Part>; 9] = [
     ("machine", Part::Machine, "CPUs, caches, limits of pipes, permitted system calls, load"),
 ];
 
-/// What is listed.
+/// The subject of a list.
 #[derive(Debug, Clone, PartialEq)]
 enum Subject {
     Part(Part),
-    /// The trials of a suite by this name, or in this file.
+    /// The trials of the suite with this name, or of the suite in this file.
     Trials(String),
 }
 
-/// Reads a [`Subject`]. Help and completions name the parts.
+/// Parses a [`Subject`]. Help and completions list the parts.
 #[derive(Debug, Clone, Copy)]
 struct SubjectParser;
 
@@ -127,7 +127,7 @@ fn choice(name: &str, about: &str, missing: Option<String>) -> ListedChoice {
     ListedChoice { name: name.to_owned(), about: about.to_owned(), missing }
 }
 
-/// Every choice with what it does, and where it cannot be used on `host`, why.
+/// All choices with their descriptions, and with reasons for those that can't be used on `host`.
 fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedChoice>)> {
     let section = |(key, heading): (Key, &str)| {
         let all = key.choices().into_iter();
@@ -138,7 +138,7 @@ fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedCh
     std::iter::once(("Suites (pipemark run SUITE)".to_owned(), suites)).chain(LISTED.map(section)).collect()
 }
 
-/// Why a choice can't be used here. It is tried with the first link that takes it.
+/// The reason why a choice can't be used here. It is checked with the first link that accepts it.
 fn missing_here(key: Key, word: &str, host: &Host) -> Option<String> {
     let value = Value::parse(key, word).expect("a word of the parameter");
     let job = |link| Job::try_from(Settings::of([Value::Place(Place::Free), Value::Link(link), value.clone()])).ok();

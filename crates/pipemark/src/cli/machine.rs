@@ -6,7 +6,7 @@ use pipemark_host::show_cpu_list;
 use pipemark_model::{ByteSize, Cpu, Host, counted};
 use pipemark_show::{Cell, Column, Fit, Sheet, Table};
 
-/// The machine, and what can't be used on it.
+/// The machine, and the facilities that can't be used on it.
 pub fn host(host: &Host) -> Sheet {
     let here = machine(host).into_iter().map(|(name, text)| ("", name, Cell::text(text)));
     let missing = host.permissions.iter().filter_map(|permission| {
@@ -59,7 +59,7 @@ fn cpus(host: &Host) -> String {
     );
     match host.cpu_limit {
         Some(limit) => {
-            // A quota over a period: two digits are more than anyone sets.
+            // A quota over a period: two decimals are enough.
             let limit = (limit * 100.0).round() / 100.0;
             format!("{all}; its control group is limited to {limit}")
         }

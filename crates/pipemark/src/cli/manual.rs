@@ -1,10 +1,10 @@
-//! A page of the documentation: its Markdown as blocks.
+//! Converts a page of the documentation from Markdown to blocks.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use pipemark_show::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style};
 
-/// A page, or only the section below the heading `section`.
+/// A page, or only its section with the heading `section`.
 pub fn manual(page: &str, section: Option<&str>) -> Sheet {
     let text = section.map_or(page, |heading| self::section(page, heading));
     let mut sheet = Sheet::default();
@@ -26,7 +26,7 @@ pub fn manual(page: &str, section: Option<&str>) -> Sheet {
             Event::End(TagEnd::CodeBlock) => sheet.blocks.push(Block::Code(block())),
             Event::End(TagEnd::Paragraph) if lists.is_empty() => sheet.text(Style::Plain, [block()]),
             Event::Start(Tag::List(first)) => {
-                // The text of the item that holds the list.
+                // The text of the item that contains the list.
                 items.extend(item(&mut lists, block()));
                 lists.push(first);
             }
@@ -64,7 +64,7 @@ fn item(lists: &mut [Option<u64>], text: String) -> Option<Note> {
     }
 }
 
-/// From the second-level heading to the next; the whole page where it has none of that name.
+/// The section from its second-level heading to the next one; the whole page if it has no such heading.
 fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let Some(start) = page.find(&format!("\n## {heading}\n")) else { return page };
     let section = &page[start + 1..];

@@ -1,4 +1,4 @@
-//! What all measuring verbs share: run the plans, draw the conclusions, write them where they were asked for.
+//! Code shared by all measuring verbs: runs the plans, draws conclusions and writes the results.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct FlagOptions<K: KeySet> {
 }
 
 impl<K: KeySet> FlagOptions<K> {
-    /// The plan of one experiment, called as its verb.
+    /// The plan of one experiment, which has the name of its verb.
     pub fn plan(&self, design: Design) -> Result<Plan, ExitError> {
         self.output.targets().check()?;
         let verb = design.name.clone();
@@ -47,8 +47,8 @@ impl<K: KeySet> FlagOptions<K> {
     }
 }
 
-/// Measures the plans one after the other into one document, or into one for each session. `entrants` are those that the
-/// plans want, prepared. `interrupt` was caught before anything took time.
+/// Measures the plans in order, into one document or one for each session. `entrants` must be prepared for the plans.
+/// `interrupt` must be caught before any slow step.
 pub fn measure(
     plans: &[Plan],
     entrants: &Entrants,
@@ -60,7 +60,7 @@ pub fn measure(
     if sessions > 1 {
         output.targets().check_sessions()?;
     }
-    // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
+    // With a file size limit (ulimit -f), a write then fails instead of ending the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     output.targets().check_files()?;
     let mut lines = output.json_lines()?;
@@ -81,7 +81,7 @@ pub fn measure(
         if documents[documents.len() - 1].partial {
             break;
         }
-        // Another order.
+        // The next session has another order.
         plans.iter_mut().for_each(|plan| plan.schedule.seed = plan.schedule.seed.wrapping_add(1));
     }
     if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
@@ -113,7 +113,7 @@ fn document(
     let machine = pipemark_host::survey_before_measuring();
     let before = pipemark_host::Reading::now();
     if !output.export.quiet && io::stderr().is_terminal() {
-        // What is known before anything was measured.
+        // Warnings that are known before the measurement.
         pipemark_host::warnings(&machine, &before, &before).iter().for_each(|warning| say(format_args!("! {warning}")));
     }
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -125,7 +125,7 @@ fn document(
             outcomes.extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).left_out(Stopped::Interrupted)));
             continue;
         }
-        // What a suite before it has measured is not measured again.
+        // A trial that an earlier suite measured isn't measured again.
         let known = |trial: &Trial, outcomes: &[Outcome]| {
             outcomes.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned()
         };
@@ -142,7 +142,7 @@ fn document(
     let after = pipemark_host::Reading::now();
     let mut trials = pipemark_stats::records::records(outcomes, machine.page_size);
     trials.iter_mut().for_each(|record| record.reference = record.experiment == MEMORY_COPY);
-    // What was asked for comes first.
+    // The requested trials come first.
     trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let mut claims: Vec<Claim> = plans.iter().flat_map(|plan| plan.claims.clone()).collect();
@@ -152,7 +152,7 @@ fn document(
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
         title: match plans {
             [plan] => plan.title.clone(),
-            // The names of several are enough.
+            // For several suites, their names are enough.
             _ => plans.iter().map(|plan| plan.scaled.as_str()).max().unwrap_or_default().to_owned(),
         },
         label: output.keep.label.clone(),
@@ -171,7 +171,7 @@ fn document(
     })
 }
 
-/// A document of this program and this call of it, in which nothing is measured yet.
+/// A document of this program and this command line, without measurements.
 pub fn empty_document() -> Document {
     Document {
         schema: SCHEMA.to_owned(),
@@ -183,7 +183,7 @@ pub fn empty_document() -> Document {
     }
 }
 
-/// Data that is wrong outweighs trials that failed, which outweigh an interruption.
+/// Wrong data outweighs failed trials, which outweigh an interruption.
 fn verdict(document: &Document, written: bool) -> VerbResult {
     for record in document.trials.iter().filter(|record| record.status == Status::Failed) {
         say(format_args!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed")));
@@ -198,7 +198,7 @@ fn verdict(document: &Document, written: bool) -> VerbResult {
     } else if !any(|record| record.status == Status::Ok && record.experiment != MEMORY_COPY)
         && any(|record| record.job.ends().is_some() && record.experiment != MEMORY_COPY)
     {
-        // The limit that comes before all others was not asked for. Tools that are not here are no failure.
+        // The memory-copy limit wasn't requested, so it doesn't count. A missing tool is no failure.
         Err(ExitError::failed("none of these trials can be measured here; each row has its reason"))
     } else {
         Ok(())

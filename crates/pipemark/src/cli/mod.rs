@@ -1,6 +1,6 @@
-//! The command line: what can be typed, and which verb it goes to. One file per verb.
+//! The command line: parses it and runs its verb. One file per verb.
 
-/// What the long help of a verb ends with.
+/// The end of a verb's long help.
 macro_rules! examples {
     ($verb:literal) => {
         include_str!(concat!("help/", $verb, ".txt")).trim_end()
@@ -69,7 +69,7 @@ macro_rules! verbs {
         }
 
         impl Verb {
-            /// A command line with this verb only, without its texts.
+            /// A command line with this verb only, without help texts.
             fn alone(name: &str) -> Option<Command> {
                 let verb = match name {
                     $($name => <$options>::augment_args(Command::new($name)),)*
@@ -87,7 +87,7 @@ macro_rules! verbs {
     };
 }
 
-// What it is for, what it takes, its examples, and what does it.
+// Each verb: its purpose, its options, its examples, and its function.
 verbs! {
     /// Run suites: predefined experiments
     Run(run::RunOptions) "run" examples!("run"), run::run;
@@ -120,7 +120,7 @@ verbs! {
     /// List suites, links, methods and this machine's properties
     List(list::ListOptions) "list" examples!("list"), list::run;
     /// Copy standard input to standard output like cat, without copying bytes where possible
-    // Those who come from pv, mbuffer and dd look for a line to type.
+    // Users of pv, mbuffer and dd look for a line to type.
     #[command(long_about = examples!("relay_first"))]
     Relay(relay::RelayOptions) "relay" examples!("relay"), relay::run;
     /// Explain a verb or a topic, such as method or units
@@ -143,7 +143,7 @@ const DROPPED: [(&str, &str); 3] = [
     ("languages", "'pipemark run languages' (--build to build only) or 'pipemark list languages'"),
 ];
 
-/// What 'pipemark' prints when nothing follows it.
+/// The output of `pipemark` without arguments.
 const START: &str = "\
 Why is my pipeline slow?
     pipemark why 'zcat access.log.gz | grep -v bot | sort | uniq -c'
@@ -157,7 +157,7 @@ All verbs: pipemark --help
 
 const COMPLETIONS: &str = "completions";
 
-/// The command line, with its verbs in groups, which clap has for flags only.
+/// The command line with its verbs in groups, which clap supports only for flags.
 pub fn command() -> Command {
     let command = Cli::command();
     let mut verbs = String::new();
@@ -186,7 +186,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     {
         return end(completions::man(Path::new(folder)));
     }
-    // As a stage of a pipeline it should start as fast as cat: parsing even this command line takes 0.14 ms of 1.6.
+    // A stage of a pipeline should start as fast as cat: parsing even this command line takes 0.14 of 1.6 ms.
     if let [_, verb] = words.as_slice()
         && verb == "relay"
     {

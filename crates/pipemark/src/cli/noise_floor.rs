@@ -1,4 +1,5 @@
-//! `pipemark compare --aa`: one trial against itself in several sessions, and from that the smallest change that could be seen.
+//! `pipemark compare --aa`: compares one trial with itself in several sessions, and derives the smallest detectable
+//! change.
 
 use clap::Args;
 use serde::Serialize;
@@ -15,7 +16,7 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::cli::reporter::Reporter;
 
-/// Numbers of sessions that people choose.
+/// Common numbers of sessions.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];
 
 /// What `--aa` takes.
@@ -33,13 +34,13 @@ pub struct NoiseFloorOptions {
     rounds: u32,
 }
 
-/// Measures and says.
+/// Measures the noise floor and prints it.
 pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> VerbResult {
     let floors = measure(plan(options)?, options, criterion, output.quiet)?;
     output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
 }
 
-/// The trial twice: in two experiments, because within one each trial is another.
+/// The trial twice, in two experiments, because the trials of one experiment differ.
 fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     let mut design = Design::new("a", "");
     design.params = options.with.iter().cloned().map(Into::into).collect();
@@ -47,14 +48,14 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     let mut plan = suite.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
-    // Trials with one id are measured once.
+    // Trials with the same id are measured once.
     again.id.push_str(" again");
     plan.trials.push(again);
     plan.schedule.runs = Runs::Fixed(options.rounds);
     Ok(plan)
 }
 
-/// Both sides in all sessions.
+/// Measures both sides in all sessions.
 fn measure(
     mut plan: Plan,
     options: &NoiseFloorOptions,
@@ -130,7 +131,7 @@ fn floors(
     })
 }
 
-/// What `compare --aa --json` writes.
+/// The JSON of `compare --aa --json`.
 #[derive(Debug, Serialize)]
 pub struct NoiseFloor {
     pub schema: &'static str,
@@ -143,15 +144,15 @@ pub struct NoiseFloor {
     pub criterion: Criterion,
     /// The trial compared with itself, alternating within each session.
     pub itself: Comparison,
-    /// How many pairs of sessions there are, and of how many of them a comparison of runs says better or worse.
+    /// The number of pairs of sessions, and of pairs that a comparison of runs calls better or worse.
     pub pairs: usize,
     pub differ_by_runs: usize,
-    /// By how much a session usually differs from the mean of all, a fraction.
+    /// The typical difference of a session from the mean of all, as a fraction.
     pub between_sessions: f64,
     pub floors: Vec<Floor>,
 }
 
-/// The smallest change that this number of sessions detects 9 times of 10, a fraction.
+/// The smallest change that this number of sessions detects 9 times out of 10, as a fraction.
 #[derive(Debug, Serialize)]
 pub struct Floor {
     pub sessions: usize,
@@ -159,8 +160,8 @@ pub struct Floor {
     pub in_turns: f64,
 }
 
-/// A trial against itself, and for numbers of sessions the smallest change that two files, and turns in each session,
-/// would show.
+/// The trial compared with itself, and for each number of sessions the smallest detectable change: in two files, and
+/// interleaved in each session.
 fn sheet(floor: &NoiseFloor) -> Sheet {
     let mut sheet = Sheet::default();
     let (change, verdict) = (signed_percent(floor.itself.change), floor.itself.verdict.name());

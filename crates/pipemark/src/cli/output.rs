@@ -1,4 +1,4 @@
-//! How documents are written and kept: the options that measuring verbs share.
+//! Writes and saves documents, with the options that measuring verbs share.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::store::{History, Id};
 /// A document in a format.
 ///
 /// # Errors
-/// When a figure of it is not a number.
+/// When one of its figures isn't a number.
 pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
     match format {
         Format::Text | Format::Markdown => format.of_sheet(&sheet::document(document), None),
@@ -57,17 +57,17 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// What is to be written where.
+    /// The outputs and their formats.
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = self.export.targets();
         targets.add(&[(&self.openmetrics, Format::OpenMetrics), (&self.benchmark_json, Format::Benchmark)]);
         targets.with_lines(self.json_lines.as_ref())
     }
 
-    /// Where lines go meanwhile, opened.
+    /// The destination for lines of JSON, opened.
     ///
     /// # Errors
-    /// When it can't be.
+    /// When it can't be opened.
     pub fn json_lines(&self) -> Result<Option<JsonLines>, ExitError> {
         self.json_lines.as_ref().map(JsonLines::open).transpose()
     }
@@ -95,7 +95,7 @@ pub struct KeepOptions {
     db: DbOption,
 }
 
-/// Longer ones fit no list.
+/// Longer labels don't fit a list.
 const LONGEST_LABEL: usize = 200;
 
 fn label(text: &str) -> Result<String, String> {
@@ -106,7 +106,7 @@ fn label(text: &str) -> Result<String, String> {
     }
 }
 
-/// Keeps the document. A measurement is not lost because its history cannot be written: that is a sentence, no failure.
+/// Saves the document. If the history can't be written, only a message is printed, so that the measurement isn't lost.
 pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
     let save = || -> Result<Id, ExitError> {
         let json = document_as(Format::Json, document)?;
@@ -116,7 +116,7 @@ pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
     kept.inspect_err(|error| say(format_args!("pipemark: this measurement was not saved in the history: {error}"))).ok()
 }
 
-/// Keeps what was seen of a pipeline.
+/// Saves the report of a watched pipeline.
 pub fn keep_watched(report: &PipelineReport) {
     let elapsed = Duration::from_secs_f64(report.seconds);
     let Ok(watched) = report.record() else { return };
@@ -134,12 +134,12 @@ pub fn keep_watched(report: &PipelineReport) {
     }
 }
 
-/// A document as it is printed: as text one screen of it, unless all was asked for.
+/// A document as it is printed: one screen of text, or everything with `all` or in other formats.
 pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
     if format != Format::Text || all {
         return document_as(format, document);
     }
-    // Ctrl-C leaves rows that have nothing in them.
+    // Ctrl-C leaves rows without data.
     let mut document = document.clone();
     let all_trials = document.trials.len();
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
@@ -156,10 +156,10 @@ pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>)
     Ok(terminal().render(&sheet::brief(&document, &pointers)))
 }
 
-/// The report of documents as a page that carries them.
+/// The report of documents, as a page that contains them.
 ///
 /// # Errors
-/// When one of them can't be written as JSON, or packed.
+/// When one of them can't be written as JSON or compressed.
 pub fn page(documents: &[Document]) -> io::Result<String> {
     let labels = sheet::labels(documents);
     let attachment = |(index, document): (usize, &Document)| {
@@ -176,7 +176,7 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
     html(&sheet::report(documents), &attachments)
 }
 
-/// With figures of six digits, which take half of the space.
+/// The JSON with figures of six digits, which need half of the space.
 fn rounded(json: Value) -> Value {
     match json {
         Value::Number(number) if number.is_f64() => {

@@ -1,4 +1,4 @@
-//! Flags made from the table of parameters: the same words, help and values for every verb that takes them.
+//! Flags made from the table of parameters: the same names, help and values for all verbs that accept them.
 
 use std::marker::PhantomData;
 
@@ -9,24 +9,24 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use pipemark_model::{Key, Value};
 use pipemark_run::plan::{Design, DesignAxis};
 
-/// The parameters that a verb takes, as it is typed by people.
+/// The parameters of a verb.
 pub trait KeySet: Clone + Send + Sync + 'static {
-    /// Above the common flags in help.
+    /// The heading of the common flags in help.
     const HEADING: &'static str;
-    /// The flags that people need first, in this order; `-h` shows no others.
+    /// The flags that people need first, in this order. `-h` shows no others.
     const COMMON: &'static [Key];
-    /// The first axis changes slowest, so what people compare within comes last.
+    /// All parameters. The first axis changes slowest, so the parameters that people compare within are last.
     const KEYS: &'static [Key];
-    /// Defaults as help shows them, where the verb has others than the table of parameters.
+    /// Defaults in help that differ from the table of parameters.
     const DEFAULTS: &'static [(Key, &'static str)];
-    /// Those of them that help does not show.
+    /// Parameters that help doesn't show.
     const HIDDEN: &'static [Key] = &[];
 }
 
-/// Above the flags that few need.
+/// The heading of the flags that few people need.
 const RARE: &str = "More to measure (each takes a comma list)";
 
-/// A list of values for each parameter that was given.
+/// The values given for each parameter.
 #[derive(Debug, Clone)]
 pub struct ParameterFlags<K> {
     given: Vec<(Key, Vec<Value>)>,
@@ -34,12 +34,13 @@ pub struct ParameterFlags<K> {
 }
 
 impl<K: KeySet> ParameterFlags<K> {
-    /// What was given for a parameter.
+    /// The values given for a parameter.
     pub fn values(&self, key: Key) -> &[Value] {
         self.given.iter().find(|(other, _)| *other == key).map_or(&[], |(_, values)| values)
     }
 
-    /// Fixes what has one value, and makes an axis of what has several; `defaults` are the values of what was not given.
+    /// Fixes parameters with one value, and makes an axis of those with several. `defaults` are for parameters not
+    /// given.
     pub fn design(&self, name: &str, title: &str, defaults: &[(Key, &str)]) -> Design {
         let mut design = Design::new(name, title);
         let fixed = defaults.iter().map(|(key, _)| *key).filter(|key| !K::KEYS.contains(key));
@@ -108,19 +109,19 @@ fn flag(key: Key, default: &str) -> Arg {
         .help(first)
         .long_help(long)
         .value_parser(ValueParser(key))
-        // A minus is for the value's own parser to refuse.
+        // The value's parser refuses a minus.
         .allow_hyphen_values(true)
         .action(ArgAction::Append);
     match key {
         Key::Time => arg.value_delimiter(',').conflicts_with(Key::Total.name()),
         Key::Blocks => arg.value_delimiter(',').conflicts_with_all([Key::Total, Key::Time].map(Key::name)),
-        // A command may hold commas.
+        // A command may contain commas.
         Key::Stage | Key::Source => arg,
         _ => arg.value_delimiter(','),
     }
 }
 
-/// Reads the values of one parameter, and offers those that are words.
+/// Parses the values of one parameter, and lists its choices if it has any.
 #[derive(Debug, Clone)]
 struct ValueParser(Key);
 

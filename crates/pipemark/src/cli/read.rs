@@ -1,4 +1,4 @@
-//! Reads measurements: what `--json` wrote, from a file that may hold anything, or what the history has.
+//! Reads measurements: JSON from a file with any content, or runs of the history.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,17 +12,17 @@ use pipemark_model::{Document, SCHEMA, neutral};
 use crate::cli::output::DbOption;
 use crate::store::{Filter, History, Id, parse};
 
-/// The largest file of results that is read: 10,000 trials of 30 runs each have less.
+/// The largest file of results that is read, in bytes: 10,000 trials of 30 runs each need less.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// What has to be right before the rest is parsed.
+/// The field that is checked before the rest is parsed.
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<String>,
 }
 
-/// The sessions that `name` says: a run of the history by its number, such as 12 or #12, the documents of a file, or of
-/// standard input for `-`, or the runs that have a label, oldest first.
+/// The sessions that `name` refers to: a run of the history by its number, such as 12 or #12, the documents of a file,
+/// or of standard input for `-`, or the runs with a label, oldest first.
 ///
 /// # Errors
 /// When there is none, or it can't be read.
@@ -42,7 +42,7 @@ pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, ExitError> {
     Ok(file(name)?.into_iter().map(|(document, _)| document).collect())
 }
 
-/// The newest of the sessions that `name` says.
+/// The newest of the sessions that `name` refers to.
 ///
 /// # Errors
 /// As [`sessions`].
@@ -52,10 +52,10 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, ExitError> {
 
 /// The most sessions on each side of a comparison.
 const MOST_SESSIONS: u32 = 100;
-/// Runs of the history that show how much sessions differ.
+/// The most runs of the history that show how much sessions differ.
 const MOST_OTHERS: u32 = 60;
 
-/// Sessions of the history that measured the first trial of this one on its machine; none where they can't be read.
+/// Sessions in the history that measured this document's first trial on the same machine; none if they can't be read.
 pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
     let first = document.trials.iter().find(|record| !record.job.is_memory_copy());
     let filter = Filter {
@@ -68,14 +68,14 @@ pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
     history.and_then(|history| documents(&history, &filter).ok()).unwrap_or_default()
 }
 
-/// Oldest first.
+/// The documents that match the filter, oldest first.
 fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, ExitError> {
     let entries = history.list(filter)?;
     let documents = entries.iter().rev().map(|entry| history.document(entry.id)?.ok_or_else(|| no_run(entry.id)));
     documents.collect()
 }
 
-/// Refuses to write a result in place of a file that it is made of.
+/// Refuses to overwrite an input with the result.
 ///
 /// # Errors
 /// When one of the destinations is one of the files.
@@ -100,7 +100,7 @@ pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, ExitError> {
     history.document(id)?.ok_or_else(|| no_run(id))
 }
 
-/// The number of a run: itself, of the newest with a label, or of the newest of all.
+/// The number of a run: `name` itself, the newest run with this label, or the newest of all.
 ///
 /// # Errors
 /// When there is no such run.
@@ -114,12 +114,12 @@ pub fn run(history: &History, name: Option<&str>) -> Result<Id, ExitError> {
     }
 }
 
-/// There is no run to show.
+/// The error for an empty history.
 pub fn empty() -> ExitError {
     ExitError::usage("the history is empty; measure with 'pipemark run', or name a file that --json wrote")
 }
 
-/// That a run is not there.
+/// The error for an unknown run.
 pub fn no_run(name: impl std::fmt::Display) -> ExitError {
     ExitError::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
 }
@@ -132,7 +132,7 @@ fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, ExitEr
 /// The text of a file of at most `most` bytes, or of standard input for `-`.
 ///
 /// # Errors
-/// A sentence that names the file and what is wrong with it.
+/// A sentence that names the file and its fault.
 pub fn text(name: &str, most: u64) -> Result<String, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed = |error: io::Error| format!("cannot read {shown}: {error}");
@@ -147,11 +147,11 @@ pub fn text(name: &str, most: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| format!("{shown} is no text: {error}"))
 }
 
-/// The documents in the file called `name`, or on standard input for `-`, each with its text: one follows the other where
-/// a file holds several sessions.
+/// The documents in the file called `name`, or on standard input for `-`, each with its text. In a file of several
+/// sessions, one document follows the other.
 ///
 /// # Errors
-/// A sentence that names the file and what is wrong with it.
+/// A sentence that names the file and its fault.
 pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed =
@@ -161,7 +161,7 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
         "-" => io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
         _ => {
             let file = File::open(name).map_err(failed)?;
-            // Nothing is read of what is known to be too much.
+            // A file that is known to be too large isn't read.
             match file.metadata().map_err(failed)?.len() {
                 length if length > MOST_BYTES => length,
                 _ => file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,

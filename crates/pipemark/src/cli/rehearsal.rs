@@ -1,4 +1,4 @@
-//! What a suite would measure: its trials, how many they are, and how long they take, without running any.
+//! The dry run of a suite: its trials, their number and the time they take, without running any.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use pipemark_model::{Nanos, Trial, Volume};
 use pipemark_run::plan::{Plan, Runs};
 use pipemark_show::{Cell, Column, Fit, Sheet, Style, Table};
 
-/// The trials of the plans, below their experiments, and the time that all sessions take.
+/// The trials of the plans, grouped by experiment, and the time that all sessions take.
 pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
     let trials: Vec<(&Plan, &Trial)> =
         plans.iter().flat_map(|plan| plan.trials.iter().map(move |trial| (plan, trial))).collect();
@@ -45,7 +45,7 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
         .iter()
         .enumerate()
         .filter(|(at, trial)| {
-            // What several experiments have is measured once.
+            // A trial of several experiments is measured once.
             plan.trials.iter().position(|other| trial.is_same_as(other)) == Some(*at)
         })
         .map(|(_, trial)| trial)

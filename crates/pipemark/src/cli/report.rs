@@ -30,7 +30,7 @@ pub struct ReportOptions {
     db: DbOption,
 }
 
-/// Writes the page, or draws.
+/// Writes the page, or draws the charts.
 pub fn run(options: &ReportOptions) -> VerbResult {
     let documents = documents(&options.files, &options.db)?;
     if options.terminal {

@@ -1,5 +1,5 @@
-//! Shows a measurement while it runs: its progress, or a line per interval; and for programs a line of JSON per run
-//! and trial.
+//! Reports a measurement while it runs: progress or a line per interval for people, and a line of JSON per run and
+//! trial for programs.
 
 use std::io::{Write, stdout};
 
@@ -9,20 +9,20 @@ use pipemark_run::{Observer, Passed};
 use pipemark_stats::estimate;
 use serde::Serialize;
 
-/// Tells it.
+/// Reports the progress of a measurement.
 pub struct Reporter<'a> {
     shown: ProgressView,
     lines: Option<&'a mut JsonLines>,
     session: u32,
-    /// Why a line could not be written; no more are.
+    /// The error of the first line that could not be written. No more are written after it.
     failed: Option<ExitError>,
 }
 
-/// What people see.
+/// The view for people.
 enum ProgressView {
-    /// In a line on a terminal.
+    /// One line on a terminal.
     Line(Progress),
-    /// As results, by interval; the trial that was announced.
+    /// A line of results for each interval. Holds the last announced trial.
     Intervals(String),
 }
 
@@ -33,13 +33,13 @@ struct SampleLine<'a> {
     session: u32,
     experiment: &'a str,
     id: &'a str,
-    /// What was measured in it: bytes per second, or nanoseconds of a round trip.
+    /// Its headline figure: bytes per second, or nanoseconds of a round trip.
     figure: f64,
     #[serde(flatten)]
     sample: &'a Sample,
 }
 
-/// A trial that has ended, likewise.
+/// A trial that has ended, as a line of JSON.
 #[derive(Serialize)]
 struct TrialLine<'a> {
     kind: &'static str,
@@ -55,22 +55,22 @@ struct TrialLine<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// By interval, or in a line that is not shown where it should be `quiet`.
+    /// Reports by interval, or in one line that isn't shown if `quiet`.
     pub fn new(by_interval: bool, quiet: bool) -> Reporter<'a> {
         let shown =
             if by_interval { ProgressView::Intervals(String::new()) } else { ProgressView::Line(Progress::new(quiet)) };
         Reporter { shown, lines: None, session: 1, failed: None }
     }
 
-    /// With lines of JSON for programs, if they are wanted.
+    /// Adds lines of JSON for programs, if requested.
     pub fn with_lines(self, lines: Option<&'a mut JsonLines>, session: u32) -> Reporter<'a> {
         Reporter { lines, session, ..self }
     }
 
-    /// Whether all lines were written.
+    /// Checks that all lines were written.
     ///
     /// # Errors
-    /// The first that was not.
+    /// The first error.
     pub fn written(self) -> Result<(), ExitError> {
         self.failed.map_or(Ok(()), Err)
     }
@@ -111,7 +111,7 @@ impl Observer for Reporter<'_> {
             ProgressView::Intervals(announced) if announced == trial => {}
             ProgressView::Intervals(announced) => {
                 trial.clone_into(announced);
-                // Who reads it may be gone; the run goes on.
+                // The reader may be gone, but the run goes on.
                 let _ = writeln!(stdout(), "{}", neutral(trial));
             }
         }

@@ -63,7 +63,7 @@ pub fn run(options: &RunOptions) -> VerbResult {
         let sheet = rehearsal::sheet(&plans(options)?, options.schedule.sessions.unwrap_or(1));
         return Ok(options.output.export.print(&sheet)?);
     }
-    // Before a suite is read and programs are built: from here on Ctrl-C ends it as it ends a measurement.
+    // Caught before suites are read and programs built, so that Ctrl-C ends these steps like a measurement.
     let interrupt = catch_interrupts()?;
     options.output.targets().check()?;
     let plans = plans(options)?;
@@ -71,7 +71,7 @@ pub fn run(options: &RunOptions) -> VerbResult {
     measure::measure(&plans, &entrants, &options.output, options.schedule.sessions, interrupt)
 }
 
-/// The programs of --against, each with what it prints.
+/// The programs of --against, each with its figure.
 fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, ExitError> {
     let (programs, figures) = (&options.against, &options.figure);
     if figures.len() > 1 && figures.len() != programs.len() {
@@ -95,7 +95,7 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
         suite.schedule = options.schedule.choices().or(suite.schedule);
         plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(ExitError::usage)?);
     }
-    // Records and baselines are found by the experiment's name.
+    // Records and baselines are found by the experiment's name, so names must differ.
     let mut names = HashSet::new();
     for (plan, word) in plans.iter().zip(&options.suites) {
         if let Some(twice) = plan.experiments.iter().find(|experiment| !names.insert(&experiment.name)) {

@@ -1,4 +1,4 @@
-//! How often and how long: the options that all verbs which measure share.
+//! The options for the number of runs and their time, shared by all measuring verbs.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct ScheduleOptions {
 }
 
 impl ScheduleOptions {
-    /// What was chosen.
+    /// The chosen parts of the schedule.
     pub fn choices(&self) -> ScheduleChoices {
         ScheduleChoices {
             runs: self.runs,

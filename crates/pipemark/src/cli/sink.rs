@@ -1,4 +1,5 @@
-//! `pipemark sink`: the missing end of a pipeline, which counts, measures and, if asked, checks what arrives.
+//! `pipemark sink`: the end of a pipeline. It counts the bytes that arrive, measures their rate and, if requested,
+//! verifies them.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -49,13 +50,13 @@ const METHODS: [WordChoice<ReceiveCall>; 2] = [
     ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: a pipe's pages are dropped unread"),
 ];
 
-/// Between two counts of what has arrived.
+/// Time between two updates of the terminal's line.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A larger block would only take memory.
+/// A larger block would only use memory.
 const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
-/// Takes all of standard input, or what comes until Ctrl-C.
+/// Receives all of standard input, or what arrives until Ctrl-C.
 pub fn run(options: &SinkOptions) -> VerbResult {
     if options.recv == ReceiveCall::Splice && options.verify.is_some() {
         return Err(ExitError::usage("--recv splice never reads the bytes, so it can't verify them; use --recv read"));
@@ -73,7 +74,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
     }
     thread::spawn(move || {
-        // While a call waits for bytes nothing else would notice.
+        // A call that waits for bytes doesn't notice Ctrl-C.
         while !interrupted.requested_within(if terminal { EVERY } else { Duration::from_secs(3600) }) {
             seen.show();
         }
@@ -86,7 +87,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         .map_err(|error| ExitError::failed(format_args!("standard input can't be read: {error}")))?;
     let mut first = count.report();
     if options.interval.is_some() {
-        // A reader that has left shows with the report.
+        // If the reader has left, printing the report fails too.
         let _ = count.print_interval(&mut first);
     }
     let fault = fault(check.as_ref(), count.bytes(), options);
@@ -94,25 +95,25 @@ pub fn run(options: &SinkOptions) -> VerbResult {
     let said = options.format.print(&sheet(&arrived, options.format.format), None);
     match fault {
         Some(fault) => Err(ExitError::with(exit::NOT_VERIFIED, fault)),
-        // Ctrl-C ends the source as well, and then the input.
+        // Ctrl-C also ends the source, which ends the input.
         None if interrupt.requested() => Err(ExitError::code(exit::INTERRUPTED)),
         None => Ok(said?),
     }
 }
 
-/// What has arrived until now, for two threads.
+/// The bytes that have arrived so far, shared by two threads.
 struct Count {
     bytes: AtomicU64,
-    /// When the first byte came.
+    /// When the first byte arrived.
     start: OnceLock<Instant>,
-    /// The throughput until now, on a terminal. Held by whoever reports first for good.
+    /// The line with the current throughput, on a terminal. The thread that prints the final report keeps the lock.
     line: Mutex<SinkLine>,
 }
 
-/// What has been printed until now.
+/// The output printed so far.
 struct SinkLine {
     progress: Progress,
-    /// The end of the last interval that was printed, since the first byte, and the bytes until then.
+    /// The end of the last printed interval, from the first byte, and the bytes until then.
     until: Duration,
     bytes: u64,
 }
@@ -140,12 +141,12 @@ impl Count {
         }
     }
 
-    /// Prints what arrived in each interval since the first byte, until the process ends or nobody reads it.
+    /// Prints the bytes of each interval since the first byte, until the process ends or nobody reads the output.
     fn print_intervals(&self, interval: Duration) {
         let start = wait_for(interval, || self.start.get().copied());
         for tick in 1u32.. {
             thread::sleep((start + interval * tick).saturating_duration_since(Instant::now()));
-            // Whoever reports for good holds this.
+            // The thread that prints the final report keeps the lock.
             let Ok(mut line) = self.line.lock() else { return };
             line.progress.clear();
             if self.print_interval(&mut line).is_err() {
@@ -154,7 +155,8 @@ impl Count {
         }
     }
 
-    /// What arrived since the last line of an interval, in the time that it took: on a busy machine a little more than an interval.
+    /// Prints the bytes since the last line, with the time they took: on a busy machine slightly more than an
+    /// interval.
     fn print_interval(&self, line: &mut SinkLine) -> io::Result<()> {
         let (Some(start), bytes) = (self.start.get(), self.bytes()) else { return Ok(()) };
         let until = start.elapsed();
@@ -163,7 +165,7 @@ impl Count {
         printed
     }
 
-    /// Leaves the line to whoever reports.
+    /// Clears the line and locks it for the final report.
     fn report(&self) -> MutexGuard<'_, SinkLine> {
         let mut line = self.line.lock().expect("whoever holds it doesn't panic");
         line.progress.clear();
@@ -171,7 +173,7 @@ impl Count {
     }
 }
 
-/// Asks ten times in each interval.
+/// Waits for a value, and checks ten times in each interval.
 fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(value) = value() {
@@ -188,14 +190,14 @@ fn interval_line(from: Duration, to: Duration, bytes: u64) -> String {
     format!("{interval:>16}  {:>9}  {:>12}", ByteSize(bytes).to_string(), rate.to_string())
 }
 
-/// What arrived, and in which time since the first byte.
+/// The bytes that arrived, and the time since the first byte.
 struct Arrived {
     bytes: u64,
     elapsed: Duration,
     verified: Option<bool>,
 }
 
-/// Takes all there is; what was checked of it.
+/// Receives everything; returns the check of the bytes, if requested.
 fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::Result<Option<Check>> {
     let mut receiver = receiver(input, options)?;
     let total = options.total.map_or(u64::MAX, |total| total.0);
@@ -206,7 +208,7 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
             return Ok(check);
         }
         count.start.get_or_init(Instant::now);
-        // This thread alone writes it.
+        // Only this thread writes it.
         count.bytes.store(count.bytes() + received.bytes as u64, Ordering::Relaxed);
         if let (Some(check), Some(bytes)) = (&mut check, received.data.and_then(Bytes::as_slice)) {
             check.compare(bytes);
@@ -226,12 +228,12 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
     recv::open(method, input.try_clone_to_owned()?, &options)
 }
 
-/// What is wrong with what arrived: a sentence.
+/// The fault in the bytes that arrived, as a sentence.
 fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
     let wrong = check.and_then(Check::fault).map(str::to_owned);
     let expected = options.total.filter(|expected| expected.0 != bytes);
     let number = expected.map(|expected| format!("{bytes} bytes arrived, {} were expected", expected.0));
-    // The last line of a log depends on its size, so that of a shorter log is another.
+    // The last line of a log depends on the log's size, so a log of another size has another last line.
     match &options.verify {
         Some(Payload::Log { .. }) if options.total.is_none() => {
             wrong.map(|wrong| format!("{wrong}; for a log, give sink the --total that gen has"))
@@ -241,7 +243,7 @@ fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<Str
     }
 }
 
-/// A sentence at a terminal, elsewhere a row.
+/// A sentence as text, a row in other formats.
 fn sheet(arrived: &Arrived, format: Format) -> Sheet {
     if format == Format::Text {
         let mut sheet = Sheet::default();

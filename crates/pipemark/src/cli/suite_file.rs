@@ -1,4 +1,4 @@
-//! Finds the suite that someone named: one that comes with the program, or a file.
+//! Finds a suite by its name: an embedded one, or a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use rustix::fs::OFlags;
 use pipemark_model::{did_you_mean, without_number};
 use pipemark_run::plan::{EMBEDDED, MAX_SUITE_BYTES, Suite, embedded};
 
-/// The suite called `word`: a file if the word holds a slash or ends with `.toml`, otherwise one of the program's own.
+/// The suite called `word`: a file if the word contains a slash or ends with `.toml`, otherwise an embedded suite.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the word, the file or the suite in it, and where.
+/// A sentence that names the fault in the word, the file or its suite, and the place.
 pub fn find(word: &str) -> Result<Suite, String> {
     let (file, text) = if word.contains('/') || word.ends_with(".toml") {
         (word.to_owned(), read(word)?)
@@ -31,10 +31,10 @@ fn unknown(word: &str) -> String {
     format!("'{word}' is not a suite; use {}, or a file such as ./mine.toml{hint}", names.join(", "))
 }
 
-/// The text of a file, never more than the limit and without ever waiting for someone to write it.
+/// The text of a file. Reads at most the limit, and never waits for a writer.
 fn read(path: &str) -> Result<String, String> {
     let failed = |error: io::Error| format!("cannot read the suite {path}: {}", without_number(&error).to_lowercase());
-    // Without NONBLOCK the open of a FIFO waits for a writer, for ever if there is none.
+    // Without NONBLOCK, opening a FIFO waits for a writer, forever if there is none.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("an open flag fits an int");
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     let kind = file.metadata().map_err(failed)?.file_type();
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that goes away with the test.
+    /// A folder that is removed at the end of the test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -125,7 +125,7 @@ mod tests {
             0,
         )
         .unwrap();
-        // Would hang here if the open waited for a writer.
+        // This would hang if the open waited for a writer.
         assert!(find(fifo.to_str().unwrap()).unwrap_err().contains("not a regular file"));
     }
 }

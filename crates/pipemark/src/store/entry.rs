@@ -1,4 +1,4 @@
-//! What a listing says about a run, and which runs it is to list.
+//! The entries of a list of runs, and the filter that selects them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use pipemark_watch::PipelineReport;
 
 use crate::store::HistoryError;
 
-/// A run of the history. Numbers are given once: what is deleted leaves a gap.
+/// The number of a run in the history. The numbers of deleted runs aren't reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(pub(super) i64);
 
@@ -36,10 +36,10 @@ impl FromStr for Id {
     }
 }
 
-/// How a run ended, on the whole.
+/// The overall outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryOutcome {
-    /// All that can run here was measured.
+    /// Every trial that can run here was measured.
     Ok,
     /// It was ended early.
     Partial,
@@ -60,9 +60,9 @@ pub struct Entry {
     pub started: Timestamp,
     /// The suite or suites, or the verb.
     pub suite: String,
-    /// What the suite is about.
+    /// The suite's title.
     pub title: String,
-    /// What the person called it.
+    /// The user's label.
     pub label: Option<String>,
     /// The machine's name.
     pub host: String,
@@ -70,20 +70,20 @@ pub struct Entry {
     pub kernel: String,
     /// Its processor.
     pub cpu: String,
-    /// The version of pipemark that measured.
+    /// The version of pipemark that measured it.
     pub version: String,
-    /// How many trials it has, the memory-copy limit not counted.
+    /// The number of trials, without the memory-copy limit.
     pub trials: u32,
-    /// How many of them have figures.
+    /// The number of trials with figures.
     pub measured: u32,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: EntryOutcome,
-    /// Its best figures, in words.
+    /// Its best figures, as text.
     pub headline: String,
 }
 
 impl Entry {
-    /// What is to be said about a document that has no number yet.
+    /// The entry of a document that has no number yet.
     ///
     /// # Errors
     /// When the document does not say when it was measured.
@@ -93,7 +93,7 @@ impl Entry {
             HistoryError::new(format!("can't keep a document that started at '{text}', which isn't a time"))
         };
         let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
-        // Nanoseconds since 1970 are to fit an SQLite integer, which they do until 2262.
+        // Nanoseconds since 1970 must fit an SQLite integer, which they do until 2262.
         i64::try_from(started.as_nanosecond()).map_err(|_| no_time())?;
         let trials = || document.trials.iter().filter(|record| !record.job.is_memory_copy());
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -153,19 +153,19 @@ fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
     parts.join(", ")
 }
 
-/// Which runs to list; what is `None` lets all through.
+/// Selects runs. `None` selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// One of the suites that were run, or the verb.
+    /// One of the run's suites, or its verb.
     pub suite: Option<String>,
-    /// The label, where `*`, `?` and `[…]` have a shell's meaning.
+    /// The label, in which `*`, `?` and `[…]` have a shell's meaning.
     pub label: Option<String>,
-    /// The machine's name, likewise.
+    /// The machine's name, with the same patterns.
     pub host: Option<String>,
-    /// Not before this time.
+    /// The earliest start.
     pub since: Option<Timestamp>,
-    /// That have measured the trial with this key.
+    /// The key of a trial that the run has measured.
     pub trial: Option<String>,
-    /// The number of newest runs.
+    /// The number of newest runs to select.
     pub limit: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Why the history can't be used: sentences for the person at the terminal.
+//! Errors of the history, as sentences for the user.
 
 use std::io;
 use std::path::Path;
@@ -9,27 +9,27 @@ use pipemark_model::without_number;
 
 use crate::store::PATIENCE;
 
-/// What went wrong with which file: a sentence that says what to do.
+/// An error of a file: a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}{what}")]
 pub struct HistoryError {
-    /// The file, as it is shown; empty where the rest says it.
+    /// The file as shown; empty if `what` is the whole sentence.
     path: String,
     what: String,
 }
 
 impl HistoryError {
-    /// A whole sentence.
+    /// An error with a complete sentence.
     pub(super) fn new(sentence: impl Into<String>) -> HistoryError {
         HistoryError { path: String::new(), what: sentence.into() }
     }
 
-    /// What is wrong with the file at `path`: the rest of a sentence that begins with its name.
+    /// An error of the file at `path`. `what` is the rest of a sentence that begins with its name.
     pub(super) fn of(path: &Path, what: impl Into<String>) -> HistoryError {
         HistoryError::new(what).at(path)
     }
 
-    /// Of the file at `path`, where none was named yet.
+    /// Adds the file, if none was named yet.
     pub(super) fn at(mut self, path: &Path) -> HistoryError {
         if self.path.is_empty() {
             self.path = shown(path) + " ";
@@ -37,7 +37,7 @@ impl HistoryError {
         self
     }
 
-    /// Where the file system has no locks: what a killed process leaves isn't taken away by the system.
+    /// Adds advice for a file system without locks, where the system doesn't remove the lock of a killed process.
     pub(super) fn without_locks(mut self, locks: bool, path: &Path) -> HistoryError {
         if !locks && self.what.contains("locked by another process") {
             self.what.push_str(&format!(
@@ -58,7 +58,7 @@ impl HistoryError {
     }
 }
 
-/// A name without what a terminal would act on.
+/// A path in which characters that a terminal would act on are escaped.
 pub(super) fn shown(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }

@@ -1,8 +1,8 @@
-//! The history: every measurement of this user, in one SQLite database. A document is kept as the very bytes that `--json`
-//! writes; what listings need stands beside it, so that they never read one.
+//! The history: every measurement of this user, in one SQLite database. A document is stored exactly as `--json`
+//! writes it. The fields for lists are stored separately, so that lists never read a document.
 //!
-//! Writers are serialized by SQLite's rollback journal, not a write-ahead log: it is one file between runs, works where the
-//! home is on a network, and can be read in a folder that may not be written to.
+//! Writers are serialized by SQLite's rollback journal, not a write-ahead log. The history then is one file between
+//! runs, works on network file systems, and can be read in a read-only folder.
 
 mod entry;
 mod error;
@@ -22,14 +22,14 @@ pub use entry::{Entry, EntryOutcome, Filter, Id};
 pub use error::HistoryError;
 pub use path::usual_path;
 
-/// How long others may keep the database locked until a writer or reader gives up. Saving takes milliseconds.
+/// How long a writer or reader waits for a lock on the database. Saving takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Columns of an [`Entry`], in the order in which [`entry()`] reads them.
 const ENTRY: &str = "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
 
-/// What a [`Filter`] lets through: suite, label, host, time and trial, each where it is asked for. Several suites of one run
-/// are joined by `, `, and what holds a bracket of its own is found by its very name.
+/// The condition for a [`Filter`]: suite, label, host, time and trial, each only if it is set. The suites of one run
+/// are joined by `, `. Labels and hosts are also compared literally, since they may contain a bracket.
 const CHOSEN: &str = "(?1 IS NULL OR instr(', ' || run.suite || ', ', ', ' || ?1 || ', ') > 0) \
                       AND (?2 IS NULL OR run.label = ?2 OR run.label GLOB ?2) \
                       AND (?3 IS NULL OR run.host = ?3 OR run.host GLOB ?3) \
@@ -46,18 +46,18 @@ pub struct History {
     locks: bool,
 }
 
-/// A trial that some run of the history has measured.
+/// A trial that a run of the history has measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownTrial {
     /// Its stable key, as [`pipemark_model::Record`] has it.
     pub key: String,
-    /// What the key stands for.
+    /// The job that the key identifies.
     pub job: Job,
     /// The number of selected runs that have measured it.
     pub runs: u32,
 }
 
-/// Reads a document, and the pipeline in it that was watched.
+/// Parses a document, and checks the watched pipeline in it.
 pub fn parse(json: &str) -> serde_json::Result<Document> {
     let document: Document = serde_json::from_str(json)?;
     if let Some(watched) = &document.watched {
@@ -67,10 +67,10 @@ pub fn parse(json: &str) -> serde_json::Result<Document> {
 }
 
 impl History {
-    /// Opens the history at `path`, or at the default path, to write to it; makes it where there is none.
+    /// Opens the history at `path`, or at the default path, for writing. Creates it if there is none.
     ///
     /// # Errors
-    /// When the place is not the user's own, can't be written, or holds something else or a form that is newer.
+    /// When the place doesn't belong to the user, can't be written, or holds something else or a newer format.
     pub fn create(path: Option<&Path>) -> Result<History, HistoryError> {
         let path = match path {
             Some(path) => path.to_owned(),
@@ -83,7 +83,7 @@ impl History {
         History::connect(path::make(&path)?)
     }
 
-    /// Opens the history at `path`, or at the default path, to look into it; `None` where there is none yet.
+    /// Opens the history at `path`, or at the default path, for reading; `None` if there is none yet.
     ///
     /// # Errors
     /// As [`History::create`].
@@ -97,7 +97,8 @@ impl History {
         History::connect_with(path, locks)
     }
 
-    /// Without locks of the file system, writers and readers exclude each other by a folder beside the database, FILE.lock.
+    /// On a file system without locks, writers and readers exclude each other by a folder beside the database,
+    /// FILE.lock.
     fn connect_with(path: PathBuf, locks: bool) -> Result<History, HistoryError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connect = || -> Result<Connection, HistoryError> {
@@ -106,11 +107,11 @@ impl History {
                 false => Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile")?,
             };
             connection.busy_timeout(PATIENCE)?;
-            // What a file that someone handed over says about itself is not to run anything.
+            // The schema of a file from someone else must not run anything.
             connection.pragma_update(None, "trusted_schema", false)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             connection.pragma_update(None, "temp_store", "MEMORY")?;
-            // The folder is synchronised as well, so that a journal does not come back after a power cut.
+            // The folder is synchronized too, so that a deleted journal doesn't reappear after a power cut.
             connection.pragma_update(None, "synchronous", "EXTRA")?;
             version::bring_up_to_date(&mut connection)?;
             Ok(connection)
@@ -130,16 +131,16 @@ impl History {
         rows().map_err(|error| HistoryError::from(error).at(&self.path))
     }
 
-    /// Keeps a document, all of it or nothing: `json` are the bytes that tell it, which come out again as they went in. One
-    /// that is there already keeps its number.
+    /// Saves a document, completely or not at all. `json` is its text, which is stored unchanged. A document that is
+    /// already stored keeps its number.
     ///
     /// # Errors
-    /// When it can't be written; the history is then as it was.
+    /// When it can't be written. The history is then unchanged.
     pub fn save(&mut self, document: &Document, json: &str) -> Result<Id, HistoryError> {
         let entry = Entry::of(document).map_err(|error| error.at(&self.path))?;
         let query = "SELECT id FROM run WHERE started = ?";
         for id in self.rows(query, [nanoseconds(entry.started)], |row| Ok(Id(row.get(0)?)))? {
-            // A document that can't be read is taken for another one.
+            // A stored document that can't be read counts as a different one.
             if self.document(id).is_ok_and(|kept| kept.as_ref() == Some(document)) {
                 return Ok(id);
             }
@@ -148,10 +149,10 @@ impl History {
         saved.map_err(|error| error.without_locks(self.locks, &self.path).at(&self.path))
     }
 
-    /// Runs that the filter lets through, newest first.
+    /// The runs that match the filter, newest first.
     ///
     /// # Errors
-    /// When the database can't be read, here and below.
+    /// When the database can't be read, here and in the functions below.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
         let Filter { suite, label, host, since, trial, limit } = filter;
         let limit = limit.map_or(-1, i64::from);
@@ -159,7 +160,7 @@ impl History {
         self.rows(&query, params![suite, label, host, since.map(nanoseconds), trial, limit], entry)
     }
 
-    /// How many runs there are in all.
+    /// The number of all runs.
     pub fn count(&self) -> Result<usize, HistoryError> {
         let count: Option<u32> = self.rows("SELECT count(*) FROM run", [], |row| row.get(0))?.pop();
         Ok(count.unwrap_or(0) as usize)
@@ -170,7 +171,7 @@ impl History {
         Ok(self.rows(&format!("SELECT {ENTRY} FROM run WHERE id = ?"), [id.0], entry)?.pop())
     }
 
-    /// The bytes that `--json` wrote, or would have written, of one run.
+    /// The text of one run's document, as `--json` writes it.
     pub fn json(&self, id: Id) -> Result<Option<String>, HistoryError> {
         Ok(self.rows("SELECT json FROM document WHERE run = ?", [id.0], |row| row.get(0))?.pop())
     }
@@ -186,7 +187,7 @@ impl History {
         })
     }
 
-    /// Forgets runs, all of them or, where one is unknown, none; returns that one.
+    /// Deletes runs. If one is unknown, deletes none and returns that one.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -205,8 +206,8 @@ impl History {
         delete().map_err(|error| HistoryError::from(error).at(&self.path))
     }
 
-    /// All trials that the runs which the filter lets through have measured, the most often measured first. Its limit has
-    /// no meaning here.
+    /// All trials measured by runs that match the filter, the most often measured first. The filter's limit is
+    /// ignored.
     pub fn trials(&self, filter: &Filter) -> Result<Vec<KnownTrial>, HistoryError> {
         let Filter { suite, label, host, since, trial, limit: _ } = filter;
         let query = format!(
@@ -214,7 +215,7 @@ impl History {
              JOIN measured ON measured.trial = trial.id JOIN run ON run.id = measured.run \
              WHERE {CHOSEN} GROUP BY trial.id ORDER BY runs DESC, trial.key"
         );
-        // Parameters that this version has no words for can't be asked for either.
+        // A trial with parameters that this version doesn't know can't be requested either.
         let known = |row: &Row| match serde_json::from_str(&row.get::<_, String>(1)?) {
             Ok(job) => Ok(Some(KnownTrial { key: row.get(0)?, job, runs: row.get(2)? })),
             Err(_) => Ok(None),
@@ -269,7 +270,7 @@ fn entry(row: &Row) -> rusqlite::Result<Entry> {
     })
 }
 
-/// Since 1970, as the database has it; [`Entry::of`] lets nothing through that does not fit.
+/// Nanoseconds since 1970, as in the database. [`Entry::of`] refuses times that don't fit.
 fn nanoseconds(time: Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
 }

@@ -1,5 +1,5 @@
-//! Where the history is, and that the place is the user's own: nothing is written through a symbolic link or into what
-//! others could have put there, and what is made is for the user alone from its first moment.
+//! The place of the history, which must belong to the user. Nothing is written through a symbolic link or into a file
+//! that others could have put there, and new files and folders are private from the start.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use crate::store::HistoryError;
 use crate::store::error::shown;
 
-/// The history's place by the XDG base directory specification.
+/// The default path of the history, by the XDG base directory specification.
 ///
 /// # Errors
 /// When the environment names no place.
@@ -36,10 +36,11 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
     Ok(folder.join("pipemark/history.db"))
 }
 
-/// Makes the folder of the default path, and those above it that are missing, for the user alone.
+/// Creates the folder of the default path, and missing ones above it, for the user alone.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let folder = folder(path);
-    // The first that is there, by its real name: under sudo, HOME may be another user's, and a link may lead to one's.
+    // The first existing folder, with links followed: under sudo, HOME may belong to another user, and a link may lead
+    // to another user's folder.
     let there = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
     if let Some((above, metadata)) = there
         && metadata.uid() != geteuid().as_raw()
@@ -53,10 +54,10 @@ pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| HistoryError::folder(folder, &error))
 }
 
-/// The file at `path`, made where it is missing, by its real name.
+/// The file at `path` by its real name. Creates it if there is none.
 pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
     let real = real_path(path)?;
-    // Not by SQLite, whose files have the mode 0644 less the umask until someone changes it. Never through a link.
+    // Not created by SQLite, which would use mode 0644 less the umask. Never created through a link.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
         Ok(_) => Ok(real),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_owned(&real).map(|_| real),
@@ -64,9 +65,9 @@ pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
     }
 }
 
-/// The file at `path` by its real name; `None` where there is none.
+/// The file at `path` by its real name; `None` if there is none.
 pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
-    // Without its folder there is no file either.
+    // If the folder is missing, there is no file either.
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
@@ -74,22 +75,23 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
     Ok(check_owned(&real)?.then_some(real))
 }
 
-/// With links of the folder followed, but not of the file itself: SQLite, too, refuses to follow one.
+/// The path with links in its folder followed, but not a link of the file itself, which SQLite refuses too.
 fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
     let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
     let folder = folder(path);
     Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
 }
 
-/// Whether the file system has locks: those of NFS without lockd, some FUSE and 9p don't. SQLite takes that for a lock of another
-/// process. For a file that isn't open: to close it gives up all locks that this process has on it.
+/// Whether the file system has locks. NFS without lockd, some FUSE file systems and 9p have none, which SQLite
+/// mistakes for a lock of another process. The file must not be open: closing it here releases all locks of this
+/// process on it.
 pub(super) fn has_locks(path: &Path) -> bool {
     let Ok(file) = OpenOptions::new().read(true).open(path) else { return true };
     let lock = rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
     !lock.is_err_and(means_none)
 }
 
-/// Whether that is what the system says where there are no locks, and not where another process has one.
+/// Whether the error means that there are no locks, not that another process holds one.
 fn means_none(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
 }
@@ -98,7 +100,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether there is a file; it and the journal that SQLite would replay into it are checked.
+/// Whether the file exists. Checks the file and the journal that SQLite would replay into it.
 fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
@@ -111,7 +113,7 @@ fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     there(path)
 }
 
-/// Why a file is not to be used.
+/// The reason not to use a file.
 fn objection(metadata: &Metadata) -> Option<String> {
     let kind = metadata.file_type();
     if kind.is_symlink() {

@@ -1,15 +1,15 @@
-//! The tables, their versions (`user_version`), and the way from each version to the next.
+//! The tables, their versions (`user_version`), and the migrations.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::store::HistoryError;
 
-/// "pipe": tells the history from databases of other programs.
+/// "pipe": distinguishes the history from databases of other programs.
 const APPLICATION: i64 = 0x7069_7065;
 
 /// The migrations from version N to N + 1. Never changed once released: there are databases of every version.
 const STEPS: [&str; 2] = [
-    // Listings read `run` alone; documents would make its pages few and far between.
+    // Lists read only `run`. With documents in it, its rows would be far apart.
     "CREATE TABLE run (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         started INTEGER NOT NULL, -- nanoseconds since 1970 in UTC
@@ -50,16 +50,16 @@ const STEPS: [&str; 2] = [
 /// The version that this program reads and writes.
 const CURRENT: i64 = STEPS.len() as i64;
 
-/// Makes of any older version, a new and empty file among them, the current one, or leaves everything as it is.
+/// Migrates an older version, or a new empty file, to the current version, or changes nothing.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), HistoryError> {
-    // One transaction, so that it is the state of one moment.
+    // One transaction, so that all values are of the same moment.
     let transaction = connection.transaction()?;
     if state(&transaction)? == CURRENT {
         return Ok(());
     }
     drop(transaction);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it meanwhile.
+    // Another process may have migrated it meanwhile.
     let version = state(&transaction)?;
     for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;
@@ -69,7 +69,7 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), Histor
     Ok(transaction.commit()?)
 }
 
-/// The version, 0 to [`CURRENT`], or why the database is not to be touched.
+/// The version, 0 to [`CURRENT`], or the reason not to use the database.
 fn state(connection: &Connection) -> Result<i64, HistoryError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);

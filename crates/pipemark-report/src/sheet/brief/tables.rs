@@ -1,4 +1,4 @@
-//! Tables that fit a screen: a parameter across the top, or the best trials with bars.
+//! Tables that fit on a screen: a parameter across the top, or the best trials with bars.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::sheet::marks::{doubts, of_bytes};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
 
-/// Fewer values of a parameter are rows rather than columns.
+/// A parameter with fewer values is shown in rows instead.
 const FEWEST_COLUMNS: usize = 5;
-/// More values don't fit beside each other.
+/// More values don't fit side by side.
 const MOST_COLUMNS: usize = 12;
 
-/// What tells a trial from the others of its experiment.
+/// The label of a trial: its differences from the others of its experiment.
 pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String {
     let keys = experiment.varying();
     let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
@@ -30,10 +30,10 @@ pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String 
     }
 }
 
-/// The values of a parameter that becomes columns, and for each combination of the others a trial for each of them.
+/// The values of the parameter shown in columns, and for each combination of the others one trial for each value.
 pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
-/// Throughput or round trips by a number, where every combination of the others was measured with each.
+/// Throughput or round trips over a number, if every combination of the others was measured with each value.
 pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
     if experiment.records.iter().any(|record| record.published.is_some() || cut(record)) {
@@ -58,7 +58,7 @@ pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>
     whole.then_some((headings, rows))
 }
 
-/// A row for each combination, and a line of blocks that shows its shape.
+/// A row for each combination, with a sparkline.
 pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut String) -> Grid {
     let mut columns = vec![Column::words("", "").fit(Fit::Elastic)];
     columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
@@ -76,7 +76,7 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
         cells
     };
     let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    // Curves that have no room beside the figures are omitted: a screen has none below them.
+    // Sparklines without room beside the figures are omitted: the screen has none below them.
     let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
     let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
@@ -87,31 +87,31 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     Grid::new(columns, rows)
 }
 
-/// The figure that it is reported by.
+/// The headline figure of a record.
 fn headline(record: &Record) -> (Unit, f64) {
     matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
 }
 
-/// The unit in which the figures of a column are shown.
+/// The common unit of a column's figures.
 fn in_common<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
     let figures: Vec<(Unit, f64)> = records.map(headline).collect();
     let unit = figures.first().map_or(Unit::Count, |(unit, _)| *unit);
     unit.common(figures.iter().map(|(_, figure)| *figure))
 }
 
-/// `▁▃█▅`: each figure beside the highest.
+/// `▁▃█▅`: each figure relative to the highest.
 fn sparkline(records: &[&Record]) -> String {
     let figures: Vec<f64> = records.iter().map(|record| headline(record).1).collect();
     let most = figures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     pipemark_show::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
 }
 
-/// Whether its bytes never reached the reader's memory: what the pipe can pass on, not what a reader can use.
+/// Whether its bytes never reached the reader's memory: it shows what the pipe can pass on, not what a reader can use.
 fn passed_unread(record: &Record) -> bool {
     of_bytes(record) == "○"
 }
 
-/// The rows that are shown: what ratios are taken to, and the best; those of bytes that nobody read come last.
+/// The rows to show: the baselines and the best. Rows whose bytes nobody read are last.
 fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a Record> {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let speed = |record: &&Record| {
@@ -129,7 +129,7 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     first.into_iter().chain(last).collect()
 }
 
-/// The volume that all published figures of an experiment are for, where ours are for another.
+/// The common volume of all published figures of an experiment, if ours are for another.
 pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSize> {
     let published = || experiment.records.iter().filter_map(|record| Some((record, record.published.as_ref()?)));
     let (_, first) = published().next()?;
@@ -140,15 +140,15 @@ pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSi
     (differ && published().all(|(_, own)| alike(own))).then_some(total)
 }
 
-/// What follows a ratio; its legend is shown where one isn't that of the medians beside it.
+/// The mark behind a ratio. Its legend is shown if some ratio differs from the ratio of the medians beside it.
 pub(super) const BY_ROUND: &str = "×";
 
-/// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
+/// A row for each trial with its figure, its ratio to the baseline, and a bar.
 pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut String) -> Grid {
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    // Among rows that read their bytes, those that don't are no headline: they have no ratio and no bar.
+    // Among rows whose bytes are read, rows with unread bytes have no ratio and no bar.
     let aside = |record: &Record| differs && passed_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);

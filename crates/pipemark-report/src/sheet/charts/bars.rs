@@ -1,4 +1,4 @@
-//! One bar for each trial, the best first: what differs is no number.
+//! A bar for each trial, the best first, for parameters that aren't numbers.
 
 use pipemark_entrants::{Does, does};
 use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, grouped};
@@ -8,7 +8,7 @@ use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, published};
 
 /// A bar for each trial.
 pub(super) fn trials(context: &Context) -> Chart {
-    // An end that spins costs a whole CPU: its bar has another colour.
+    // A spinning end costs a whole CPU, so its bar has another colour.
     let waits = context.section.keys.contains(&Key::Wait);
     let series_of = |trial: &Trial| match (context.several_runs(), waits) {
         (true, _) => context.run(trial).to_owned(),
@@ -24,7 +24,7 @@ pub(super) fn trials(context: &Context) -> Chart {
     bar_chart(context, &capitalised(context.measure()), axis, &row_of, &series_of, &point_of)
 }
 
-/// The same job in each language, idiomatic and tuned beside each other, and what it costs to start.
+/// The same job in each language, with the idiomatic and the tuned program side by side, and the start-up time.
 pub(super) fn languages(context: &Context) -> Vec<Chart> {
     let others = context.keys_but(&[Key::Language, Key::Program]);
     let row_of = |trial: &Trial| {
@@ -50,7 +50,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
     charts
 }
 
-/// Bars of all trials, the rows in the order of their best.
+/// Bars of all trials. Rows are sorted by their best bar.
 fn bar_chart(
     context: &Context,
     title: &str,
@@ -62,7 +62,7 @@ fn bar_chart(
     let more_is_better = axis.unit == Unit::BytesPerSecond;
     let rank = |trial: &Trial| if more_is_better { -point_of(trial).y } else { point_of(trial).y };
     let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
-    // In the order of the suite, whichever is faster.
+    // In the order of the suite, not of speed.
     let labels = distinct(context.ranked().map(series_of));
     let measured = |label| Series { label, role: SeriesRole::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
@@ -85,7 +85,8 @@ fn bar_chart(
         }
     }
     let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
-    // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
+    // The limit of filters is the feed, measured by a filter that only counts. The limit of other trials is a memory
+    // copy.
     let counts = |trial: &&Trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count);
     let limit = match context.ranked().find(counts) {
         Some(top_line) => Some(("top line", point_of(top_line).y)),

@@ -1,4 +1,4 @@
-//! Curves over a number: throughput or round trips, the real time of chains, how round trips are distributed.
+//! Curves over a number: throughput or round trips, the real time of chains, the distribution of round trips.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,12 +16,12 @@ use crate::sheet::charts::{Context, MOST_CURVES, Trial, at_most, number, publish
 
 /// The most distributions that can be distinguished in one chart.
 const MOST_DISTRIBUTIONS: usize = 8;
-/// The most runs of one trial that are drawn: each takes some time to unpack.
+/// The most runs of one trial that are drawn: each needs some time to unpack.
 const MOST_RUNS: usize = 30;
-/// Fewer round trips than this beyond a percentile are chance.
+/// A percentile needs at least this many round trips beyond it.
 const FEWEST_BEYOND: f64 = 5.0;
 
-/// Throughput or round trips against a number, such as the block size.
+/// Throughput or round trips over a number, such as the block size.
 pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     let (groups, left_out) = at_most(context.grouped(&[key]), MOST_CURVES, "curves");
     let mut series: Vec<Series> = groups
@@ -50,7 +50,7 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     Chart { below: left_out, ..Chart::new(&title, ChartKind::Curves, x, y, series) }
 }
 
-/// The real time of chains against their length, with a line through it, and the published chains beside ours.
+/// The real time of chains over their length, with a fitted line, beside the published chains.
 pub(super) fn chains(context: &Context) -> Chart {
     let (groups, left_out) = at_most(context.grouped(&[Key::Length]), MOST_CURVES, "curves");
     let mut series = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn chains(context: &Context) -> Chart {
     Chart { below: left_out, ..Chart::new(title, ChartKind::Curves, x, y, series) }
 }
 
-/// The filter's own CPU time for each line, against the length of the lines.
+/// The filter's CPU time per line, over the length of the lines.
 pub(super) fn lines(context: &Context) -> Option<Chart> {
     let point = |trial: &Trial| {
         let cost = trial.estimates.get(Figure::FilterCpu)?;
@@ -113,7 +113,7 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
     drawn.then_some(Chart { below: left_out, ..chart })
 }
 
-/// The line through the points, which is a curve on these axes.
+/// The line fitted to the points, which is a curve on these axes.
 fn fit(label: &str, points: &[Point]) -> Option<Series> {
     let column = |of: fn(&Point) -> f64| points.iter().map(of).collect::<Vec<f64>>();
     let (lengths, times) = (column(|point| point.x), column(|point| point.y));
@@ -128,8 +128,8 @@ fn fit(label: &str, points: &[Point]) -> Option<Series> {
     Some(Series { label: label.to_owned(), role: SeriesRole::Fit, points: points.map(point).collect() })
 }
 
-/// How round trips are distributed. Each run has its own percentiles, and what is drawn is the median of the runs: they are
-/// not pooled.
+/// The distribution of round trips. Percentiles are computed for each run, and their medians are drawn: runs aren't
+/// pooled.
 pub(super) fn distributions(context: &Context) -> Option<Chart> {
     let trials: Vec<_> = context.ranked().collect();
     let (trials, left_out) = at_most(trials, MOST_DISTRIBUTIONS, "distributions");
@@ -149,7 +149,7 @@ pub(super) fn distributions(context: &Context) -> Option<Chart> {
     drawn.then_some(Chart { below: left_out, ..chart })
 }
 
-/// What is stored is checked: a file may hold anything.
+/// Unpacks a stored histogram. A file may contain anything, so its content is checked.
 fn unpacked(sample: &Sample) -> Option<Histogram<u64>> {
     let packed = BASE64_STANDARD.decode(&sample.latency.as_ref()?.histogram).ok()?;
     let histogram = Deserializer::new().deserialize(&mut packed.as_slice()).ok()?;

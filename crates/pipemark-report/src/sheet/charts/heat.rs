@@ -1,4 +1,4 @@
-//! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
+//! Rows by columns, coloured by the figure, or by the ratio if there is a baseline.
 
 use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, grouped, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
@@ -6,10 +6,10 @@ use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole
 use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
 use crate::sheet::gains::{REVERSED, TIED, gain};
 
-/// The most columns that can be read.
+/// The most columns that are still readable.
 const MOST_COLUMNS: usize = 24;
 
-/// A table for each place and run, of the same columns.
+/// A table for each place and run, all with the same columns.
 pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     let trials = &context.section.trials;
     let (columns, few_columns) = at_most(columns(trials, across), MOST_COLUMNS, "columns");
@@ -51,8 +51,7 @@ pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     panels.into_iter().map(chart).collect()
 }
 
-/// A table of gains for each of its parts, in the shape of the published one: coloured by the gain, what was published in
-/// brackets.
+/// The parts of a table of gains in the published form, coloured by the gain, with the published figures in brackets.
 pub(super) fn gains(context: &Context) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (&run, document) in context.section.runs.iter().map(|run| (run, &context.documents[*run])) {
@@ -96,7 +95,7 @@ fn cells(context: &Context, (run, about): (usize, &Experiment), part: &GainsBloc
     all.filter_map(point).collect()
 }
 
-/// The values across the top: numbers in their order, words in the order of the suite.
+/// The values across the top: numbers in ascending order, words in the order of the suite.
 fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     let mut columns = distinct(trials.iter().map(|trial| (number(trial, across), trial.word(across))));
     if across.unit() != Unit::Word {
@@ -107,7 +106,7 @@ fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     names
 }
 
-/// A mechanism is named as in the tables: `shm in-place`.
+/// The label of a row. A mechanism is named as in the tables: `shm in-place`.
 fn row_label(context: &Context, trial: &Trial, down: &[Key]) -> String {
     if !down.contains(&Key::Link) {
         return context.section.name_of(trial, down);

@@ -14,7 +14,7 @@ pub use crate::sheet::charts::section::labels;
 use crate::sheet::charts::section::{Trial, number};
 pub(super) use crate::sheet::charts::time::over_time;
 
-/// The most that one chart shows, so that it can be read and drawn at once; the table has all.
+/// The most items in one chart, so that it is readable and drawn quickly. The table has all.
 const MOST_CURVES: usize = 24;
 const MOST_POINTS: usize = 80;
 const MOST_ROWS: usize = 60;
@@ -54,7 +54,7 @@ pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String
     }
 }
 
-/// What figures are made of.
+/// The data of the charts.
 #[derive(Clone, Copy)]
 struct Context<'a> {
     section: &'a Section<'a>,
@@ -63,7 +63,7 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Trials that move bytes: what does not is not ranked with what does.
+    /// The trials that move bytes; others aren't ranked with them.
     fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
         let told = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();
         self.section.trials.iter().filter(|trial| trial.job().link().transfers()).filter(told)
@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
         &self.labels[trial.run]
     }
 
-    /// A name, with its run where there are several.
+    /// A name, followed by its run if there are several runs.
     fn with_run(&self, name: String, run: usize) -> String {
         match (self.several_runs(), name.is_empty()) {
             (true, true) => self.labels[run].clone(),
@@ -86,10 +86,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The parameter that curves are drawn against: numbers, at least three of them.
+    /// The parameter to draw curves over: it has at least three numeric values.
     fn numeric(&self) -> Option<Key> {
         let count = |key: Key| self.section.numbers(key).map_or(0, |numbers| numbers.len());
-        // More values make a better curve, up to a point; of equals the first has the more telling axis.
+        // More values make a better curve, up to eight. Of equals, the first in this order is preferred.
         let order =
             [Key::Block, Key::Capacity, Key::Gap, Key::Rate].into_iter().chain(self.section.keys.iter().copied());
         let candidates: Vec<Key> = order.filter(|key| self.section.keys.contains(key)).collect();
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
         self.section.keys.iter().copied().filter(|key| !but.contains(key)).collect()
     }
 
-    /// What tells a trial's curve from others, in words, where `x` runs along it.
+    /// The label of a trial's curve, without the parameters in `but`, such as the one along the axis.
     fn label(&self, trial: &Trial, but: &[Key]) -> String {
         match self.with_run(self.section.name_of(trial, &self.keys_but(but)), trial.run) {
             name if !name.is_empty() => name,
@@ -114,12 +114,12 @@ impl<'a> Context<'a> {
         self.grouped(&[x]).len()
     }
 
-    /// The trials that move bytes, grouped by their label, in the order of their first.
+    /// The trials that move bytes, grouped by label, in order of first appearance.
     fn grouped(&self, but: &[Key]) -> Vec<(String, Vec<&'a Trial<'a>>)> {
         grouped(self.ranked().map(|trial| (self.label(trial, but), trial)))
     }
 
-    /// The unit of the figure that trials are reported by.
+    /// The unit of the headline figure.
     fn unit(&self) -> Unit {
         if self.section.latency { Unit::Nanoseconds } else { Unit::BytesPerSecond }
     }
@@ -158,7 +158,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Copying within one process, where all runs are of one machine and it is not far above what is shown.
+    /// The memory copy, if there is a single run and it isn't far above the figures shown.
     fn memory_copy(&self, highest: f64) -> Option<f64> {
         let [run] = self.section.runs[..] else { return None };
         let copy = self.documents[run].memory_copy?.median;
@@ -166,7 +166,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What stands beside the axis of a parameter.
+/// The title of a parameter's axis.
 fn title_of(key: Key) -> String {
     match key {
         Key::Block => "block size (bytes per call)".to_owned(),
@@ -178,13 +178,13 @@ fn title_of(key: Key) -> String {
     }
 }
 
-/// A figure that others measured on other hardware.
+/// A figure measured by others on other hardware.
 fn published(source: &str, unit: Unit, figure: f64, about: &str) -> Point {
     let name = format!("published: {}", neutral(source));
     Point { name, figure: unit.show(figure), about: format!("on other hardware, by others{about}"), ..Point::default() }
 }
 
-/// `points` thinned to what a chart shows, the ends kept.
+/// `points` thinned to the most that a chart shows. The ends are kept.
 fn thinned<T>(points: Vec<T>) -> Vec<T> {
     let count = points.len();
     if count <= MOST_POINTS {
@@ -194,7 +194,7 @@ fn thinned<T>(points: Vec<T>) -> Vec<T> {
     points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
 }
 
-/// The most of `groups` that a chart shows, those with the most important figures first; and what was omitted.
+/// The first of `groups`, as many as a chart shows, and a note on the omitted ones. The most important must be first.
 fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
     let all = groups.len();
     if all <= most {
@@ -204,12 +204,12 @@ fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
     (groups, format!("The chart shows {most} of {all} {what}; the table has all."))
 }
 
-/// Whether figures are spread so far that small ones would vanish on a linear axis.
+/// Whether small figures would vanish on a linear axis.
 fn spread(values: impl Iterator<Item = f64>) -> bool {
     extent(values.filter(|value| *value > 0.0)).is_some_and(|(low, high)| high > 20.0 * low)
 }
 
-/// Whether what is measured is not the null link, which transfers nothing.
+/// Whether the trial uses the null link, which transfers nothing.
 fn is_null(trial: &Trial) -> bool {
     trial.job().link() == LinkKind::Null
 }

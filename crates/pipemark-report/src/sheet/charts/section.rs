@@ -1,4 +1,4 @@
-//! The experiments of several documents, each experiment once, with its trials of all runs.
+//! The experiments of several documents, each once, with its trials from all runs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,10 +8,10 @@ use pipemark_model::{Document, Estimates, Finding, Job, Key, Record, differing, 
 
 use crate::sheet::words::time;
 
-/// A trial that was measured and went well.
+/// A trial that was measured without failing.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sheet) struct Trial<'a> {
-    /// Which document it is of.
+    /// The index of its document.
     pub(in crate::sheet) run: usize,
     pub(in crate::sheet) record: &'a Record,
     pub(in crate::sheet) estimates: &'a Estimates,
@@ -26,7 +26,7 @@ impl<'a> Trial<'a> {
         &self.record.job
     }
 
-    /// The value of a parameter as people read it; the null link and the like have no other parameters than their own.
+    /// A parameter's value as text; empty if the trial doesn't have the parameter.
     pub(in crate::sheet) fn word(&self, key: Key) -> String {
         self.job().value(key).map_or_else(String::new, |value| neutral(&value.to_string()))
     }
@@ -39,18 +39,18 @@ pub(in crate::sheet) struct Section<'a> {
     pub(in crate::sheet) title: String,
     pub(in crate::sheet) about: String,
     pub(in crate::sheet) across: Option<Key>,
-    /// Whether round trips are measured.
+    /// Whether its trials measure round trips.
     pub(in crate::sheet) latency: bool,
-    /// The fewest parameters that tell its trials apart, the most important first.
+    /// The smallest set of parameters that distinguishes its trials, the most important first.
     pub(in crate::sheet) keys: Vec<Key>,
     pub(in crate::sheet) trials: Vec<Trial<'a>>,
-    /// The documents that have it.
+    /// The documents that have it, by index.
     pub(in crate::sheet) runs: Vec<usize>,
 }
 
 impl<'a> Section<'a> {
-    /// The experiments of all documents, in the order of the first that has them. A memory copy alone is no experiment: it
-    /// is the limit that others are held against.
+    /// The experiments of all documents, in order of first appearance. A memory copy alone is no experiment: it is the
+    /// limit that others are compared with.
     pub(in crate::sheet) fn all(documents: &'a [Document]) -> Vec<Section<'a>> {
         let mut sections: Vec<Section> = Vec::new();
         for (run, document) in documents.iter().enumerate() {
@@ -86,12 +86,12 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// A trial in words, by some of the parameters.
+    /// A trial described by some of its parameters.
     pub(in crate::sheet) fn name_of(&self, trial: &Trial, keys: &[Key]) -> String {
         neutral(&name(trial.job(), keys))
     }
 
-    /// Whether a finding is of its trials: all that its evidence names are among them.
+    /// Whether a finding is about its trials: all trials in the evidence must be among them.
     pub(in crate::sheet) fn has_found(&self, finding: &Finding) -> bool {
         let mut named = Vec::new();
         finding.evidence.values().for_each(|value| trials_in(value, &mut named));
@@ -99,13 +99,13 @@ impl<'a> Section<'a> {
         !named.is_empty() && named.iter().all(has)
     }
 
-    /// The values of a parameter as numbers, where all trials have one.
+    /// The numeric values of a parameter, if all trials have one.
     pub(in crate::sheet) fn numbers(&self, key: Key) -> Option<BTreeSet<u64>> {
         self.trials.iter().map(|trial| number(trial, key)).collect()
     }
 }
 
-/// The ids of the trials in some evidence.
+/// Collects the ids of the trials in some evidence.
 fn trials_in<'a>(evidence: &'a Value, ids: &mut Vec<&'a str>) {
     match evidence {
         Value::Object(fields) => {
@@ -117,7 +117,7 @@ fn trials_in<'a>(evidence: &'a Value, ids: &mut Vec<&'a str>) {
     }
 }
 
-/// A parameter as a number: bytes, nanoseconds or a count. Of a capacity it is what the kernel granted.
+/// A parameter as a number: bytes, nanoseconds or a count. For a capacity it is the granted one.
 pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
     match key {
         Key::Capacity => trial.record.samples.first()?.capacity_granted,
@@ -125,8 +125,8 @@ pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
     }
 }
 
-/// A name for each document by what differs between them: label, suite, host, kernel, processor, version, and the start
-/// where nothing else does.
+/// A name for each document, made of what differs between them: label, suite, host, kernel, processor, version, and
+/// finally the start.
 pub fn labels(documents: &[Document]) -> Vec<String> {
     let aspects: [fn(&Document) -> String; 7] = [
         |document| document.label.clone().unwrap_or_else(|| document.suite.clone()),

@@ -20,12 +20,12 @@ pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<C
     strips.collect()
 }
 
-/// Rows of pieces of the same length, coloured by their speed.
+/// Rows of cells of equal duration, coloured by speed.
 fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (runs, left_out) = at_most(runs.to_vec(), MOST_STRIPS, "runs");
     let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
     let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
-    // Whole milliseconds, and no more than can be seen.
+    // Whole milliseconds, and no more cells than are readable.
     let step = ((longest / pieces.min(MOST_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
     let mut points = Vec::new();
     for (row, run) in runs.iter().enumerate() {
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!((chart.x.names.len(), chart.y.names.len()), (8, 2));
         assert_eq!((chart.x.names[7].as_str(), chart.points().count()), ("70 ms", 13));
         assert!(chart.points().all(|(_, point)| point.value == Some(if point.x % 2.0 == 0.0 { 1e9 } else { 4e9 })));
-        // Of a long run pieces are joined: each cell is the mean of several.
+        // Pieces of a long run are joined: each cell is the mean of several.
         let long = strips(&[&run(400)], "").unwrap();
         assert!(
             long.x.names.len() <= 60 && long.points().all(|(_, point)| (1.5e9..3.5e9).contains(&point.value.unwrap()))

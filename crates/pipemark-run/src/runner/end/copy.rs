@@ -1,4 +1,4 @@
-//! The memory-copy limit: one process copies block to block, as a pipe has to at least once.
+//! The memory-copy limit: one process copies a block in memory, the work that a pipe does at least once.
 
 use std::hint::black_box;
 use std::io;

@@ -24,14 +24,14 @@ use crate::runner::end::{Done, TrialEnd, ended_early};
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// How long back-to-back round trips run before the window begins, after the barrier has interrupted them.
+/// How long back-to-back round trips run after the barrier interrupts them, before the window begins.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly; the time limit of a run is far shorter.
 pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Sleep until this long before a message is due, then poll the clock, so that the time to wake up is not counted as
-/// the link's.
+/// Sleep until this long before a message is due, then poll the clock, so that the wake-up time
+/// isn't counted as the link's.
 const WATCH_NS: u64 = 100_000;
 
 /// One side of a round trip: a link to the other side and one back.
@@ -110,8 +110,8 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(true)
     }
 
-    // A context switch flushes the processor's return stack, so every open call would cost a mispredicted return: this
-    // one is inlined.
+    // Inlined: a context switch flushes the processor's return stack, so each call open at that
+    // time would cost a mispredicted return.
     #[inline(always)]
     fn round_trip(&mut self) -> io::Result<()> {
         self.send()?;
@@ -122,13 +122,13 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         }
     }
 
-    /// What was counted of the bytes.
+    /// The byte counts, and the first fault.
     fn done(&self) -> Done {
         let fault = self.theirs.fault().map(|fault| fault.to_string());
         Done { fault, made: self.made, looked: self.looked, ..Done::default() }
     }
 
-    /// The warm-up is always verified: that checks the path at no cost to the window.
+    /// Ends the warm-up, which is always verified: that checks the path at no cost to the window.
     fn begin_window(&mut self, end: &TrialEnd) {
         self.check = end.ends.touched();
         self.calls = 0;
@@ -287,7 +287,7 @@ fn own_cost(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     }))
 }
 
-/// When the next message starts.
+/// Decides when each message starts.
 struct Timer {
     pace: Pacing,
     /// Time spent polling the clock until a message was due.
@@ -295,11 +295,11 @@ struct Timer {
 }
 
 enum Pacing {
-    /// As soon as the previous one is back; its end time is this one's start time, which saves a clock reading.
+    /// When the previous one is back. Its end time is this one's start time, which saves a clock reading.
     Closed { next_ns: u64 },
-    /// After a pause once the previous one is back.
+    /// After a pause, once the previous one is back.
     Gap(Duration),
-    /// At a fixed rate, timed from its due time, so that a stall counts.
+    /// At a fixed rate. Each message is timed from when it is due, so that a stall counts.
     Open { interval: f64, first_ns: u64, nth: u64 },
 }
 

@@ -1,6 +1,6 @@
 //! Turns a pattern's bytes into text: lines of lower-case words, the same text for the same bytes.
 
-/// Letters at their frequency in English, blanks, and one newline: lines have 64 bytes on average, words five.
+/// Letters by their frequency in English, blanks, and one newline: lines average 64 bytes, words 5.
 const LETTERS: &[u8; 64] = b"eeeeeeettttttaaaaooooiiinnnnssshhhrrrddllcummwfgypbvk          \n";
 
 /// Replaces each byte by a character of the text.

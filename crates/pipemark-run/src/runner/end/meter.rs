@@ -25,7 +25,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Created before the window, because that takes time.
+    /// Creates a meter. This takes time, so it is done before the window.
     pub fn new() -> Meter {
         let mut meter = Meter { migrations: migrations(), ..Meter::default() };
         meter.look();
@@ -60,7 +60,7 @@ impl Meter {
         }
     }
 
-    /// Ends the window, in which `bytes` were moved; `own_ns` is the cost of a round of the loop besides its work.
+    /// Ends the window, in which `bytes` were moved. `own_ns` is the loop's overhead for each round.
     pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
         let ns = monotonic_ns().saturating_sub(self.begun_ns);
         let used = Usage::now().since(&self.before);
@@ -84,7 +84,7 @@ impl Meter {
     }
 }
 
-/// The cost of a round of an end's loop without its work, in nanoseconds: the least of several batches.
+/// Overhead of an end's loop for each round, in nanoseconds: the lowest of several batches.
 pub fn own_ns(mut round: impl FnMut()) -> f64 {
     const ROUNDS: u32 = 256;
     let mut batch = || {
@@ -105,7 +105,7 @@ pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> 
     }
 }
 
-/// Busy work around each call.
+/// Simulated work for each call: spins for a random time.
 pub struct Busy {
     mean: Duration,
     random: SplitMix64,
@@ -141,10 +141,10 @@ impl Busy {
     }
 }
 
-/// Bytes per second when `block` bytes are processed repeatedly for about 2 ms of CPU time, `extra` seconds added to
-/// each block: the fastest of several batches, because an interruption is no limit. `now` returns CPU time, not wall
-/// time, because the other end may be measuring itself on the same CPU. Reading that clock takes longer than a small
-/// block, so it is read once per batch.
+/// Bytes per second when `block` runs repeatedly for about 2 ms of CPU time, with `extra` seconds
+/// added to each block. The fastest of several batches counts, because an interruption only slows
+/// one down. `now` returns CPU time, not wall time: the other end may be measuring itself on the
+/// same CPU. Reading that clock takes longer than a small block, so it is read once per batch.
 ///
 /// # Errors
 /// The first error of `block`.

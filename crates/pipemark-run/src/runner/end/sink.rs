@@ -1,4 +1,4 @@
-//! The sink: reads bytes from the link, verifies them, and keeps the decisive clock.
+//! The sink: reads bytes from the link, verifies them, and keeps the clock that defines the throughput.
 
 use std::io;
 
@@ -17,8 +17,8 @@ use crate::runner::end::{Done, TrialEnd, ended_early};
 const CALLS_PER_LOOK: u32 = 16;
 const BYTES_PER_LOOK: u64 = 64 << 10;
 
-/// How long bytes flow before the window begins: long enough for the ends to lose the synchrony of the barrier and, if
-/// unpinned, for the scheduler to place them.
+/// How long bytes flow before the window begins. By then the ends are no longer in step after the
+/// barrier and, if unpinned, the scheduler has placed them.
 const RUN_IN_NS: u64 = 10_000_000;
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
@@ -76,7 +76,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     end.control.meet(1)?;
     let chained = end.chained();
     let warmed_up = ends.link.transfers() && !chained;
-    // Surplus bytes must not make this wait for ever: the check below reports them.
+    // Surplus bytes must not make this loop wait forever: the check below reports them.
     while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(ended_early());
@@ -119,13 +119,13 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     }
     let mut stats = meter.stop(sink.received - before, own_ns, stats);
     if chained && stats.bytes > 0 {
-        // The stream of a chain ends only when its last process has exited, well after the last byte. If the stages
-        // output nothing, that end is all there is.
+        // The stream of a chain ends when its last process has exited, well after the last byte. If
+        // the stages output nothing, only the time of that end is known.
         stats.ns = last_ns - begun_ns;
     }
     end.control.sink_done(ends.pairs);
-    // Other pairs may still be in their windows: keep up the load until the source closes. Without a transfer nothing
-    // closes.
+    // Other pairs may still be in their windows, so the load is kept up until the source closes. A
+    // link without a transfer never closes.
     while ends.link.transfers() || !end.control.stopped() {
         let (bytes, _) = sink.take()?;
         if bytes == 0 {
@@ -169,7 +169,7 @@ impl SinkEnd {
         Ok(())
     }
 
-    /// The cost of a round of the loop besides receiving and reading the bytes.
+    /// Overhead of the loop for each round, in nanoseconds, without receiving and reading the bytes.
     fn own_ns(&self, end: &TrialEnd) -> f64 {
         let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
         own_ns(|| {
@@ -207,7 +207,7 @@ fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
     Some(ceiling(thread_cpu_ns, busy.seconds(), work).unwrap_or_else(|never| match never {}))
 }
 
-/// The end of the window.
+/// Decides when the window is over.
 struct Goal {
     volume: Volume,
     begun_ns: u64,

@@ -56,7 +56,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let own_ns = source.own_ns();
     let released_ns = end.control.meet(2)?;
 
-    // Until the sink's clock starts.
+    // Keeps bytes flowing until the sink's clock starts.
     while !chained && ends.link.transfers() && !end.control.begun() {
         source.busy.work();
         source.block()?;
@@ -82,11 +82,11 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
     let made = source.made;
-    // The better of before and after, as either may be disturbed. A chain's clock is still running.
+    // Measured before and after, and the faster is used, as either may be disturbed. A chain's clock is still running.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
         stats.ceiling = source.alone()?.map(|after| after.max(ceiling));
     }
-    // Most links end when closed, some need an end mark.
+    // Most links end when closed; some need an end marker.
     source.sender.finish()?;
     let note = source.sender.note();
     drop(source);
@@ -112,7 +112,7 @@ impl SourceEnd<'_> {
         Ok(())
     }
 
-    /// The cost of a round of the loop besides making and sending the bytes.
+    /// Overhead of the loop for each round, in nanoseconds, without making and sending the bytes.
     fn own_ns(&self) -> f64 {
         let mut meter = Meter::new();
         own_ns(|| {
@@ -130,7 +130,7 @@ impl SourceEnd<'_> {
         Ok(moved)
     }
 
-    /// Sends until the time is over; announces the length before the last block, so that the sink cannot miss it.
+    /// Sends until the time is over. Announces the length before the last block, so that the sink can't miss it.
     fn warm_up(&mut self) -> io::Result<()> {
         let begin = monotonic_ns();
         let mut blocks = 1;

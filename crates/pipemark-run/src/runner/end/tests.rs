@@ -61,7 +61,7 @@ impl Sender for Unwritten {
     }
 }
 
-/// Reports how many bytes came, but does not deliver them.
+/// Reports how many bytes arrived, but doesn't deliver them.
 struct Unread(BoxReceiver);
 
 impl Receiver for Unread {

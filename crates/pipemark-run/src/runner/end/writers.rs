@@ -141,7 +141,7 @@ mod tests {
     fn records_that_others_cut_are_counted_once() {
         let [a0, a1, b0, b1] = [mark(0, 0), mark(0, 1), mark(1, 0), mark(1, 1)];
         let mut tally = Tally::new(2, 4);
-        // Cut twice by b's records, in pieces that begin anywhere.
+        // Record a0 is cut twice, by b0 and b1, and counts once. The pieces begin at arbitrary bytes.
         for piece in [&[a0, b0, b0][..], &[b0, b0, a0], &[b1, b1, b1, b1, a0, a0, a1], &[a1, a1, a1]] {
             tally.absorb(piece);
         }

@@ -1,4 +1,4 @@
-//! Figures of others: a log of time(1), hyperfine's JSON, or CSV, read as measurements of trials that `--as` describes.
+//! Imports figures of other tools: a log of time(1), hyperfine's JSON, or CSV. `--as` describes their trials.
 
 use std::str::FromStr;
 
@@ -12,13 +12,13 @@ use pipemark_stats::records::{memory_copy, records};
 
 use crate::cli::measure::empty_document;
 
-/// The largest file that is read.
+/// The largest file that is read, in bytes.
 pub const MOST_BYTES: u64 = 64 << 20;
-/// No run takes longer than a year, or moves more than 1 PiB in a second.
+/// The largest plausible figures: a run of a year, and 1 PiB per second.
 const MOST_SECONDS: f64 = 3.2e7;
 const MOST_RATE: f64 = 1.2e15;
 
-/// A parameter of what was measured: `KEY=VALUE`, or `KEY` alone where each figure has its own in the file.
+/// A parameter of the imported runs: `KEY=VALUE`, or `KEY` alone if the file has a value for each run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnSetting {
     key: Key,
@@ -50,7 +50,7 @@ enum ForeignFigure {
 
 impl ForeignFigure {
     /// # Errors
-    /// What is wrong with the number.
+    /// When the number isn't a plausible time.
     fn seconds(real: f64) -> Result<ForeignFigure, String> {
         match real {
             real if real > 0.0 && real <= MOST_SECONDS => Ok(ForeignFigure::Seconds { real, user: 0.0, system: 0.0 }),
@@ -66,17 +66,17 @@ impl ForeignFigure {
     }
 }
 
-/// A run as the file has it: its line, the parameters beside it, and its figure.
+/// A run in the file: its line, its parameters in the file, and its figure.
 struct ForeignRun {
     line: usize,
     own: Vec<Value>,
     figure: ForeignFigure,
 }
 
-/// Reads a file of others. `name` is what it is called in the document.
+/// Reads a file of another tool. `name` is the file's name in the document.
 ///
 /// # Errors
-/// What is wrong and in which line; nothing is read of a file that has an error.
+/// The error and its line. Nothing is imported from a file with an error.
 pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document, String> {
     let asked: Vec<Key> = settings.iter().filter(|own| own.value.is_none()).map(|own| own.key).collect();
     let runs = match text.trim_start().starts_with('{') {
@@ -111,7 +111,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
         headline: false,
         gains: None,
     };
-    // No page of theirs is known.
+    // The page size of the other machine is unknown.
     let trials = records(outcomes, 4096);
     Ok(Document {
         suite: "import".to_owned(),
@@ -128,7 +128,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
 fn job(settings: &[OwnSetting], own: &[Value]) -> Result<Job, String> {
     let given = settings.iter().filter_map(|setting| setting.value.as_ref());
     let mut all = Settings::of(given.chain(own).cloned());
-    // Nobody has checked these bytes here.
+    // These bytes weren't verified here.
     if all.get(Key::Verify).is_none() {
         all.set(Value::Verify(Verify::None));
     }
@@ -149,7 +149,7 @@ fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String
     Ok(Sample { round, bytes, ns: ns_real, wall_ns: ns_real, user_ns, sys_ns, ..Sample::default() })
 }
 
-/// `real`, `user` or `sys` of a line that a shell's time wrote, and the seconds: `real 1m2.345s`, `real 62.35`.
+/// The word (`real`, `user` or `sys`) and the seconds of a line of a shell's time: `real 1m2.345s`, `real 62.35`.
 fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     let (word, time) = line.trim().split_once(char::is_whitespace)?;
     if !["real", "user", "sys"].contains(&word) {
@@ -163,7 +163,7 @@ fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is no time", neutral(time)))))
 }
 
-/// The logs of time: the last other line before each time has the parameter that is asked for.
+/// Reads a log of time. The requested parameter is the last other line before each time.
 fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err("a log of time has one parameter in the line before each time; give the others a value".to_owned());
@@ -236,7 +236,8 @@ fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     Ok(runs)
 }
 
-/// What a column is: seconds, or a rate in a unit. `MB/s`, `rate (MB/s)`, `seconds`, `real, s`.
+/// The unit in a column's heading: `None` inside for seconds, else the bytes in the unit of a rate. Examples: `MB/s`,
+/// `rate (MB/s)`, `seconds`, `real, s`.
 fn unit_of(heading: &str) -> Option<Option<f64>> {
     let words = heading.split(|c: char| c.is_whitespace() || "(),[]_".contains(c));
     words.rev().find_map(|word| match word {

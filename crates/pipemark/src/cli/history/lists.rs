@@ -1,4 +1,4 @@
-//! The history: its measurements, its trials, and one trial over time.
+//! Lists of the history: its measurements, its trials, and one trial over time.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::store::{Entry, EntryOutcome, Id, KnownTrial};
 
-/// A line for each measurement, of `all` that there are.
+/// A row for each measurement. `all` is the number of measurements in the history.
 pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
     let counted = |entry: &Entry| match (entry.measured, entry.trials) {
         (measured, trials) if measured == trials => trials.to_string(),
         (measured, trials) => format!("{measured}/{trials}"),
     };
     let outcome = |entry: &Entry| match (entry.outcome, Cell::text(entry.outcome.to_string())) {
-        // What is as it should be needs no word.
+        // A successful outcome isn't shown to people.
         (EntryOutcome::Ok, _) => Cell::data(Some("ok")),
         (EntryOutcome::Partial, outcome) => outcome.style(Style::Caution),
         (EntryOutcome::Failed | EntryOutcome::NotVerified, outcome) => outcome.style(Style::Failure),
@@ -53,7 +53,7 @@ fn id(entry: &Entry) -> Cell {
     Cell::of(entry.id.to_string(), entry.id.number())
 }
 
-/// When it began, as people here read it.
+/// The start, in local time.
 fn started(entry: &Entry) -> Cell {
     let local = entry.started.to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
     Cell::of(local, entry.started.to_string())
@@ -63,7 +63,7 @@ fn label(entry: &Entry) -> Cell {
     entry.label.as_ref().map_or_else(Cell::default, Cell::text)
 }
 
-/// What several sessions measured, trial by trial: the figure of each session is that of its runs.
+/// The trials of several sessions. The figure of a session is the figure of its runs.
 pub fn sessions(documents: &[&Document]) -> Sheet {
     let figures = |record: &Record| -> Vec<f64> {
         let same = |other: &&Record| other.experiment == record.experiment && other.job == record.job;
@@ -107,7 +107,7 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
 
-/// The trials that there are, and what changed last in each.
+/// The known trials, with the newest change of each.
 pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     let newest = |points: &[TrendPoint]| {
         let last = points.iter().rev().find(|point| point.change.is_some())?;
@@ -130,20 +130,20 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     Sheet::of(table.grid(), [Note::plain(text)])
 }
 
-/// What one run says about a trial.
+/// The result of one run for a trial.
 #[derive(Debug)]
 pub struct TrendPoint {
     /// The run.
     pub entry: Entry,
     /// The figure.
     pub estimate: Estimate,
-    /// Where the series changed with this run: it and those after it against those before.
+    /// The change of the series at this run, if any: this run and later ones, compared with earlier ones.
     pub change: Option<Comparison>,
-    /// The run before it on the same machine, by the same method.
+    /// The previous run on the same machine, by the same method.
     pub before: Option<Id>,
-    /// What is not as it was in that run.
+    /// The differences of its environment from that run.
     pub differs: Vec<String>,
-    /// How many runs the series has that it is of.
+    /// The number of runs in its series.
     pub series: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `pipemark history`: what was measured before, listed, shown, exported, brought in, forgotten, and over time.
+//! `pipemark history`: lists, shows, exports, imports and deletes measurements, and shows trials over time.
 
 mod foreign;
 pub mod lists;
@@ -143,7 +143,7 @@ struct DeleteOptions {
     db: DbOption,
 }
 
-/// Does what was asked for.
+/// Runs the verb.
 pub fn run(options: &HistoryOptions) -> VerbResult {
     match &options.verb {
         None => list(&options.list),
@@ -156,7 +156,7 @@ pub fn run(options: &HistoryOptions) -> VerbResult {
     }
 }
 
-/// The history; says so where there is none.
+/// Opens the history. Prints a message if there is none.
 fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
     let history = History::open(db.db.as_deref())?;
     if history.is_none() {
@@ -165,7 +165,7 @@ fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
     Ok(history)
 }
 
-/// The history for what makes no sense without one.
+/// Opens the history for a verb that needs one.
 fn present(db: &DbOption) -> Result<History, ExitError> {
     History::open(db.db.as_deref())?.ok_or_else(read::empty)
 }
@@ -198,7 +198,7 @@ fn export(options: &HistoryExportOptions) -> VerbResult {
 }
 
 fn import(options: &ImportOptions) -> VerbResult {
-    // Everything is read before anything is kept.
+    // Everything is read before anything is saved.
     let read = |path: &PathBuf| match options.settings.is_empty() {
         true => read::file(&path.to_string_lossy()).map_err(ExitError::usage),
         false => of_others(&path.to_string_lossy(), options).map_err(ExitError::usage),
@@ -215,14 +215,14 @@ fn import(options: &ImportOptions) -> VerbResult {
     for (path, sessions) in options.files.iter().zip(&documents) {
         for (document, json) in sessions {
             let id = history.save(document, json)?;
-            // Who does not listen gets the rest kept all the same.
+            // The rest is saved even if nobody reads the output.
             let _ = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
         }
     }
     Ok(())
 }
 
-/// A file of others, read as what `--as` says.
+/// A file of another tool, read as `--as` describes it.
 fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, String)>, String> {
     let text = read::text(name, foreign::MOST_BYTES)?;
     let document =
@@ -256,16 +256,16 @@ fn confirmed(history: &History, ids: &[Id]) -> Result<bool, ExitError> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// A day or time here, a time stamp, or how long ago.
+/// Parses a local day or time, a time stamp, or a span before now.
 fn since(text: &str) -> Result<Timestamp, String> {
     let here = |time: DateTime| time.to_zoned_datetime(TimeZone::system()).map(|zoned| zoned.timestamp()).ok();
     let day = || text.parse::<Date>().ok().map(|date| date.at(0, 0, 0, 0)).and_then(here);
     let time = || text.parse::<DateTime>().ok().and_then(here);
-    // Days and months count from now; they have no fixed length.
+    // Days and months have no fixed length, so they are counted back from now.
     let ago = || text.parse::<Span>().ok().and_then(|span| ZonedDateTime::now().checked_sub(span.abs()).ok());
     text.parse()
         .ok()
-        // A date with a time of day is one too, so plain dates come first.
+        // A plain date would also parse as a time, so text without a colon is read as a day.
         .or_else(|| if text.contains(':') { time() } else { day() })
         .or_else(|| ago().map(|zoned| zoned.timestamp()))
         .ok_or_else(|| {

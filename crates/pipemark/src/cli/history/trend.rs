@@ -1,5 +1,5 @@
-//! `pipemark history trend`: trials over time, and where they changed for good. A series is what one machine measured by one
-//! method; each run is a session of it.
+//! `pipemark history trend`: trials over time, and their lasting changes. A series has the runs of one machine and one
+//! method; each run is a session.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(super) struct TrendOptions {
 pub(super) fn trend(options: &TrendOptions) -> VerbResult {
     let wanted = TrendRequest::of(&options.trial)?;
     let history = match options.trial.as_slice() {
-        // A list of nothing is no error.
+        // An empty list is no error.
         [] => match opened(&options.db)? {
             Some(history) => history,
             None => return Ok(()),
@@ -104,14 +104,14 @@ fn verdict(text: &str) -> Result<Verdict, String> {
     verdict.ok_or_else(|| format!("'{}' is no verdict on a trend; use worse or better", neutral(text)))
 }
 
-/// Which trial was asked for.
+/// The requested trial.
 enum TrendRequest {
     Key(String),
     Params(Vec<Value>),
 }
 
 impl TrendRequest {
-    /// A trial's key has blanks in it, and a parameter has none.
+    /// A trial's key contains blanks; a parameter contains none.
     fn of(words: &[String]) -> Result<TrendRequest, String> {
         match words {
             [word] if word.contains(' ') => Ok(TrendRequest::Key(word.clone())),
@@ -122,7 +122,7 @@ impl TrendRequest {
         }
     }
 
-    /// Those of the trials that were asked for. What is not named is as by default, where that leaves any.
+    /// The requested trials. Parameters that aren't named have their defaults, if there are such trials.
     fn of_all(&self, mut trials: Vec<KnownTrial>) -> Vec<KnownTrial> {
         match self {
             TrendRequest::Key(key) => trials.retain(|trial| trial.key == *key),
@@ -140,7 +140,8 @@ impl TrendRequest {
     }
 }
 
-/// The runs that measured a trial, oldest first, with the changes of each series; `trials` are judged together.
+/// The runs that measured a trial, oldest first, with the changes of each series. `trials` is the number of trials
+/// judged together.
 fn points(
     key: &str,
     runs: &[(Entry, Document)],
@@ -154,7 +155,7 @@ fn points(
         let Some(record) = document.trials.iter().find(|record| record.id == key) else { continue };
         let Some(estimate) = record.estimate.as_ref() else { continue };
         let figures: Vec<f64> = record.samples.iter().map(Sample::headline).collect();
-        // What can't be compared is no session of the series.
+        // A run that can't be compared isn't part of the series.
         let Some(session) = Session::of(&figures) else { continue };
         judged = record.job.mode().figure().1;
         // There is no verdict across methods.
@@ -182,7 +183,7 @@ fn points(
     points
 }
 
-/// What is new: kernel, version of pipemark, load, the CPU time that the hypervisor or a limit took.
+/// The changes: kernel, version of pipemark, load, and CPU time taken by the hypervisor or a limit.
 fn differences(base: &Document, new: &Document) -> Vec<String> {
     let mut differences = Vec::new();
     if base.host.kernel != new.host.kernel {

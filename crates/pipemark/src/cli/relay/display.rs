@@ -1,5 +1,5 @@
-//! `relay --progress`: how far it is, by what the reader behind it has taken, in a line on a terminal or a line for each
-//! interval.
+//! `relay --progress`: shows how much the reader behind it has taken, in one line on a terminal, elsewhere in a line
+//! for each interval.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,23 +11,23 @@ use pipeio::relay::{RelayHandle, unread};
 use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
 
-/// How progress is written.
+/// The form of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressForm {
-    /// In a line that is drawn anew on a terminal, in lines elsewhere.
+    /// One line that is redrawn on a terminal; a line for each interval elsewhere.
     Text,
-    /// An object in a line.
+    /// A JSON object for each interval.
     Json,
 }
 
-/// What is shown.
+/// Options of the display.
 #[derive(Debug, Clone, Copy)]
 pub struct DisplayOptions {
     pub form: ProgressForm,
     pub interval: Duration,
     /// Bytes expected in all.
     pub size: Option<u64>,
-    /// Bytes of the buffer.
+    /// The size of the buffer, in bytes.
     pub buffer: Option<u64>,
 }
 
@@ -38,10 +38,10 @@ pub struct Display {
 }
 
 impl Display {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub fn start(handle: &RelayHandle, options: DisplayOptions) -> io::Result<Display> {
         let (end, ended) = channel();
         let handle = handle.clone();
@@ -82,19 +82,19 @@ fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
     }
 }
 
-/// How far it was at some time.
+/// The counts at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Moment {
     at: Instant,
     read: u64,
     written: u64,
-    /// What the reader has taken, where the kernel says so.
+    /// Bytes that the reader has taken, if the kernel reports them.
     delivered: Option<u64>,
 }
 
 impl Moment {
     fn now(handle: &RelayHandle) -> Moment {
-        // What is written in between is in the pipe, and would seem to be taken if it were counted last.
+        // Counted first: bytes written meanwhile are in the pipe, and would seem taken if they were counted last.
         let written = handle.written();
         let (held, read) = (unread(rustix::stdio::stdout()), handle.read());
         Moment { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }
@@ -105,7 +105,7 @@ impl Moment {
     }
 }
 
-/// Rates of the last interval, and of the last ten, by which the time that is left is estimated.
+/// Rates of the last interval, and of the last ten, which give the time left.
 struct Rates(VecDeque<Moment>);
 
 impl Rates {
@@ -119,10 +119,10 @@ impl Rates {
         self.0[0]
     }
 
-    /// In, out, and out on average, in bytes a second.
+    /// The rates in, out, and out on average, in bytes per second.
     fn next(&mut self, mut moment: Moment) -> [f64; 3] {
         let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
-        // The kernel's figure for a socket is rough, and nothing that was taken comes back.
+        // The kernel's figure for a socket is rough, but delivered bytes never decrease.
         moment.delivered = moment.delivered.map(|bytes| bytes.max(last.delivered.unwrap_or(0)));
         let rate = |from: u64, to: u64, since: Instant| {
             to.saturating_sub(from) as f64 / (moment.at - since).as_secs_f64().max(1e-9)
@@ -140,7 +140,7 @@ impl Rates {
     }
 }
 
-/// What is shown at some time.
+/// The state to show.
 struct State {
     elapsed: Duration,
     moment: Moment,
@@ -160,7 +160,7 @@ impl State {
         Duration::try_from_secs_f64(left as f64 / self.rates[2]).ok().filter(|_| self.rates[2] > 0.0)
     }
 
-    /// `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end the rate is that of the whole.
+    /// `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end, the rate is the average of the whole.
     fn text(&self) -> String {
         let Moment { read, written, delivered, .. } = self.moment;
         let [in_rate, out_rate, _] = self.rates.map(|rate| Throughput(rate).to_string());
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(text, "10 s  50 MiB delivered  in 10.0 MiB/s  out 5.00 MiB/s  buffer 62 %  25.0 %  30 s left");
         let text = state(60 << 20, 60 << 20, None, None, None).text();
         assert_eq!(text, "10 s  60 MiB written  6.00 MiB/s");
-        // Nothing moves: no time can be said.
+        // Nothing moves, so no time left is known.
         assert!(!state(0, 0, Some(0), Some(100), None).text().contains("left"));
     }
 

@@ -1,5 +1,5 @@
-//! `pipemark relay`: standard input to standard output as fast as the system can. A tool for pipelines, and a stage of
-//! chains; it measures nothing.
+//! `pipemark relay`: copies standard input to standard output as fast as the system can. It is a tool for pipelines
+//! and a stage of chains, and measures nothing.
 
 mod display;
 mod remote;
@@ -74,7 +74,7 @@ const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
 fn capacity(text: &str) -> Result<Capacity, BadValue> {
     match text {
         "keep" => Ok(Capacity::Keep),
-        // F_SETPIPE_SZ takes an int.
+        // F_SETPIPE_SZ has an int argument.
         _ => bounded("capacity", text, ByteSize(1), ByteSize(1 << 30)).map(|size| Capacity::Set(size.as_usize())),
     }
 }
@@ -96,7 +96,7 @@ fn rate(text: &str) -> Result<NonZeroU64, BadValue> {
     Ok(NonZeroU64::new(bytes.0).expect("one at least"))
 }
 
-/// Passes everything on.
+/// Runs the relay.
 pub fn run(options: &RelayOptions) -> VerbResult {
     if !options.set.is_empty() {
         let (pid, limit) = remote::parse(&options.set)?;
@@ -109,7 +109,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
         let buffer = MemoryBuffer::new(size.as_usize()).start_at(options.start_at.unwrap_or(0));
         relay = relay.buffer(buffer.stop_at(options.stop_at.unwrap_or(100)));
     }
-    // The descriptors, and not std's standard input and output: nothing is to be buffered.
+    // The descriptors are used instead of std's standard input and output, which buffer.
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     let outcome = if options.is_watched() {
         let handle = RelayHandle::new();
@@ -129,24 +129,24 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     }
     if report.end == End::Output {
         say_undelivered(report.undelivered);
-        // The signal would not end it, or is not wanted.
+        // SIGPIPE is ignored, or has no effect on process 1.
         if sigpipe_was_ignored() || process::id() == 1 {
             return Err(ExitError::failed("standard input could not be passed to standard output: Broken pipe"));
         }
-        // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.
+        // Ends like cat when its reader has left, which shells and pipefail recognize.
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
     Ok(())
 }
 
 impl RelayOptions {
-    /// Whether more than the relay itself is to run.
+    /// Whether the relay is run with a handle: for a buffer, progress or a limit.
     fn is_watched(&self) -> bool {
         self.buffer.is_some() || self.progress.is_some() || self.limit.is_some()
     }
 }
 
-/// Starts what goes on beside the relay.
+/// Starts the threads beside the relay.
 fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<Option<Display>> {
     if options.buffer.is_some() {
         report_signals(handle)?;
@@ -162,7 +162,8 @@ fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<Option<Di
     Display::start(handle, DisplayOptions { form, interval, size, buffer }).map(Some)
 }
 
-/// What a file has from where it stands; `None` if it is none, or one of /proc, which has no size.
+/// The bytes from a file's offset to its end; `None` if it isn't a regular file, or is one in /proc, which has no
+/// size.
 fn rest_of_file(file: impl AsFd) -> Option<u64> {
     let stat = fstat(&file).ok()?;
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0;
@@ -170,9 +171,9 @@ fn rest_of_file(file: impl AsFd) -> Option<u64> {
     rest.filter(|_| regular)
 }
 
-/// A signal that ends the process says first what was read and not written.
+/// Before a signal ends the process, reports the bytes that were read but not written.
 fn report_signals(handle: &RelayHandle) -> io::Result<()> {
-    // nohup ignores SIGHUP, and a shell SIGINT for what runs in the background: that stays so.
+    // nohup ignores SIGHUP, and a shell ignores SIGINT for background jobs. Ignored signals stay ignored.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     let caught = [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| ignored.unwrap_or(0) >> (signal - 1) & 1 == 0);
@@ -193,16 +194,15 @@ fn say_undelivered(bytes: u64) {
     }
 }
 
-/// The capacity to go on with. One that can't be had is reported, and the pipes are made as large as they may be: at a
-/// pipeline that runs
-/// already, it would be worse to stop.
+/// Sets the capacity; returns the one to continue with. A refused capacity is reported, and the pipes are made as
+/// large as allowed: in a pipeline that is already running, stopping would be worse.
 fn granted(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
     let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let mut said = String::new();
     for pipe in ends {
         let refused = pipeio::pipe::capacity(pipe).is_ok().then(|| pipeio::pipe::set_capacity(pipe, bytes).err());
-        // What is in it has no room in one so small: it stays as large as it is.
+        // The content doesn't fit so small a pipe, so the pipe keeps its capacity.
         let refused = refused.flatten().filter(|error| error.kind() != io::ErrorKind::ResourceBusy);
         if let Some(error) = refused {
             let largest = fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
@@ -214,7 +214,7 @@ fn granted(capacity: Capacity) -> Capacity {
                 ByteSize(bytes as u64),
                 ByteSize(holds),
             );
-            // The same of both sides once.
+            // The same sentence for both sides is printed once.
             if sentence != said {
                 say(&sentence);
                 said = sentence;

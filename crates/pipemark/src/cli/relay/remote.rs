@@ -1,8 +1,8 @@
-//! `relay --set PID limit=RATE`: changes the limit of a relay that runs.
+//! `relay --set PID limit=RATE`: changes the limit of a running relay.
 //!
-//! A relay with a limit has a file in memory (memfd_create(2)) that nobody can reach but by /proc/PID/fd, which the kernel opens to
-//! the process's own user only. The folder of the process is opened first: from then on the same process is meant, also when
-//! its number is given to another one.
+//! A relay with a limit has a file in memory (memfd_create(2)) that is only accessible through /proc/PID/fd, which the
+//! kernel opens only for the process's own user. The folder of the process is opened first: it stays that of the same
+//! process, even if the number is reused.
 
 use std::fs::File;
 use std::io;
@@ -21,14 +21,14 @@ use rustix::process::geteuid;
 
 use pipemark_console::ExitError;
 
-/// What the file is called, in /proc/PID/fd and here.
+/// The name of the file, here and in /proc/PID/fd.
 const NAME: &str = "pipemark-relay-limit";
 const LINK: &[u8] = b"/memfd:pipemark-relay-limit (deleted)";
 
-/// How often a relay looks for a new limit.
+/// How often a relay checks for a new limit.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Lets `--set` change the limit of a handle from now on. Where the system has no such files, it can't be changed.
+/// Lets `--set` change the limit of a handle from now on. Without memfd_create(2), the limit can't be changed.
 pub fn listen(handle: &RelayHandle) -> io::Result<()> {
     let Ok(file) = memfd_create(NAME, MemfdFlags::CLOEXEC) else { return Ok(()) };
     let (file, handle) = (File::from(file), handle.clone());
@@ -48,7 +48,7 @@ pub fn listen(handle: &RelayHandle) -> io::Result<()> {
     Ok(())
 }
 
-/// The limit, and its complement: half of a message is none.
+/// The limit and its complement, so that half a message isn't valid.
 fn encode(limit: NonZeroU64) -> [u8; 16] {
     let mut message = [0; 16];
     message[..8].copy_from_slice(&limit.get().to_ne_bytes());
@@ -62,7 +62,7 @@ fn decode(message: [u8; 16]) -> Option<NonZeroU64> {
     NonZeroU64::new(limit).filter(|limit| limit.get() == !complement)
 }
 
-/// Changes the limit of the relay with this process number.
+/// Changes the limit of the relay with this process id.
 pub fn set(pid: u32, limit: NonZeroU64) -> Result<(), ExitError> {
     let file = find(pid)?;
     let failed =
@@ -77,7 +77,7 @@ fn find(pid: u32) -> Result<OwnedFd, ExitError> {
     };
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
     let process = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty()).map_err(failed)?;
-    // All there is to a process: it may have other names, as one that runs as another user.
+    // Owner and command line are readable for other users' processes too.
     let owner = fstat(&process).map_err(failed)?.st_uid;
     let words = words(&process).map_err(failed)?;
     if owner != geteuid().as_raw() {
