@@ -270,7 +270,7 @@ def own_cost(options, folder):
         above = cost(with_it)
         return above, below or cost(without)
 
-    # One pair varies by 6 %, so many are needed; pairs from earlier calls of the same binary count too.
+    # One pair varies by 6 %, so it takes many; pairs from earlier calls of the same binary count too.
     kept = Kept("why-cost.json", options.fresh)
     pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
