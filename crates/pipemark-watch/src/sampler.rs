@@ -40,7 +40,7 @@ pub struct SamplingOptions {
     pub period: Duration,
 }
 
-/// A stage and what is remembered of it.
+/// A stage with its state over all scans.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
