@@ -6,7 +6,7 @@
 A cell is a source, a sink and a placement: on one CPU, on two, or free. A round runs the relay and each rival once, in random
 order, and the cells are interleaved. Results are kept in build/relay.jsonl, and the next call continues there; --fresh starts
 over. A cell's ratio is the median of its rounds; the intervals of all cells hold the true medians together with 95 % (sign
-test, Bonferroni over cells, rivals and three interim analyses), so no cell is conclusive before 16 rounds. A cell that is
+test, Bonferroni over cells, rivals and three analyses), so no cell is conclusive before 16 rounds. A cell that is
 conclusive for each rival after 16 or 36 rounds gets no more, the others get 60. Exits with 1 if an interval lies below 0.97, or
 if after 60 rounds more than a tenth of the cells are inconclusive. Where copying is the bottleneck, prints the geometric mean
 and also runs the pipeline without a stage, with a default pipe and with one of 1 MiB: what a stage without cost would reach. On a
@@ -34,7 +34,7 @@ from pathlib import Path
 from run import PIPEMARK, ROOT
 
 LEAST, ENOUGH_ROUNDS, UNSURE = 0.97, 60, 0.1
-# The interim analyses: rounds after which a cell may be conclusive, and the share of the error that each may use.
+# The analyses: rounds after which a cell may be conclusive, and the share of the error that each may use.
 LOOKS = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
 # Rounds in which a pipeline without a stage runs too.
 NO_STAGE_ROUNDS = 8

@@ -1,4 +1,4 @@
-# Facts about the project for the packages, read from Cargo.toml, their only place. Source this in the project's folder.
+# Facts about the project for the packages, read from Cargo.toml, which alone states them. Source this in the project's folder.
 about() { # KEY
 	sed -n "/^\[workspace.package\]/,/^\[[^w]/{s/^$1 = \[*\"\([^\"]*\)\".*/\1/p}" Cargo.toml | head -n 1
 }

@@ -31,7 +31,7 @@ fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
     };
     // A change of a millionth is never detected, so the budget ends the measurement.
     let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
-    // A change of 90 % is soon detectable; only a significant change above it would be `worse`.
+    // A change of 90 % is soon detectable. The whole interval must be past it, so the change itself must be larger.
     let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
     assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
@@ -110,7 +110,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
     assert_eq!(results["commands"][1]["same_output"], false);
     let same = ab(&["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | cat"]).measured();
     assert_eq!(same["commands"][1]["same_output"], true);
-    // One command whose runs print different output is an error too.
+    // Runs of one command that print different output are an error too.
     let longer = "echo >>\"$LONGER\"; cat \"$LONGER\"";
     let file = tempfile::NamedTempFile::new().unwrap();
     let one = |flags: &[&str]| {

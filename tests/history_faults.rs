@@ -1,5 +1,5 @@
-//! The history under faults: kills at any point, full disks, read-only folders, databases of other versions and files
-//! that are none. Saved runs stay whole, and no measurement is lost.
+//! The history under faults: kills at any point, full disks, read-only folders, databases of other versions, files that
+//! aren't databases. Saved runs stay whole, and no measurement is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

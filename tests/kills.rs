@@ -1,5 +1,5 @@
-//! Whichever one or two processes of a verb are killed, and whenever, nothing remains: no process, however distant its
-//! descent, no file, no queue.
+//! Whichever one or two processes of a verb are killed, and whenever, nothing remains: no process, not even a distant
+//! descendant, no file, no queue.
 
 use std::fs;
 use std::thread;

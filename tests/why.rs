@@ -113,7 +113,7 @@ while False:
         assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
         assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
     }
-    // The relay splices from pipe to pipe: the function it sleeps in shows which side it waits for.
+    // The relay splices from pipe to pipe: the kernel function it sleeps in shows which side it waits for.
     let relay = format!("{PIPEMARK} relay --capacity keep");
     let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).look(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 3, "{report}");

@@ -80,8 +80,7 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     run(launcher, &words)
 }
 
-/// Calls `report` until its verdict isn't that other programs, such as parallel tests, take the CPUs; at most six
-/// times.
+/// Calls `report` until its verdict isn't `cpu`, which parallel tests and other programs may cause; at most six times.
 pub fn unhindered(mut report: impl FnMut() -> Value) -> Value {
     for _ in 0..5 {
         let report = report();
