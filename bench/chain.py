@@ -53,7 +53,7 @@ def as_time(rounds):
 
         ours = ["--source", "head -c {total} /dev/zero"]
         ratios = in_turns(max(rounds, 9), lambda: chain("cat", length, total, *ours)[1], by_time)
-        # With stages, scheduling alone makes runs differ by more than that.
+        # With stages the scheduler makes two runs of either differ by more.
         bounds = {"least": 0.95, "most": 1.05} if length == 0 else {}
         promise(f"real time of {length} stages and 1.05 GB: chain / time sh -c", ratios, **bounds)
 
