@@ -122,6 +122,7 @@ impl Watcher {
         }
         self.count_starts(&faults);
     }
+
     /// Divides the machine's process starts among the stages that reaped children, in proportion to their `faults`. The
     /// count includes processes of other programs, so a stage gets at most as many as its faults allow.
     fn count_starts(&mut self, faults: &[u64]) {

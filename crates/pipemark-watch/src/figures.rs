@@ -408,8 +408,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     }
 }
 
-/// The rate of a pipe, from whichever side counts it; a side that also uses other files counts too much. Then sets the
-/// rates of those ends of stages that are not counted themselves.
+/// Sets the rate of each pipe, from the side that counts all of its bytes; a side that also uses other files counts too
+/// much. Then sets the same rates at the stages' ends.
 fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
     /// The counts of the two ends of a pipe count as equal within this factor.
     const DISAGREE: f64 = 1.1;

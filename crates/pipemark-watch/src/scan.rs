@@ -22,7 +22,7 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// How often to check for changes, and how often while a pipeline starts.
+/// How often to check for changes; how often while a pipeline starts; how long it is taken to start.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
@@ -86,7 +86,7 @@ impl Known {
         Known { process, ends: BTreeMap::new(), threads: Vec::new(), stat, io, children, listed: String::new() }
     }
 
-    /// A process that isn't sampled otherwise.
+    /// A process that isn't part of the pipeline, read once.
     pub fn of(process: Process) -> Known {
         Known::new(process, false)
     }
