@@ -4,8 +4,8 @@
     cargo build --release --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
     bench/lines.py [--only WORD] [--rounds N]
 
-Prints and exits as bench/run.py does. Through the same pipe, two programs move 6 GiB/s without sharing a core and 1.6 GiB/s on
-one, and a virtual machine's host may move them at any moment: read the range too. Needs 1.4 GiB of memory for the files."""
+Prints and exits as bench/run.py does. Depending on whether two programs share a core, the same pipe carries 6 or 1.6 GiB/s, and a
+virtual machine's host may change that at any moment: read the range too. Needs 1.4 GiB of memory for the files."""
 
 import os
 import re

@@ -10,8 +10,8 @@
 Results are kept in build/truth (--state) as JSON lines, and the next call continues there; --fresh starts over, --pause SECONDS
 spreads documents over hours. All is measured on one CPU, so on two CPUs two calls can run in parallel, each under taskset -c with
 its own state; report accepts several states. Equal trials are one program under the names of four languages, twice each. One of
-them is planted faster by less work, and a slowdown by more work; how much work makes how much time is measured first,
-alternating. Figures are never edited; only for trends a planted document gets a later time, so that it follows the others."""
+them is planted with less work, and slowdowns are more work; how long work takes is measured first, alternating. Figures are
+never edited; only for trends a planted document gets a later time, so that it follows the others."""
 
 import argparse
 import json

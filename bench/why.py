@@ -110,7 +110,7 @@ def limited(folder):
 
 
 def judge(report, wanted):
-    """"right", "wrong stage", or the kind of the verdict."""
+    """The judgement: right, wrong stage, or the verdict's kind."""
     kind, place = wanted
     found = report["verdict"]
     stages = report["stages"]

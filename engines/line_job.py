@@ -32,7 +32,7 @@ class Task:
 
     index: int
     source: str
-    state: tuple  # of the file when it was cut: inode, size, change time
+    state: tuple  # of the file when it was cut: inode, size, modification time
     low: int
     high: int
     command: tuple

@@ -65,7 +65,7 @@ pub fn placement() -> &'static str {
     if thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) { "cross" } else { "free" }
 }
 
-/// The same, started by `launcher`, whose last word is the program; the caller checks the exit code.
+/// [`bw`], started by `launcher`, whose last word is the program; the caller checks the exit code.
 pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     let mut words = vec!["bw", "--json", "-"];
     words.extend(flags.split_whitespace());
