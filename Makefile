@@ -1,31 +1,31 @@
-# The words people type.
+# Targets for people:
 #
 #   make run     build and measure this machine's pipes (about 30 seconds of measuring)
 #   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
-#   make test    lint, then every test; installs the tools that the tests need, and lists at its end what was skipped
-#   make real    `pipemark why` on real pipelines with known answers; installs the programs that they need
-#   make soak    the tests that take minutes each, to try what happens rarely
+#   make test    lint, then every test; installs the tools that tests need, and lists skipped tests at the end
+#   make real    `pipemark why` on real pipelines with known bottlenecks; installs the programs that they need
+#   make soak    tests that take minutes each, for rare events
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
-#   make bench-spark  what the line job promises there; takes 10 GiB of memory for files
-#   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
-#   make bench   what pipemark promises, each as a ratio of two things measured in the same run
+#   make bench-spark  the promises on the line job there; needs 10 GiB of memory for files
+#   make fuzz    fuzz the line engine for ten minutes; needs Rust's nightly toolchain
+#   make bench   check pipemark's promises, each a ratio of two measurements in the same run
 #   make size    the lines of code of each crate; at most 7,000
-#   make results  the figures of docs/results.md, from this machine; an hour with nothing else running, ONLY=NAME measures one
+#   make results  measure the figures of docs/results.md on this machine, for an hour with nothing else running; ONLY=NAME for one
 #   make book    docs/ as a book, in build/book; installs mdBook in build/mdbook
-#   make picture README's picture, of what 'pipemark why' prints on this machine; best with nothing else running
+#   make picture README's picture, from output of 'pipemark why' on this machine; best with nothing else running
 #   make install PREFIX=/usr/local
-#   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
-#   make test-kernels  boot kernels of Debian in virtual machines with the static program; needs qemu-system-x86_64 and the network
-#   make release-check  whether this commit can be released; refuses what is unset, untagged or not in the changelog
+#   make dist    packages for people without Rust, in build/dist; make test-dist installs and runs each in a clean root
+#   make test-kernels  boot Debian kernels in virtual machines with the static program; needs qemu-system-x86_64 and the network
+#   make release-check  check that this commit can be released: nothing unset, a tag, a changelog entry
 #   make msrv    compile with the oldest Rust that Cargo.toml promises (rustup)
-#   make deny    licences and advisories of the dependencies (cargo-deny)
-#   make api     what a release of pipeio would break; needs cargo-semver-checks, and the last release as BASE=v0.1.0
+#   make deny    check licences and security advisories of dependencies (cargo-deny)
+#   make api     list breaking changes of pipeio since its last release, BASE=v0.1.0; needs cargo-semver-checks
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
 PIPEMARK = target/release/pipemark
 
-# The whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
+# Whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
@@ -43,15 +43,15 @@ check: lint
 	$(CARGO) test --locked --workspace --lib --bins
 	$(CARGO) test --locked -p pipemark --test program -- $(SLOW:%=--skip %)
 
-# Each test that leaves something out says so in this file, and so does what looks for the tools.
+# Tests, and the script that looks for their tools, write to this file what they skip.
 test: export PIPEMARK_LEFT_OUT = $(CURDIR)/build/left-out
-# Compiled once and whole: what makes the next time quicker makes the first one slower.
+# Incremental compilation would only slow down this single full build.
 test: export CARGO_INCREMENTAL = 0
 test: tools lint tests
 	@if [ -s build/left-out ]; then echo; echo "Skipped here:"; sort -u build/left-out | sed 's/^/  /'; \
 	else echo; echo "Nothing was skipped."; fi
 
-# With examples and what the documentation shows.
+# Includes the examples and the documentation's tests.
 tests: tools lint
 	$(CARGO) test --locked --workspace -- --test-threads 4
 
@@ -73,7 +73,7 @@ soak:
 	PROPTEST_CASES=2000 $(CARGO) test --locked --workspace --lib
 	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_
 
-# What cargo-fuzz would do, without it.
+# The same flags as cargo-fuzz, without needing it.
 FUZZ_TIME ?= 600
 fuzz: export RUSTFLAGS = --cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Cpasses=sancov-module \
 	-Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -83,7 +83,7 @@ fuzz:
 	$(CARGO) +nightly run --release --locked --manifest-path fuzz/Cargo.toml --target-dir build/fuzz \
 		--target $$(rustc -vV | sed -n 's/^host: //p') --bin lines -- -max_total_time=$(FUZZ_TIME) build/corpus/lines
 
-# Rustdoc takes what has been compiled for clippy. The other languages have a check that is quick, or none.
+# rustdoc reuses what clippy has compiled. Other languages are checked only where that is quick.
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
@@ -140,7 +140,7 @@ dist:
 test-dist:
 	packaging/test.sh $(ONLY)
 
-# The target is named so that build scripts are not static.
+# With --target, build scripts aren't linked statically.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 test-kernels:
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(HOST) -p pipemark

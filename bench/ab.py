@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""`pipemark ab` beside hyperfine: how often each says that something differs where nothing does, and how often it finds what does.
+"""`pipemark ab` beside hyperfine: how often each reports a difference between equal commands, and how often it finds a real one.
 
-    bench/ab.py pairs [--seconds S]     pairs of commands, equal ones and ones that are 2, 5 and 10 % slower, for S seconds
+    bench/ab.py pairs [--seconds S]     pairs of commands, equal or 2, 5 or 10 % slower, for S seconds
     bench/ab.py ci [--seconds S]        the job of docs/ci.md: nothing planted and 10 %, also with two busy loops beside it
-    bench/ab.py start                   a command's time beside that of a C program that starts it and waits
-    bench/ab.py report                  the figures so far
+    bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, also beside two busy loops
+    bench/ab.py start                   a command's time, by ab and by a C program that starts it and waits
 
-Both get the same time for a pair (--budget, 1 s by default): what ab takes beyond it, for its ten rounds, hyperfine gets too; what ab
-leaves of it, hyperfine keeps. hyperfine runs each command as often as fits in half of the time, one after the other, and Welch's test
-at 5 % is made of the times that it exports. Commands compute for about 5, 25 and 75 ms; `noisy` adds up to 30 % of chance to each run
-of 20 ms. A slowdown is more steps of the same loop. What was measured is kept in build/ab, one JSON line each,
-and the next call goes on there; --fresh starts anew. hyperfine is the one on PATH."""
+Both get the same time for a pair (--budget, 1 s by default). If ab needs more for its ten rounds, hyperfine gets as much; if ab
+needs less, hyperfine still gets the whole budget. hyperfine runs one command after the other, each for half of the time; Welch's
+test at 5 % uses the times that it exports. Commands compute for about 5, 25 and 75 ms; `noisy` runs take 20 ms and up to 30 % more
+at random. A slowdown is more steps of the same loop. Results are kept in build/ab as JSON lines, and the next call continues there;
+--fresh starts over. hyperfine is the one in PATH."""
 
 import argparse
 import itertools
@@ -28,11 +28,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 STATE = ROOT / "build/ab"
-# Milliseconds and spread.
+# Milliseconds, and the largest random addition.
 KINDS = {"short": (5, 0), "middle": (25, 0), "long": (75, 0), "noisy": (20, 0.3)}
-# Nothing is planted two times of three.
+# Two thirds of the pairs are equal.
 SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
-# What the job of docs/ci.md compares, in milliseconds.
+# Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10
 
 
@@ -49,7 +49,7 @@ def keep(result):
 
 
 def steps_per_ms(spin):
-    """The best of some runs, without what the start takes."""
+    """The best of several runs, without the time to start."""
     def best(steps):
         times = []
         for _ in range(7):
@@ -172,7 +172,7 @@ def results():
 
 
 def upper(wrong, count):
-    """The upper end of Clopper and Pearson's 95 % bound, one-sided."""
+    """Clopper and Pearson's upper 95 % bound, one-sided."""
     low, high = wrong / max(count, 1), 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -188,7 +188,7 @@ def report(_):
     if equal:
         false = sum(differs(one) for one in equal)
         welch_false = sum(one["p"] < 0.05 for one in equal)
-        # The p-value at which Welch's test errs as often as ab.
+        # The level at which Welch's test has as many false positives as ab.
         level = sorted(one["p"] for one in equal)[false]
         print(f"equal pairs: {len(equal)}; called different: ab {false} (at most {upper(false, len(equal)):.1%}), "
               f"hyperfine with Welch {welch_false} (at most {upper(welch_false, len(equal)):.1%})")

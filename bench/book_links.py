@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where a page of build/book links to a page, an anchor or a file that isn't there."""
+"""Fails if a page of build/book links to a page, an anchor or a file that doesn't exist."""
 
 import os
 import re
@@ -14,7 +14,7 @@ ANCHOR = re.compile(r'\bid="([^"]+)"')
 
 
 def source_of(file):
-    """The file of the source tree that a link out of the book means: docs/ is where the book is."""
+    """The source file that a link out of the book refers to, as if the book were in docs/."""
     outside = ROOT / Path(os.path.relpath(file, BOOK.parent))
     markdown = outside.with_suffix(".md")
     return markdown if outside.suffix == ".html" and markdown.is_file() else outside

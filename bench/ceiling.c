@@ -1,11 +1,10 @@
-/* What an end of a pipe could do if the transfer cost nothing, as one would write the loop by hand.
+/* What an end of a pipe could do if the transfer cost nothing, as a loop written by hand.
  *
  *   ceiling copy|make|look BLOCK MILLISECONDS
  *
- * Prints the bytes per second (of making and looking those of the fastest quarter of a millisecond, as pipemark takes
- * them) of one core that copies a block to another, writes the words of pipemark's pattern into a
- * block (word i is seed + i * STEP), or compares each byte of a block with the one that belongs at its position. A block is
- * whole words. */
+ * Prints the bytes per second of one core that copies a block to another (copy), writes the words of pipemark's pattern
+ * into a block (make; word i is seed + i * STEP), or compares each byte of a block with the expected one (look). For
+ * make and look it is the fastest quarter of a millisecond, as in pipemark. A block is whole words. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -24,12 +23,12 @@ static int64_t now(void)
 {
 	struct timespec t;
 
-	/* CPU time, as pipemark takes it for what an end does alone: others may have the CPU meanwhile. */
+	/* CPU time, as pipemark uses for an end alone, because others may use the CPU too. */
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* Four vectors at a time, each with its own sum: one sum alone would be waited for. */
+/* Four vectors at a time, each with its own sum, because a single sum would serialize the additions. */
 typedef uint64_t vector __attribute__((vector_size(64), aligned(8), may_alias));
 enum { LANES = 8, WORDS = 4 * LANES };
 
@@ -95,7 +94,7 @@ int main(int argc, char **argv)
 	double fastest = 0;
 
 	do {
-		/* That clock is a system call. */
+		/* Reading this clock is a system call. */
 		for (size_t done = 0; done < (4 << 20); done += block, bytes += block) {
 			if (argv[1][0] == 'c') {
 				memcpy(to, from, block);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What chains and `pipemark relay` promise, measured: ratios of two things measured alternately in this run.
+"""Measures the promises on chains and `pipemark relay`: ratios of alternating measurements.
 
     bench/chain.py [--only WORD] [--rounds N]
 
@@ -17,7 +17,7 @@ from run import PIPEMARK, command, alternating, promise
 
 
 def chain(stage, length, total, *flags):
-    """One run of one chain: the bytes per second while they flow, and the seconds from first start to last end."""
+    """Runs a chain once; returns bytes per second while data flows, and seconds from the first start to the last end."""
     words = [
         "chain",
         "--length",
@@ -41,7 +41,7 @@ def chain(stage, length, total, *flags):
 
 
 def as_time(rounds):
-    """The real time of a chain that is commands only, beside that of a shell's pipeline: what time(1) calls real."""
+    """Real time, as in time(1), of a chain of commands beside a shell's pipeline."""
     total = "1050000000"
     for length in (0, 2):
         pipeline = " | ".join([f"head -c {total} /dev/zero"] + ["cat"] * length) + " > /dev/null"
@@ -59,7 +59,7 @@ def as_time(rounds):
 
 
 def per_hop(rounds):
-    """A chain of relays against one of cats, while bytes flow."""
+    """A chain of relays against one of cats, while data flows."""
     for length, total in ((16, "1g"), (64, "512m")):
         ratios = alternating(
             min(rounds, 5), lambda: chain("relay", length, total)[0], lambda: chain("cat", length, total)[0]
@@ -68,7 +68,7 @@ def per_hop(rounds):
 
 
 def thousand(rounds):
-    """The same with 1024 stages, from the start of the first process until the last is gone; and starting alone."""
+    """The same with 1024 stages, from the first start to the last end, and starting alone."""
     total = "128m"
     rounds = min(rounds, 3)
     ratios = alternating(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])
@@ -88,7 +88,7 @@ def file_to(stage, place, path):
 
 
 def one_relay(rounds):
-    """One stage between a fast source and sink: ours against cat and pv, in every placement, from pipe and from file."""
+    """One stage between a fast source and sink: relay against cat and pv, in every placement, from a pipe and a file."""
     others = ["cat"] + (["pv -q"] if shutil.which("pv") else [])
     if len(others) == 1:
         print("skipped  pv: it is not installed (Debian's pv)")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What `pipemark compare` and the suite large-pipe promise, measured.
+"""Measures the promises on `pipemark compare` and the suite large-pipe.
 
     bench/compare.py [--only WORD] [--rounds N]
 
-Ratios as in bench/run.py. The promises on verdicts are counted on real samples through the program itself: comparisons of a
-trial with itself, and of a trial with the same trial slowed down by 5 %."""
+Ratios as in bench/run.py. For promises on verdicts, pipemark compares real samples: of a trial with itself, and of a trial with
+the same trial slowed down by 5 %."""
 
 import copy
 import json
@@ -16,17 +16,17 @@ from pathlib import Path
 import run
 from run import PIPEMARK, command, alternating, pair, promise, rate
 
-# What ends a comparison with --fail-on better,worse.
+# Exit codes with --fail-on better,worse.
 WORSE, BETTER = 10, 13
 
 
 def bw_pipe(rounds):
-    """lmbench's bw_pipe: a total in messages of one size. The C pair does the same by time."""
+    """As lmbench's bw_pipe: a total in messages of one size. The C pair runs for a time instead."""
     for block, place in ((65536, "0:0"), (65536, "0:1"), (4096, "0:0")):
         source, sink = place.split(":")
         flags = ["--block", str(block), "--place", place, "--total", "400m"]
         ratios = alternating(rounds, lambda: total_rate(*flags), lambda: pair(block, 0, source, sink))
-        # Faster than the pair is no fault.
+        # Being faster than the pair breaks no promise.
         promise(f"bw_pipe, messages of {block} bytes on CPUs {place}: pipemark / C pair", ratios, least=0.97)
 
 
@@ -74,7 +74,7 @@ def with_samples(document, samples):
 
 
 def same_against_same(_):
-    """200 comparisons of two sets of 10 runs, drawn from 60 real ones of the same trial: none differs from any other."""
+    """200 comparisons of two sets of 10 runs, drawn from 60 real runs of one trial, so none really differs."""
     for place in ("cross", "same"):
         document = measured("--runs", "60", "--time", "100ms", "--place", place)
         samples = document["trials"][-1]["samples"]
@@ -89,7 +89,7 @@ def same_against_same(_):
 
 
 def planted(_):
-    """A writer that works for 5 % of a block's time before each write: is it found, with the settings by default?"""
+    """Whether the default settings find a writer that works for 5 % of a block's time before each write."""
     for place in ("0:0",):
         block = 64 << 10
         found = 0

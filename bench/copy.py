@@ -2,13 +2,12 @@
 """`pipeio::copy` against `std::io::copy`, `tokio::io::copy`, cat and pv, for each pair of kinds, on one CPU and on two.
 
     bench/copy.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
-    bench/copy.py --gifts [--rounds N]    # `Gift::send` against write, by block, of bytes that are made anew
+    bench/copy.py --gifts [--rounds N]    # `Gift::send` against write, by block size, each byte newly written
 
 First: cargo build --release -p pipeio --example ways. A round runs all five once, in random order, and the cells are
-interleaved; a ratio is the other's time over ours in the same round. What was measured is kept in build/copy.jsonl, and the next call
-goes on where this one stopped; --fresh forgets it. A cell's interval holds the true median in all cells together with 95 % (sign
-test, Bonferroni over cells and rivals), so before 12 rounds or so none can tell. Exits with 1 if an interval lies below 1, which
-is: if another was faster."""
+interleaved; a ratio is the rival's time over ours in the same round. Results are kept in build/copy.jsonl, and the next call
+continues there; --fresh starts over. The intervals of all cells hold the true medians together with 95 % (sign test, Bonferroni
+over cells and rivals), so none is conclusive before about 12 rounds. Exits with 1 if an interval lies below 1: a rival was faster."""
 
 import argparse
 import contextlib
@@ -45,18 +44,18 @@ def programs():
 
 
 def seconds(cell, words, path):
-    """How long it takes until the last process has ended."""
+    """Seconds until the last process has ended."""
     source, sink, place = cell
     cpus = sorted(os.sched_getaffinity(0))
     pinned = ["taskset", "-c", str(cpus[0]) if place == "one" else f"{cpus[0]},{cpus[-1]}"]
     with contextlib.ExitStack() as stack:
         def pair(kind):
-            """The end to write to and the end to read from."""
+            """The writing end and the reading end."""
             ends = [end.detach() for end in socket.socketpair()] if kind == "socket" else os.pipe()[::-1]
             return [stack.enter_context(os.fdopen(end, "rb" if which else "wb", 0)) for which, end in enumerate(ends)]
 
         out = f"{path}.out"
-        # As long as it was: what a file costs to grow is the file system's.
+        # Empty the file outside of the measured time.
         with open(out, "ab") as file:
             file.truncate(0)
         feed = drain = None
@@ -115,7 +114,7 @@ def measure(cells, words, rounds, options, program):
 
 
 def show(cells, rivals, rounds):
-    """Prints each pair with its slowest cell; returns whether none is beaten."""
+    """Prints each cell; returns whether no rival is faster."""
     error = 0.05 / (len(cells) * len(rivals))
     beaten = []
     for cell in cells:
@@ -135,7 +134,7 @@ def show(cells, rivals, rounds):
 
 
 def gifts(rounds, places):
-    """Both send to cat through a pipe of 1 MiB; nothing is promised."""
+    """Both send to cat through a pipe of 1 MiB. There is no promise on this."""
     cpus = sorted(os.sched_getaffinity(0))
     for place, block in itertools.product(places, (16, 32, 64, 256, 1024)):
         pinned = ["taskset", "-c", str(cpus[0]) if place == "one" else f"{cpus[0]},{cpus[-1]}"]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How often the interval that pipemark prints holds what very many real runs say.
+"""How often the interval that pipemark prints contains the estimate from very many real runs.
 
     bench/coverage.py [--runs 1000] [--minutes 5] [--state FILE]
 
-Measures four trials interleaved, a hundred runs at a time, until each has N runs or the time is over; what was measured is
-kept in FILE, and the next call goes on there. Then it takes runs at random, runs from all over the session as the rounds of
-`pipemark run` do, and runs that followed each other, stops as `pipemark run` does, and counts how often the interval holds
-the estimate of all runs."""
+Measures four interleaved trials, a hundred runs at a time, until each has N runs or the time is over. Results are kept in
+FILE, and the next call continues there. Then it draws runs in three ways (at random; spread over the session, like the rounds
+of `pipemark run`; consecutive), stops by the rule of `pipemark run`, and counts how often the interval contains the estimate
+of all runs."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 TRIALS = "--send write,vmsplice --place same,cross --time 20ms".split()
 CHUNK = 100
-# As crates/pipemark-stats/src/estimate.rs has them.
+# The same as in crates/pipemark-stats/src/estimate.rs.
 PRECISION, FEWEST_TO_STOP, FARTHEST, MOST = 0.03, 12, 5, 30
 
 
@@ -34,7 +34,7 @@ def measure():
 
 
 def critical_rank(runs):
-    """Wilcoxon's: from this smallest middle of two runs to this greatest is the 95 % interval."""
+    """Wilcoxon's critical rank: the 95 % interval runs from this smallest mean of two runs to this largest one."""
     ways = [1] + [0] * (runs * (runs + 1) // 2)
     for rank in range(1, runs + 1):
         for total in range(len(ways) - 1, rank - 1, -1):
@@ -49,7 +49,7 @@ RANKS = {runs: critical_rank(runs) for runs in range(7, MOST + 1)}
 
 
 def estimate(figures):
-    """Low, Hodges and Lehmann's estimate, high."""
+    """Hodges and Lehmann's estimate between the ends of its interval: low, estimate, high."""
     logs = [math.log(figure) for figure in figures]
     middles = sorted((one + other) / 2 for at, one in enumerate(logs) for other in logs[at:])
     rank, n = RANKS.get(len(figures), 1), len(middles)
@@ -57,7 +57,7 @@ def estimate(figures):
 
 
 def stopped(runs):
-    """The interval of a trial that stops as `pipemark run` has it."""
+    """The interval of a trial stopped by the rule of `pipemark run`."""
     for n in range(FEWEST_TO_STOP, MOST + 1):
         figures = runs[:n]
         low, middle, high = estimate(figures)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Write the tables of a measurement into the docs that show them.
+"""Writes the tables of a measurement into the docs that show them.
 
     pipemark run lines large-pipe --markdown run.md --json run.json
     bench/figures.py run.md run.json
 
-A page has each table between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->; SUITE is for the reader, TITLE is
-the heading of the table in run.md ("Claims" for the claims' answers). Titles that were not measured stay as they are."""
+A page has each table between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE is for the reader, TITLE is
+the table's heading in run.md ("Claims" for answers to claims). Tables that weren't measured stay as they are."""
 
 import json
 import re
@@ -17,7 +17,7 @@ BLOCK = re.compile(r"(<!-- figures: [^\n]*? / ([^\n]*?) -->\n).*?(<!-- end of fi
 
 
 def sections(markdown):
-    """What stands below each heading, up to the next of its level or above."""
+    """The text below each heading, up to the next heading of its level or above."""
     found = {}
     lines = markdown.splitlines()
     for at, line in enumerate(lines):

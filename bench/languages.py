@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the entrants to what docs/languages.md promises; the two of a ratio are measured alternately in one run.
+"""Checks the promises of docs/languages.md on entrants. Both sides of a ratio are measured alternately in one run.
 
     bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F] [--only tuned|even]
 
 A ratio is estimated as pipemark compares trials of one run: Hodges and Lehmann's estimate over the rounds, with its 95 %
-interval. A promise is kept when the estimate keeps it, and broken when the whole interval is below it. In between the
-rounds were too few to tell.
+interval. A promise is kept if the estimate keeps it, broken if the whole interval is below it, and otherwise inconclusive:
+there were too few rounds.
 
-Ends with 1 when a promise is not kept, and with 2 when one could not be tested here or there is no telling.
+Exits with 1 if a promise is broken, and with 2 if one could not be tested here or is inconclusive.
 """
 
 import argparse
@@ -26,12 +26,12 @@ NATIVE = ["c", "cpp", "rust", "zig"]
 
 
 def ratio(new, base):
-    """NEW's throughput over BASE's, and the interval's ends; of the rounds in which both ran, six at least."""
+    """NEW's throughput over BASE's with its interval, from the rounds in which both ran, which must be six or more."""
     rate = lambda trial: {s["round"]: s["bytes"] / s["ns"] for s in trial["samples"]}
     one, other = rate(new), rate(base)
     logs = [math.log(one[r] / other[r]) for r in one.keys() & other.keys()]
     means = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(logs, 2))
-    # How many means are outside at each end: Wilcoxon's statistic, by its normal approximation.
+    # How many means lie outside at each end: Wilcoxon's statistic, by normal approximation.
     n = len(logs)
     outside = math.floor(n * (n + 1) / 4 - 1.96 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     if outside < 1:
@@ -40,7 +40,7 @@ def ratio(new, base):
 
 
 def speed(trial):
-    """Mean of the logarithms: what ratios within rounds come down to."""
+    """Mean logarithm of the throughput; its differences are the mean log ratios within rounds."""
     return statistics.fmean(math.log(s["bytes"] / s["ns"]) for s in trial["samples"])
 
 
@@ -70,7 +70,7 @@ def main():
         for language in languages
         if language != "c"
     ]
-    # Within 5 % of one another: the slowest against the fastest.
+    # The slowest against the fastest: within 5 %.
     natives = [program("idiomatic", language) for language in NATIVE]
     measured = [key for key in natives if key in trials and trials[key]["samples"]]
     if len(measured) > 1:
@@ -97,7 +97,7 @@ def main():
         else:
             verdict, code = "no telling; use more --runs", code or 2
         print(f"{name:45} {found:6.3f} [{low:.3f}, {high:.3f}]  promised {least:.2f}  {verdict}")
-    # With others on the CPUs a ratio is theirs as much as ours.
+    # Warnings, because a busy machine distorts ratios.
     for warning in warnings:
         print("note:", json.dumps(warning))
     return code

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""What `pipemark lines` promises, measured: ratios of two things measured alternately in this run.
+"""Measures the promises on `pipemark lines`: ratios of alternating measurements.
 
     cargo build --release --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
     bench/lines.py [--only WORD] [--rounds N]
 
-Prints and exits as bench/run.py does. Programs that share no core with each other and programs that do are as far apart as
-6 and 1.6 GiB/s through the same pipe, and a virtual machine's host may change that any second: so look at the range too.
-Needs 1.4 GiB of memory for the files."""
+Prints and exits as bench/run.py does. Depending on whether two programs share a core, the same pipe carries 6 or 1.6 GiB/s, and a
+virtual machine's host may change that at any moment: read the range too. Needs 1.4 GiB of memory for the files."""
 
 import os
 import re
@@ -22,13 +21,13 @@ from run import PIPEMARK, ROOT, alternating, promise
 BASELINE = ROOT / "build/entrants/lines/release/std-baseline"
 LONG = ("2024-01-01T00:00:00 host app[1]: " + "the quick brown fox jumps over the lazy dog " * 6)[:284]
 SHORT = "abcdefg"
-# Large enough that starting a process does not show.
+# Large enough to make the start of a process negligible.
 SIZE = 1 << 30
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
 def write(folder, piece, size):
-    """A file of at least `size` bytes, of nothing but `piece`."""
+    """Writes a file of at least `size` bytes that repeats `piece`."""
     path = Path(folder, "lines")
     block = piece.encode() * max(1, (1 << 20) // len(piece))
     with open(path, "wb") as file:
@@ -50,7 +49,7 @@ def from_file(command, path):
 
 
 def fed_by_yes(command, says, line, seconds=0.2, warm_up=0.05):
-    """Bytes per second that `yes LINE` got rid of through `command`, which says on one of its outputs how many arrived."""
+    """Bytes per second that `yes LINE` writes to `command`, which reports on the output `says` how many arrived."""
     outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, says: subprocess.PIPE}
     consumer = subprocess.Popen(command, stdin=subprocess.PIPE, **outputs)
     source = subprocess.Popen(["yes", line], stdout=consumer.stdin)
@@ -69,7 +68,7 @@ def fed_by_yes(command, says, line, seconds=0.2, warm_up=0.05):
     return passed / elapsed
 
 
-# What each file repeats, how large it is, who filters it, and what is promised.
+# Name, repeated piece, file size, flags of `lines`, and the promised ratio.
 FILES = [
     ("285-byte lines, all threads", LONG + "\n", SIZE, [], 10),
     ("285-byte lines, one thread", LONG + "\n", SIZE, ["--threads", "1"], 1),
@@ -80,7 +79,7 @@ FILES = [
 
 
 def files(rounds):
-    """From a file in memory to /dev/null, against the document's fastest program."""
+    """From a file in memory to /dev/null, against std-baseline, the fastest of the published programs."""
     for name, piece, size, flags, least in FILES:
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             path = write(folder, piece, size)
@@ -101,8 +100,8 @@ def cat(rounds):
 
 
 def yes(rounds):
-    """Fed by yes, against the top line: what a sink that only reads takes from it. Two processes which meet at a lock
-    fall into step or out of it, anew each time they are started, so they are started often."""
+    """Fed by yes, against a sink that only reads. Two processes that contend for a lock run in step or out of it, which
+    is decided at each start, so they are started often."""
     ours, sink = ([PIPEMARK, "lines", "--stats"], "stderr"), ([PIPEMARK, "sink"], "stdout")
     for name, line, times, least in (("285-byte", LONG, 10, 0.9), ("8-byte", SHORT, 10, 0.65)):
         ratios = alternating(times * rounds, lambda: fed_by_yes(*ours, line), lambda: fed_by_yes(*sink, line))

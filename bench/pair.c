@@ -1,9 +1,9 @@
-/* The reference that pipemark is held against: a minimal source and sink on one pipe, as one would write them by hand.
+/* The reference for pipemark: a minimal source and sink on one pipe.
  *
  *   pair BLOCK CAPACITY SOURCE_CPU SINK_CPU MILLISECONDS
  *
- * Prints the bytes that arrived per second. CAPACITY 0 leaves the pipe as it is; a CPU of -1 leaves that end free.
- * The clock is the sink's: from its first look at a pipe that has been flowing for 5 ms until the time is over. */
+ * Prints the bytes per second that arrived. CAPACITY 0 leaves the pipe as it is; a CPU of -1 doesn't pin that end.
+ * The sink measures, after 5 ms of reading, until the time is over. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		if (got <= 0)
 			fail("read");
 		bytes += got;
-		/* The clock costs more than a small read. */
+		/* Reading the clock costs more than a small read. */
 		end = ++looks % 16 && block < 65536 ? begin : now();
 	} while (end - begin < window);
 	close(fd[0]);

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""`pipemark relay` against cat, pv and mbuffer, between programs that people use: who passes the same bytes on sooner.
+"""`pipemark relay` against cat, pv and mbuffer between common programs: which pipeline ends sooner.
 
     bench/relay.py [--budget SECONDS] [--rounds N] [--only WORD] [--list] [--fresh] [--buffer SIZE]
 
-Every source meets every sink, on one CPU, on two and free. A round runs the relay and each rival once, in an order drawn
-anew, and the cells are interleaved. What was measured is kept in build/relay.jsonl, and the next call goes on where this one
-stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its interval holds the true median in all cells
-together with 95 % (sign test, Bonferroni over the cells, the rivals and three looks); before 16 rounds no cell can tell.
-A cell that can tell for each rival after 16 or 36 rounds is left, the others get 60. Exits with 1 if an interval lies below
-0.97, or if after 60 rounds more than a tenth of the cells are inconclusive. Where copying bounds, the geometric mean is printed, and
-the pipeline also runs with nothing in the relay's place, once with the pipe as it comes and once with one of 1 MiB: what a
-stage that costs nothing would reach. Where there are two CPUs, free is on two, and runs once. With --buffer the relay has a
-buffer, and its rival is mbuffer with one of the same size. Needs
-1 GiB of memory for files."""
+A cell is a source, a sink and a placement: on one CPU, on two, or free. A round runs the relay and each rival once, in random
+order, and the cells are interleaved. Results are kept in build/relay.jsonl, and the next call continues there; --fresh starts
+over. A cell's ratio is the median of its rounds; the intervals of all cells hold the true medians together with 95 % (sign
+test, Bonferroni over cells, rivals and three analyses), so no cell is conclusive before 16 rounds. A cell that is
+conclusive for each rival after 16 or 36 rounds gets no more, the others get 60. Exits with 1 if an interval lies below 0.97, or
+if after 60 rounds more than a tenth of the cells are inconclusive. Where copying is the bottleneck, prints the geometric mean
+and also runs the pipeline without a stage, with a default pipe and with one of 1 MiB: what a stage without cost would reach. On a
+machine with two CPUs, free and two CPUs are one placement. With --buffer the relay has a buffer, and its rival is mbuffer with
+one of the same size. Needs 1 GiB of memory for files."""
 
 import argparse
 import gzip
@@ -35,18 +34,18 @@ from pathlib import Path
 from run import PIPEMARK, ROOT
 
 LEAST, ENOUGH_ROUNDS, UNSURE = 0.97, 60, 0.1
-# After how many rounds it is decided whether a cell needs more, and which part of the error each decision may make.
+# The analyses: rounds after which a cell may be conclusive, and the share of the error that each may use.
 LOOKS = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
-# So often a pipeline without a stage runs too.
+# Rounds in which a pipeline without a stage runs too.
 NO_STAGE_ROUNDS = 8
 KEPT = ROOT / "build/relay.jsonl"
 NO_STAGE = ["none", "large pipe"]
 STAGES = {"relay": f"{PIPEMARK} relay", "cat": "cat", "pv": "pv -q", "mbuffer": "mbuffer -q"}
-# With --buffer SIZE: both with one of this size.
+# With --buffer SIZE, the size of both.
 BUFFERED = {"relay": f"{PIPEMARK} relay --buffer {{}}", "mbuffer": "mbuffer -q -m {}"}
-# What a source is called, and its command: {path} holds text, {size} is how much of it.
+# Names and commands of sources: {path} is a text file, {size} the number of bytes to read.
 SOURCES = {
-    # It is stopped after a time.
+    # Stopped after the time YES.
     "yes": "yes",
     "head": "head -c {size} /dev/zero",
     "zcat": "zcat {path}.{size}.gz",
@@ -67,11 +66,11 @@ SINKS = {
 }
 MIB = 1 << 20
 COPY_BOUND = [(source, sink) for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE") for sink in ("null", "cat", "wc", "grep")]
-# As much as takes a tenth of a second or so: what reads slowly gets less.
+# Bytes that take about a tenth of a second: slow readers get fewer.
 SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB} | dict.fromkeys(COPY_BOUND, 256 * MIB)
 SIZE, LARGEST = 96 * MIB, max(SIZES.values())
 ZCAT_SIZES = {size // 2 for size in (SIZE, SIZES["gzip"], SIZES["sort"])}
-# How long yes writes.
+# Seconds for which yes writes.
 YES = 0.1
 LARGE_PIPE = "perl -e 'fcntl(STDIN, 1031, 1 << 20) or die \"F_SETPIPE_SZ: $!\"; exec @ARGV'"
 
@@ -110,17 +109,17 @@ def write_texts(path):
 
 
 def seconds(cell, stage, path):
-    """How long the pipeline takes, from the start of its shell to the end of its last process."""
+    """Seconds from the start of the pipeline's shell to the end of its last process, scaled to `size` bytes."""
     source, sink, place = cell
     size = SIZES.get((source, sink)) or SIZES.get(sink, SIZE)
     if source == "zcat":
         size //= 2
     feed, end = SOURCES[source], SINKS[sink]
     if source == "head" and sink in ("grep", "sort"):
-        # To them all zeros are one line.
+        # Zeros would be a single line.
         feed = "head -c {size} {path}"
     if (source, sink) == ("yes", "sort"):
-        # It goes on long after its input. Lines of two bytes.
+        # sort continues long after its input has ended, so it gets less, in lines of two bytes.
         feed, size = "yes | head -c {size}", size // 8
     if source == "cat FILE":
         subprocess.run(["bash", "-c", f"head -c {size} {path} >{path}.part"], check=True)
@@ -142,14 +141,14 @@ def seconds(cell, stage, path):
         yes.wait()
     errors = shell.communicate(timeout=120)[1]
     took = time.monotonic() - begin
-    # grep finds nothing where yes says y.
+    # grep finds nothing in the output of yes, and exits with 1.
     if shell.returncode > 1 or errors:
         sys.exit(f"{pipeline}: exit {shell.returncode}\n{errors}")
     return took * size / written
 
 
 def kept(program):
-    """Rounds of the same program, by cell."""
+    """Earlier rounds with the same binary, by cell."""
     rounds = defaultdict(list)
     if KEPT.exists():
         for line in KEPT.read_text().splitlines():
@@ -160,7 +159,7 @@ def kept(program):
 
 
 def interval(ratios, error):
-    """Bounds of the median that are wrong with this probability, by the sign test; open where the rounds are too few."""
+    """Interval of the median with this error probability, by the sign test; unbounded with too few rounds."""
     ordered, n = sorted(ratios), len(ratios)
     below, tail = 0, 0.5**n
     while tail <= error / 2 and below < n // 2:
@@ -172,7 +171,7 @@ def interval(ratios, error):
 
 
 def verdict(took, name, error):
-    """What rounds of a cell say of one rival: a verdict, the median ratio and its interval; None without a round."""
+    """Verdict on one rival in a cell, with the median ratio and its interval; None without a round."""
     ratios = [one[name] / one["relay"] for one in took if name in one]
     if not ratios:
         return None
@@ -211,7 +210,7 @@ def measure(cells, names, rounds, options, program, error):
             for cell in turn:
                 if time.monotonic() >= end:
                     return
-                # Before /dev/null there would be no pipe left.
+                # With /dev/null as the sink, no pipe would remain.
                 stages = ["relay", *names]
                 bound = cell[:2] in COPY_BOUND and cell[1] != "null" and len(rounds[cell]) < NO_STAGE_ROUNDS
                 here = stages + NO_STAGE if bound else stages
@@ -223,7 +222,7 @@ def measure(cells, names, rounds, options, program, error):
 
 
 def show(cells, names, rounds, every, error):
-    """Prints the verdicts, and returns whether all promises are kept."""
+    """Prints the verdicts; returns whether all promises are kept."""
     good = True
     finished = not unfinished(cells, names, rounds, error)
     fewest = min(len(rounds[cell]) for cell in cells)
@@ -272,7 +271,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="print every cell, not only those in doubt")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     options = parser.parse_args()
-    # A bench that is cut off takes its files with it.
+    # Remove the files if the bench is terminated.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off"))
     if options.fresh:
         KEPT.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Whether the remedies that `pipemark why` advises gain what they promise: each is timed on a pipeline that needs it.
+"""Checks that the remedies of `pipemark why` gain what they promise: times each on a pipeline that needs it.
 
     bench/remedies.py [--only WORD] [--runs N] [--lock FILE] [--json FILE]
 
-The pipelines are in bench/remedies.toml, or are cases of tests/real. A remedy that gives less than its `gain` fails, and
-goes from the table."""
+The pipelines are in bench/remedies.toml or are cases of tests/real. A remedy that gains less than its `gain` fails and must
+leave the table."""
 
 import argparse
 import importlib.util
@@ -25,7 +25,7 @@ spec.loader.exec_module(real)
 
 
 def case_of(row, cases):
-    """A row as a case of tests/real, which it may name."""
+    """A row as a case of tests/real, or the case that it names."""
     if "case" in row:
         return cases[row["case"]]
     return {
@@ -35,7 +35,7 @@ def case_of(row, cases):
 
 
 def medians(case, place, runs):
-    """Seconds of the pipeline and of its fix, by `pipemark ab`, or to the first byte."""
+    """Seconds of the pipeline and of its fix, by `pipemark ab`, or until the first byte."""
     if case.get("measure") == "first" or math.inf in (case.get("before"), case.get("after")):
         found, _, _ = real.times({**case, "vain": None}, place, runs, real.Turn(None))
         return found["before"], found["after"]

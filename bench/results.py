@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what bench/results.toml lists, and writes docs/results/*.toml and the page docs/results.md.
+"""Runs the measurements that bench/results.toml lists, and writes docs/results/*.toml and the page docs/results.md.
 
     bench/results.py [--only NAME,…] [--quick]    measure, then write the page
     bench/results.py --page                       write the page from the data files
     bench/results.py --check                      fail if a section of the page differs from its data file
 
-A data file has the figures with command, date, machine and commit. A section says so where the code that it measures
-has changed since. --quick runs each command for a moment, to try this script; its figures are marked as a trial."""
+A data file has the figures with command, date, machine and commit. A section says if the code that it measures has changed
+since. --quick runs each command briefly, to try this script; its figures are marked as a trial."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ def git(*words):
 
 
 def of_run(words, quick):
-    """The rows of a document that pipemark measures, and its machine."""
+    """Runs pipemark; returns the rows of its document, and the machine."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out.json")
         quick = [flag for flag in QUICK if quick and not (words[0] == "chain" and flag in ("--time", "5ms"))]
@@ -60,7 +60,7 @@ def of_run(words, quick):
 
 
 def of_bench(script):
-    """The promises that a bench checks; it may break some."""
+    """Runs a bench; returns the promises it checked, kept or broken."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
         subprocess.run([ROOT / "bench" / script], env={**os.environ, "PIPEMARK_RESULTS": out.name})
         rows = [json.loads(line) for line in out]
@@ -122,7 +122,7 @@ def section(data):
 
 
 def age(data):
-    """A sentence where the code has changed since, or may have."""
+    """A sentence if the code has changed since, or may have."""
     if (
         not data["commit"]
         or subprocess.run(["git", "-C", ROOT, "cat-file", "-e", data["commit"]], capture_output=True).returncode

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What pipemark promises, measured: each promise is a ratio of two things measured alternately in this run.
+"""Measures the promises of pipemark. Each is a ratio of two alternating measurements.
 
     bench/run.py [--only WORD] [--rounds N]
 
-Prints one line per promise with the median of the ratios, their range and what was promised. Exits with 1 if a promise is
-not kept. Needs a quiet machine: it says so when others use the CPUs."""
+Prints one line per promise with the median of the ratios, their range and the promised value. Exits with 1 if a promise is
+broken. Needs a quiet machine, and reports if others use the CPUs."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ BROKEN = []
 
 
 def command(words, **options):
-    """Runs a command to its end; a failure ends the bench with what it said."""
+    """Runs a command to its end; if it fails, the bench ends with its message."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, words))}: exit {done.returncode}\n{done.stderr}")
@@ -54,7 +54,7 @@ def round_trip(*flags, **options):
 
 
 def alternating(rounds, one, other):
-    """The ratios one/other of `rounds` rounds, the order turned round in every second one."""
+    """The ratios one/other of `rounds` rounds, in reverse order in every second round."""
     ratios = []
     for n in range(rounds):
         if n % 2:
@@ -76,7 +76,7 @@ def promise(name, ratios, least=None, most=None, unit="×"):
     print(f"{word}  {median:9.3f}{unit}  [{min(ratios):.3f} – {max(ratios):.3f}]  {name} ({wanted})", flush=True)
     if not kept:
         BROKEN.append(name)
-    # For bench/results.py.
+    # Read by bench/results.py.
     if results := os.environ.get("PIPEMARK_RESULTS"):
         row = {"what": name, "promised": wanted, "unit": unit.strip(), "median": median, "low": min(ratios), "high": max(ratios)}
         with open(results, "a") as out:
@@ -89,7 +89,7 @@ def pair(block, capacity, source, sink, milliseconds=200):
 
 
 def against_c(rounds):
-    """Plain read and write are as fast through pipemark as through a pair written by hand."""
+    """read and write are as fast through pipemark as through a minimal pair of programs in C."""
     for block in (4096, 65536, 262144):
         for place, capacity in (("0:0", 0), ("0:1", 1 << 20)):
             source, sink = place.split(":")
@@ -100,26 +100,26 @@ def against_c(rounds):
                 rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink)
             )
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
-            # Faster than the pair is no fault of the harness.
+            # Being faster than the pair breaks no promise.
             promise(what, ratios, least=0.97)
 
 
 def ceilings(rounds):
-    """What the harness says that copying, making and looking could reach is what loops written in C reach."""
+    """The ceilings that the harness reports for copying, making and checking equal those of loops in C."""
 
     def alone(end, block):
         trial = bw("--verify", "full", "--block", str(block), "--place", "0:1", time="20ms")
         return trial["samples"][0][end][0]["ceiling"]
 
     def by_hand(what, block):
-        # As many batches of a quarter of a millisecond as pipemark takes the fastest of.
+        # Milliseconds that give as many batches of 0.25 ms as pipemark uses.
         return float(command([ROOT / "build/ceiling", what, block, 20 if what == "copy" else 2]).stdout)
 
     def copied(block):
         trial = json.loads(
             command([PIPEMARK, "bw", "--link", "memory-copy", "--block", block, "--runs", "1", "--time", "20ms", "--no-save", "--json", "-"]).stdout
         )["trials"][0]
-        # By CPU time, as the loops in C: others may have the CPU meanwhile.
+        # Per CPU time, like the loops in C, because others may use the CPU too.
         return statistics.median(s["bytes"] * 1e9 / (s["user_ns"] + s["sys_ns"]) for s in trial["samples"])
 
     for block in (4096, 65536, 1 << 20):
@@ -152,14 +152,13 @@ def quick(_):
         document = json.load(open(out.name))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     promise("`pipemark run quick` of its 35 seconds", [wall / 35], most=1.0)
-    # All CPU time of the command, less that of the ends in and around their windows, is the parent's and start-up.
     first = min(sample["started_ns"] for trial in document["trials"] for sample in trial["samples"])
     promise("time from the start of measuring to the first run, of its 50 ms", [first / 50e6], most=1.0)
     del before, after
 
 
 def own_cost(_):
-    """Memory and CPU time of the parent alone, from /proc while it measures."""
+    """Memory and CPU time of the parent process, read from /proc while it measures."""
     process = subprocess.Popen(
         [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--no-save", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -182,7 +181,7 @@ def own_cost(_):
 
 
 def history(rounds):
-    """Ten thousand runs, made of one that was measured, are listed; all of them, and the newest twenty."""
+    """Lists ten thousand copies of one measured run: all of them, and the newest twenty."""
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "history.db"
         command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
@@ -232,7 +231,7 @@ def links(rounds):
 
 
 def perf_sched(rounds):
-    """Round trips per second against `perf bench sched pipe`, on one CPU, where both wait for the scheduler only."""
+    """Round trips per second against `perf bench sched pipe`, on one CPU, where both only wait for the scheduler."""
 
     def perf():
         try:
@@ -254,7 +253,7 @@ def perf_sched(rounds):
 
 
 def looking(rounds):
-    """What looking at a run from outside costs, where it shows most: blocks of 64 B, and all on one CPU with who looks."""
+    """The cost of sampling a run from outside, in the worst case: blocks of 64 B, with the sampler on the same CPU."""
     small = ["--block", "64", "--place", "0:0"]
     one = {"before": ["taskset", "-c", "0"], "time": "500ms"}
     promise(
@@ -265,7 +264,7 @@ def looking(rounds):
 
 
 def windows(rounds):
-    """Windows of 20 ms and of 1 s agree within 3 % in the rows that aren't bimodal: nine trials, alternately."""
+    """Windows of 20 ms and of 1 s agree within 3 % in rows that aren't bimodal: nine trials, alternating."""
     trials = "--block 64,4k,64k --place same,cross,free --no-save --json -".split()
     measured = {}
     for _ in range(rounds):
@@ -294,7 +293,7 @@ def windows(rounds):
 
 
 def ratio_of(one, other):
-    """The ratio of the estimates of two lists of figures, with its 95 % interval by drawing both again."""
+    """The ratio of the estimates of two lists of figures, with its 95 % bootstrap interval."""
     dice = random.Random(1)
 
     def estimate(figures):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the lines of code of each crate and its modules; fails where a crate has more than 7,000.
+"""Prints the lines of code of each crate and its modules; fails if a crate has more than 7,000.
 
-Neither blanks, nor comments, nor what is compiled for tests only: files under tests/, examples/ and benches/, modules and
-items behind #[cfg(test)], attributes for tests. Build scripts and the bodies of macros count.
+Blank lines, comments and code for tests don't count: files under tests/, examples/ and benches/, modules and items behind
+#[cfg(test)], attributes for tests. Build scripts and the bodies of macros count.
 """
 
 import collections
@@ -20,7 +20,7 @@ MODULE = re.compile(r"\s*(?:pub(?:\([a-z]+\))? )?mod (\w+);")
 
 
 def code(lines):
-    """The lines that are code, and the names of the modules in other files that are for tests only."""
+    """The lines of code, and the names of modules in other files that are for tests only."""
     kept, modules = [], []
     lines = iter(lines)
     for line in lines:
@@ -28,8 +28,8 @@ def code(lines):
             if line.strip() and not line.lstrip().startswith("//") and not TEST_ATTRIBUTE.match(line):
                 kept.append(line)
             continue
-        # What rustfmt lays out ends where a bracket closes at its own indentation, or, without a body, with a semicolon:
-        # inside a body, a string of several lines may end with one there too.
+        # As rustfmt formats it, an item ends with a closing bracket at its own indentation or, without a body, with a
+        # semicolon. Inside a body, a string of several lines may have a semicolon there too.
         indentation = line[: len(line) - len(line.lstrip())]
         has_body = False
         for item in lines:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the line job promises on Apache Spark, on a standalone master with two executors of one core each, against as many
-processes without it; then the job of 4 GiB, whole and with an executor killed.
+"""Measures the promises on the line job on Apache Spark: a standalone master with two executors of one core each, against as
+many processes without Spark; then a job of 4 GiB, undisturbed and with an executor killed.
 
     make test-spark && bench/spark.py [--only WORD] [--rounds N]
 
@@ -52,7 +52,7 @@ class Bench:
         self.context, self.each, self.folder, self.out = context, lines.on(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
-        """Seconds for the job on `executors` executors."""
+        """Seconds for the job on `slots` executors."""
 
         start = time.monotonic()
         with line_job.Job([source], self.out, ["lines"], split, PIPEMARK) as job:
@@ -62,8 +62,8 @@ class Bench:
         return elapsed
 
     def nothing(self, tasks):
-        """Seconds for tasks of PySpark that do nothing, by workers that haven't run one of ours: those of another
-        environment."""
+        """Seconds for PySpark tasks that do nothing, in new workers: a changed environment keeps Spark from reusing
+        those that ran our tasks."""
         self.context.environment["PIPEMARK_NOTHING"] = "1"
         start = time.monotonic()
         self.context.parallelize(range(tasks), tasks).map(lambda task: task).collect()
@@ -72,12 +72,12 @@ class Bench:
         return elapsed
 
     def driver(self):
-        """Seconds of CPU time of the driver's JVM and of this process."""
+        """CPU seconds of the driver's JVM and of this process."""
         words = Path(f"/proc/{self.context._gateway.proc.pid}/stat").read_text().rsplit(") ")[1].split()
         return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
     def local(self, source, split, slots):
-        """Seconds for the same ranges by several processes at once, each writing a file."""
+        """Seconds for the same ranges in `slots` parallel processes, each writing a file."""
         self.out.mkdir()
         ranges = [f"{low}:{low + split}" for low in range(0, source.stat().st_size, split)]
         start = time.monotonic()
@@ -98,7 +98,7 @@ def throughput(bench, rounds):
     source = write(bench.folder / "in", 2 * SIZE)
     ways = list(itertools.product((bench.spark, bench.local), (1, 2)))
     speeds = {way: [] for way in ways}
-    # The first round is not counted: memory that nobody has used yet is slower.
+    # The first round doesn't count, because memory used for the first time is slower.
     for _ in range(rounds + 1):
         for way in random.sample(ways, len(ways)):
             how, slots = way
@@ -118,7 +118,7 @@ def per_task(bench, rounds):
     cost = lambda seconds, tasks=200: 2 * (seconds(tasks + 2) - seconds(2)) / tasks * 1000
     seconds(2)
     promise("the first 200 tasks, each", [cost(seconds)], unit=" ms")
-    # Until the JVMs have compiled what they run.
+    # Warm up the JVMs' compilers.
     for _ in range(2):
         cost(seconds)
         bench.nothing(20)
@@ -135,7 +135,7 @@ def per_task(bench, rounds):
 
 
 def commit(bench, _):
-    """What the driver does alone, without an engine."""
+    """The driver's own work, without an engine."""
     tasks = 10_000
     source = write(bench.folder / "in", 1 << 20)
     with line_job.Job([source], bench.out, ["lines"], -(-source.stat().st_size // tasks), PIPEMARK) as job:
@@ -151,7 +151,7 @@ def commit(bench, _):
 
 
 def same(source, out):
-    """Whether the parts are what the filter makes alone."""
+    """Whether the parts equal the output of the filter alone."""
     alone = subprocess.Popen([PIPEMARK, "lines", source], stdout=subprocess.PIPE)
     parts = subprocess.Popen(["cat", *sorted(out.iterdir())], stdout=subprocess.PIPE)
     total = 0
@@ -165,7 +165,7 @@ def same(source, out):
 
 
 def whole(master, folder):
-    """The done-when: spark-submit on 4 GiB, by itself and with an executor killed when half of the attempts are there."""
+    """spark-submit on 4 GiB, undisturbed and with an executor killed once half of the attempts exist."""
     source, out = write(folder / "in", 4 * SIZE), folder / "out"
     for kill in (False, True):
         start = time.monotonic()
@@ -192,7 +192,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    # Files of this size are not left in memory.
+    # Files of this size must not stay in memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = [throughput, per_task, commit]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None

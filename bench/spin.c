@@ -1,4 +1,4 @@
-/* Computes for a number of steps, and for a share of chance more: spin STEPS [SPREAD], a spread of 0.2 being up to 20 %. */
+/* Computes a number of steps, and up to a share more at random: spin STEPS [SPREAD], where 0.2 is up to 20 % more. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-// A stage of a pipeline whose cost is planted: stage WAIT WORK MICROSECONDS [BLOCK [EVERY]]
+// A stage of a pipeline with a known cost: stage WAIT WORK MICROSECONDS [BLOCK [EVERY]]
 //
-// Takes blocks from standard input, works for so long on each (on every EVERYth, for EVERY times as long), and passes
-// them on. WAIT is how it waits for input: read, poll, select, epoll, splice, uring or threads. WORK is cpu, sleep, sync
-// (writes to a file and waits for the disk) or none.
+// Reads blocks, works MICROSECONDS on each (or EVERY times as long on every EVERYth), and passes them on. WAIT is its
+// way to wait for input: read, poll, select, epoll, splice, uring or threads. WORK is cpu, sleep, sync (writes to a
+// file and waits for the disk) or none.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static const char *how, *work;
 static long micros, every = 1, block = 16384, count;
 static int file = -1;
 
-// How long it worked, waited for input and waited for room, for who asks by STAGE_CLOCKS: clock-PID, in nanoseconds.
-// What a call computes, such as a copy, is work.
+// With STAGE_CLOCKS set, the file clock-PID holds the nanoseconds that it worked, waited for input and waited for room.
+// CPU time inside a call, such as a copy, counts as work.
 static struct {
 	int64_t spent[3];
 	uint64_t since, doing;
@@ -161,7 +161,7 @@ static void give(char *data, long size)
 		if (!strcmp(how, "uring")) {
 			done = ring_move(IORING_OP_WRITE, 1, data, size);
 		} else {
-			// As those who wait before they write do it: no more than what is sure to fit.
+			// Programs that wait before they write do this: no more than what is sure to fit.
 			int waits = strcmp(how, "read") && strcmp(how, "threads");
 			wait_for(1, 1);
 			done = write(1, data, waits && size > 4096 ? 4096 : size);

@@ -1,4 +1,4 @@
-/* Starts a command many times and waits for it each time: the median in nanoseconds, with nothing around it. */
+/* Starts a command many times and waits for each; prints the median in nanoseconds. */
 #define _GNU_SOURCE
 #include <spawn.h>
 #include <stdint.h>

@@ -3,9 +3,9 @@
 
     bench/static.py [--rounds N]
 
-Needs make dist before, which leaves both in build/stage. Runs each once in a round, in an order drawn anew. A ratio is the static
-program's throughput over the ordinary one's in the same round; its interval holds the true median of all cells together with 95 %.
-Exits with 1 if an interval lies outside of 0.97 to 1.03."""
+Needs `make dist`, which leaves both in build/stage. A round runs each once in random order. A ratio is the static program's
+throughput over the ordinary one's in the same round; the intervals of all cells hold the true medians together with 95 %. Exits
+with 1 if an interval lies outside of 0.97 to 1.03."""
 
 import argparse
 import json
@@ -18,8 +18,8 @@ from relay import interval
 from run import ROOT
 
 PROGRAMS = {"static": ROOT / "build/stage/static", "ordinary": ROOT / "build/stage/ordinary"}
-# What copies in the kernel, what copies in user space (memcpy), and what asks for memory.
-# On one CPU, where speed doesn't depend on who happens to sleep.
+# Copies in the kernel, copies in user space (memcpy), and allocation of memory. All on one CPU, where speed doesn't depend on
+# which end happens to sleep.
 CELLS = {
     "pipe, 64 KiB": [],
     "vmsplice, 256 KiB": ["--send", "vmsplice", "--block", "256k", "--read-block", "256k", "--capacity", "1m"],

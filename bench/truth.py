@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""How often pipemark says that something differs where nothing does, and how often it finds what does.
+"""How often pipemark reports a difference between equal trials, and how often it finds a real one.
 
     bench/truth.py documents [--budget SECONDS]    findings, compare, trend and ab on documents, each of 8 equal trials
     bench/truth.py power [--budget SECONDS]        planted slowdowns of 3, 5, 10 and 20 % by `ab`, by the time it takes
-    bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md: nothing planted, and 10 %
-    bench/truth.py all [--budget SECONDS]          one of each by turns, so that the documents are not neighbours
+    bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md, equal and 10 % slower
+    bench/truth.py all [--budget SECONDS]          all three alternating, so that documents don't follow each other
     bench/truth.py report                          the figures so far
 
-What was measured is kept in build/truth (--state), one JSON line each, and the next call goes on there; --fresh starts anew,
---pause SECONDS spreads the documents over hours. All is measured on one CPU, so with two of them two calls can go on at once, each
-under taskset -c with a state of its own; report takes several states. Equal trials are one program under the names of four languages, written in
-two ways each. One of them is planted by less work, and a slowdown by more: which amount is how much is measured first, alternating
-with nothing. No figure is edited; only for trends the time of a planted document is, so that it comes after the others."""
+Results are kept in build/truth (--state) as JSON lines, and the next call continues there; --fresh starts over, --pause SECONDS
+spreads documents over hours. All is measured on one CPU, so on two CPUs two calls can run in parallel, each under taskset -c with
+its own state; report accepts several states. Equal trials are one program under the names of four languages, twice each. One of
+them is planted with less work, and slowdowns are more work; how long work takes is measured first, alternating. Figures are
+never edited; only for trends a planted document gets a later time, so that it follows the others."""
 
 import argparse
 import json
@@ -29,9 +29,9 @@ PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/
 LANGUAGES = [f"l{n}" for n in range(1, 5)]
 PLANTED, FASTER = "l3", 1.5
 SLOWDOWNS = [0, 3, 5, 10, 20]
-# Sessions and runs of `ab`: how long it takes is measured.
+# Sessions and runs of `ab`; report prints how long each takes.
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
-# The longest is for the smallest of them.
+# Only these slowdowns get the longest of them.
 LONG = [3]
 # Sessions on each side of `compare`, and planted ones at the end of a series for `trend`.
 SESSIONS, SERIES = 3, 6
@@ -63,7 +63,7 @@ class Bench:
         subprocess.run(["cc", "-O2", "-o", self.work, ROOT / "bench/work.c"], check=True)
 
     def lines(self, name):
-        """What is kept under this name, of all states that are read."""
+        """The results kept under this name, from all states."""
         files = [folder / f"{name}.jsonl" for folder in self.options.state]
         return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
@@ -79,12 +79,12 @@ class Bench:
         return ended
 
     def pipeline(self, steps, blocks=160):
-        """On one CPU. This number of blocks takes about 40 ms with 15,000 steps."""
+        """A pipeline on one CPU. 160 blocks with 15,000 steps take about 40 ms."""
         cpu = min(os.sched_getaffinity(0))
         return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
 
     def calibrate(self):
-        """Steps that make the pipeline slower by N per cent, from the slope between two amounts, measured alternately. Found once."""
+        """Steps for each slowdown in per cent, from the slope between two amounts, measured alternately. Measured once."""
         found = self.lines("steps")
         if not found:
             base, more = 15_000, 30_000
@@ -104,16 +104,16 @@ class Bench:
         )  # fmt: skip
         return json.loads(ended.stdout)["commands"][1]["figures"]["time"]["verdict"], ended.returncode, time.monotonic() - start
 
-    # The programs that are all the same, and one that has less to do.
+    # Equal programs, and one with less work.
 
     def entrants(self, name, passes):
-        """A folder of programs, each with a number of passes of known work over an eighth of each block."""
+        """Makes a folder of programs, each of which works over an eighth of each block for a number of passes."""
         folder = self.folder / name
         source = (ROOT / "entrants/c/idiomatic.c").read_text()
         call = "        answer.bytes += length;\n"
         assert call in source
         extra = "        for (volatile int pass = 0; pass < PASSES; pass++)\n"
-        # What is written back is what was there, which the compiler can't know.
+        # This writes back the same byte, which the compiler can't know.
         extra += "            *(volatile unsigned char *)block ^= add_document(0, block, length / 8) & options->block >> 40;\n"
         for language in LANGUAGES:
             own = folder / language
@@ -138,7 +138,7 @@ class Bench:
         return self.pipemark(*words).stdout
 
     def passes(self):
-        """Of all programs, and of the one that is planted: found once, from what two amounts take."""
+        """Passes of the equal programs and of the planted one, from the times of two amounts. Measured once."""
         found = self.lines("passes")
         if not found:
             (self.folder / "truth.toml").write_text(SUITE)
@@ -148,7 +148,7 @@ class Bench:
                 bad = [t["reason"] for t in trials if t["status"] != "ok"]
                 if bad:
                     sys.exit(f"truth: {bad[0]}")
-                # The fastest run of each is the least disturbed.
+                # The fastest run is the least disturbed.
                 return statistics.median(1 / t["estimate"]["throughput"]["max"] for t in trials)
             fast, slow = 16, 48
             few, many = seconds(fast), seconds(slow)
@@ -191,26 +191,26 @@ class Bench:
             yield
 
     def keep(self, name, document, count):
-        """The last `count` documents, this one among them."""
+        """Adds a document; returns the last `count` documents."""
         self.add(name, json.loads(document))
         kept = self.lines(name)[-count:]
         self.side(kept, name)
         return kept
 
     def side(self, documents, name):
-        """A file of sessions."""
+        """Writes documents to a file, as its sessions."""
         file = self.folder / f"{name}.jsonl"
         file.write_text("".join(json.dumps(document) + "\n" for document in documents))
         return file
 
     @staticmethod
     def steps_for_half(steps):
-        """Of the pipeline that takes 1.5 times as long."""
+        """Steps of the pipeline that takes 1.5 times as long."""
         base, by = steps
         return base + round((by[20] - base) * (FASTER - 1) / 0.2)
 
     def compare(self, base, new, db):
-        """Verdicts on what is equal, and whether the plant was found."""
+        """The number of false verdicts, and whether the planted difference was found."""
         diff = json.loads(self.pipemark("compare", base, new, "--db", db, "--json", "-").stdout)
         changes = [c for group in diff["groups"] for c in group["changes"] if not c["reference"]]
         told = [c for c in changes if c["comparison"]["verdict"] in ("better", "worse")]
@@ -222,7 +222,7 @@ class Bench:
         return split(told, lambda t: t["trial"], lambda t: t["verdict"] == "better")
 
     def planted_trend(self, db, planted):
-        """The series so far, and then six planted sessions."""
+        """The trend over the series so far and the planted sessions."""
         own = self.folder / "trend.db"
         own.unlink(missing_ok=True)
         shutil.copy(db, own)
@@ -291,14 +291,14 @@ class Bench:
 
 
 def split(told, name, better):
-    """How many of what was told are false, and whether the plant was."""
+    """The number of false verdicts, and whether the planted difference was found."""
     plant = f"language={PLANTED} program=tuned"
     hits = [one for one in told if plant in name(one) and better(one)]
     return len(told) - len(hits), bool(hits)
 
 
 def differences(document):
-    """Findings that say what is equal differs, and whether the plant was found. Tuned against idiomatic is what differs by name."""
+    """The number of false findings, and whether the planted difference was found, in findings on tuned against idiomatic."""
     false, hit = 0, False
     for finding in document["findings"]:
         if finding["rule"] != "tuning":
@@ -313,7 +313,7 @@ def differences(document):
 
 
 def upper(count, of):
-    """The upper end of the 95 % interval of a share, one-sided, exact (Clopper and Pearson)."""
+    """The one-sided upper 95 % bound of a share, exact (Clopper and Pearson)."""
     if count >= of:
         return 1.0
     low, high = count / of, 1.0

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What `pipemark why` promises: planted causes are found, it costs little, and it changes nothing.
+"""Measures the promises on `pipemark why`: it finds planted causes, costs little, and changes nothing.
 
     bench/why.py [--only WORD] [--held-out | --known] [--rounds N]
-    bench/why.py --cases | --shares | --cost | --scale     # --shares and --cost go on where --budget cut them off
-    nice -n 19 bench/why.py --short-pipelines 10000    # goes on where it was cut off; --fresh begins anew
+    bench/why.py --cases | --shares | --cost | --scale     # --shares and --cost continue where --budget ended them
+    nice -n 19 bench/why.py --short-pipelines 10000    # continues where it stopped; --fresh starts over
 
-Prints a line for each case that was judged wrong, the confusion table, and the promises as bench/run.py does."""
+Prints a line for each wrong verdict, the confusion table, and the promises as bench/run.py does."""
 
 import argparse
 import collections
@@ -39,7 +39,7 @@ def line(*stages):
 
 
 def planted(place, margin, count=3, wait="read", work="sleep", micros=8000, others=("read", "sleep")):
-    """A line in which one stage takes `margin` times as long as each of the others."""
+    """A pipeline in which one stage takes `margin` times as long as each of the others."""
     rest = stage(*others, micros / margin)
     cost = micros * 2 if wait == "threads" else micros
     stages = [stage(wait, work, round(cost)) if n == place else rest for n in range(1, count + 1)]
@@ -47,7 +47,7 @@ def planted(place, margin, count=3, wait="read", work="sleep", micros=8000, othe
 
 
 def cases():
-    """(name, kind of cause, held out while rules were chosen, pipeline, what is to be found)."""
+    """(name, kind of cause, whether it was held out while rules were chosen, pipeline, expected verdict)."""
     for place in (1, 2, 3):
         for margin in (1.25, 2, 10):
             yield f"sleep {place} {margin}", "sleep", False, *planted(place, margin)
@@ -91,7 +91,7 @@ def cases():
 
 
 def limited(folder):
-    """A pipeline in a control group that has 30 % of a CPU; None where none can be made."""
+    """A pipeline in a control group limited to 30 % of a CPU; None if no group can be made."""
     for path, file, text in (
         ("/sys/fs/cgroup/pipemark-bench", "cpu.max", "30000 100000"),
         ("/sys/fs/cgroup/cpu/pipemark-bench", "cpu.cfs_quota_us", "30000"),
@@ -110,7 +110,7 @@ def limited(folder):
 
 
 def judge(report, wanted):
-    """right, wrong stage, or what it said instead."""
+    """The judgement: right, wrong stage, or the verdict's kind."""
     kind, place = wanted
     found = report["verdict"]
     stages = report["stages"]
@@ -129,7 +129,7 @@ def judge(report, wanted):
 
 
 def clocks(folder):
-    """How long each stage has worked, waited for input and waited for room, by its own clock."""
+    """Nanoseconds that each stage has worked, waited for input and waited for room, by its own clock."""
     found = {}
     for file in pathlib.Path(folder).glob("clock-*"):
         *spent, since, doing = struct.unpack("3q2Q", file.read_bytes()[:40])
@@ -139,7 +139,7 @@ def clocks(folder):
 
 
 def looked_at(pipeline, folder, accesses, seconds):
-    """The reports on a pipeline that runs, one for each access, of the same seconds."""
+    """Reports on a running pipeline, one for each access, over the same seconds."""
     if pipeline == "LIMITED":
         pipeline = limited(folder)
         if pipeline is None:
@@ -166,7 +166,7 @@ def looked_at(pipeline, folder, accesses, seconds):
 
 
 class Kept:
-    """What earlier calls found with the same program."""
+    """Results of earlier calls with the same binary."""
 
     def __init__(self, name, fresh):
         self.file = STAGE.parent / name
@@ -179,10 +179,10 @@ class Kept:
 
 
 def confusion(options, folder):
-    # Two that look at once take CPU time from what they look at: for shares one looks, and for longer than a verdict takes.
+    # Two watchers take CPU time from the pipeline, so for shares there is only one, over more time than a verdict needs.
     accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
     tables = {access: collections.defaultdict(collections.Counter) for access in accesses}
-    # All of them take longer than one call may on a shared machine: what earlier calls found with the same program counts.
+    # All cases take too long for one call on a shared machine, so earlier results of the same binary count too.
     kept = Kept("why-shares.json", options.fresh)
     off, off_clocks = (kept.found.setdefault(what, {}) if options.shares else {} for what in ("counters", "clocks"))
     end = time.monotonic() + options.budget
@@ -204,7 +204,7 @@ def confusion(options, folder):
                     if options.verbose:
                         for one in report["stages"]:
                             print("   ", {key: value if not isinstance(value, float) else round(value, 2) for key, value in one.items() if value and key != "command"})
-                # Samples before they are corrected by the counters, of stages of one thread.
+                # Errors of samples before their correction by counters, in single-threaded stages.
                 errors = [one["sampling_error"] for one in report["stages"] if one["sampling_error"] is not None]
                 by_clock = [one["off_own_clock"] for one in report["stages"] if "off_own_clock" in one]
                 if access == "syscall":
@@ -229,7 +229,7 @@ def confusion(options, folder):
             promise(f"{access}: right, of {runs} runs", [total["right"] / runs * 100], least=95 if access == "syscall" else 90, unit=" %")
             if access == "syscall":
                 promise("wrong stage", [total["wrong stage"] / runs * 100], most=1, unit=" %")
-    # What is shown is corrected by the kernel's counters, so only the stages' own clocks can judge that.
+    # Displayed shares are corrected by the kernel's counters, so only the stages' own clocks can check them.
     for each, what in ((off, "samples against counters, before correction"), (off_clocks, "shares against the stages' own clocks")):
         stages = sorted(error for errors in each.values() for error in errors)
         if stages:
@@ -240,7 +240,7 @@ def confusion(options, folder):
 
 
 def own_cost(options, folder):
-    """What pipelines cost to look at, and what the pipeline pays for it per byte."""
+    """CPU use of `why` itself, and the time that it adds to the pipeline."""
     watched = [(f"{count} stages", line(*[stage("read", "sleep", 1000)] * count), most) for count, most in ((5, 1), (10, 1), (100, 2))]
     if shutil.which("parallel"):
         watched.append(("GNU parallel", "yes | parallel --pipe --block 2M wc -l >/dev/null", 2))
@@ -257,7 +257,7 @@ def own_cost(options, folder):
             shell.wait()
 
     def cost(words):
-        """CPU seconds and real seconds of the pipeline alone."""
+        """CPU seconds and real seconds of the pipeline without pipemark's own."""
         pipeline = "head -c 1G /dev/zero | tr a b | wc -c"
         timed = f"TIMEFORMAT='%U %S %R'; time {{ {pipeline} >/dev/null; }}"
         done = subprocess.run([*words, timed], capture_output=True, text=True, check=True)
@@ -270,7 +270,7 @@ def own_cost(options, folder):
         above = cost(with_it)
         return above, below or cost(without)
 
-    # One pair is off by six per cent: many are needed, so those of earlier calls count with the same program.
+    # One pair varies by 6 %, so it takes many; pairs from earlier calls of the same binary count too.
     kept = Kept("why-cost.json", options.fresh)
     pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
@@ -286,7 +286,7 @@ def own_cost(options, folder):
 
 
 def scale(folder):
-    """How long it takes to find stages, and what is left of the rate with many."""
+    """How long stages take to find, and the sampling rate with many of them."""
     many = " | ".join(["cat /dev/zero"] + ["cat"] * 198 + [f"{stage('read', 'sleep', 4000)} >/dev/null"])
     threads = "python3 -c 'import threading, time\nfor _ in range(2000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(60)'"
     for name, pipeline, kind in (("200 stages", many, ("stage", 200)), ("2,000 threads", f"yes | ({threads}) | cat", None)):
@@ -297,7 +297,7 @@ def scale(folder):
             seconds = []
             for _ in range(9):
                 begin = time.monotonic()
-                # This is too short for a verdict, which is an error.
+                # Too short for a verdict, so it exits with an error.
                 subprocess.run([PIPEMARK, "why", str(shell.pid), "--for", "1ms"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 between = time.monotonic()
                 subprocess.run([PIPEMARK, "--version"], stdout=subprocess.DEVNULL, check=True)
@@ -315,7 +315,7 @@ def scale(folder):
 
 
 def short_pipelines(count, folder, kept=None):
-    """Exit codes and outputs of short pipelines, with and without. `kept` is a file that says how many were made before."""
+    """Compares exit codes and outputs of short pipelines with and without `why`. `kept` is a file with the number of earlier ones."""
     shapes = [
         "seq 1000 | grep 7 | wc -l",
         "yes | head -2",

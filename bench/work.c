@@ -1,5 +1,5 @@
-// A pipeline's source that does known work: BLOCKS blocks of 64 KiB to standard output, and for each so many STEPS of
-// arithmetic that nobody can leave out. `bench/truth.py` says how many steps are a slowdown of so many per cent.
+// A pipeline's source with known work: writes BLOCKS blocks of 64 KiB, and for each computes STEPS steps that the
+// compiler can't omit. `bench/truth.py` finds the number of steps for a slowdown.
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
     for (long n = 0; n < blocks; n++) {
         for (long step = 0; step < steps; step++)
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        // Kept out of the bytes: what is written is the same for any number of steps.
+        // Not part of the block, so the output is the same for any number of steps.
         *(volatile uint64_t *)&x = x;
         for (size_t done = 0; done < sizeof block;) {
             ssize_t written = write(1, (char *)block + done, sizeof block - done);

@@ -1,8 +1,8 @@
-"""The line job without an engine: files are cut into ranges, a task runs `pipemark lines` on one of them, and all that
-tasks have made is committed at once, or nothing of it. An engine only has to call `run` for each task, somewhere.
+"""The line job without an engine: files are cut into ranges, each task runs `pipemark lines` on one range, and the output of
+all tasks is committed at once or not at all. An engine only has to call `run` for each task, somewhere.
 
-A task writes a file of its own for each attempt, in a folder that it doesn't make: so attempts may be repeated, run twice
-at once, die, or come too late. What is read and written has to be on a file system that all machines share."""
+Each attempt of a task writes its own file, in a folder that the driver makes and removes: so attempts may be repeated, run
+twice in parallel, die, or be late. Input and output must be on a file system that all machines share."""
 
 import argparse
 import contextlib
@@ -23,7 +23,7 @@ libc = ctypes.CDLL(None)
 
 
 class Failed(Exception):
-    """A sentence on what went wrong."""
+    """A message on what went wrong."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ class Task:
 
     index: int
     source: str
-    state: tuple  # of the file when it was cut: inode, size, time of change
+    state: tuple  # of the file when it was cut: inode, size, modification time
     low: int
     high: int
     command: tuple
     terminator: bytes
     attempts: str  # the folder for what attempts write
-    adds_end: bool = False  # to a last line without one, which another file follows
+    adds_end: bool = False  # adds the terminator after a file's unterminated last line, if another file follows
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a task has made."""
+    """The output of a task."""
 
     index: int
     name: str
@@ -51,8 +51,8 @@ class Attempt:
 
 
 def run(task):
-    """Filters the task's range into a file of this attempt; returns an Attempt. Failed says why there is none, and then
-    there is no file either."""
+    """Filters the task's range into this attempt's file; returns an Attempt. Raises Failed, without leaving a file, if that
+    fails."""
     name = f"{task.index:05}-{uuid.uuid4().hex}"
     path = os.path.join(task.attempts, name)
     try:
@@ -66,7 +66,7 @@ def run(task):
                 )
             if task.adds_end:
                 size += output.write(task.terminator)
-            # A full disk of another machine may be told of only here.
+            # A full disk on another machine may be reported only here.
             os.fsync(output.fileno())
         return Attempt(task.index, name, size)
     except BaseException as error:
@@ -78,7 +78,7 @@ def run(task):
 
 
 def count(task):
-    """How many lines start in the task's range, without a last one that has no end."""
+    """How many lines start in the task's range, not counting an unterminated last line."""
     with unchanged(task) as source:
         at, end = lines_of(task, source.fileno())
         lines = 0
@@ -90,7 +90,7 @@ def count(task):
 
 @contextlib.contextmanager
 def unchanged(task):
-    """The task's file, which is the same afterwards as when it was cut."""
+    """Opens the task's file; raises Failed if it has changed since it was cut, before or afterwards."""
     with open(task.source, "rb", buffering=0) as source:
         refuse_change(os.fstat(source.fileno()), task)
         yield source
@@ -107,13 +107,13 @@ def refuse_change(stat, task):
 
 
 def lines_of(task, source):
-    """From where to where the lines go that start in the task's range."""
+    """Start and end of the lines that start in the task's range."""
     start = line_start(task, source, task.low, task.high)
     return start, start if start == task.high else line_start(task, source, task.high, task.state[1])
 
 
 def line_start(task, source, at, limit):
-    """Where the first line starts that starts at `at` or behind it; the limit if none does before."""
+    """The start of the first line at or after `at`, but at most `limit`."""
     if at == 0:
         return 0
     at -= 1
@@ -125,7 +125,7 @@ def line_start(task, source, at, limit):
 
 
 def filtered(task, source, output):
-    """Runs the filter; returns the bytes it says to have read and written. It doesn't outlive this process."""
+    """Runs the filter; returns the bytes it reports as read and written. The filter doesn't outlive this process."""
     parent = os.getpid()
 
     def die_with_parent():
@@ -133,7 +133,7 @@ def filtered(task, source, output):
         if os.getppid() != parent:
             os._exit(1)
 
-    # The - makes a file among the words one too many, which is refused.
+    # With -, another file among the words is refused, because --range accepts one file.
     command = [*task.command, "--stats", "--range", f"{task.low}:{task.high}", "-"]
     try:
         process = subprocess.Popen(
@@ -156,7 +156,7 @@ def filtered(task, source, output):
 
 
 class Job:
-    """Makes a folder of what `pipemark lines` makes of files: its parts, one after the other, are the same bytes."""
+    """Makes a folder whose parts, concatenated, equal the output of `pipemark lines` on the files."""
 
     def __init__(self, inputs, output, words, split=256 << 20, pipemark="pipemark", threads=1):
         self.output = os.path.abspath(output)
@@ -190,19 +190,19 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        # Where late attempts would write has another name before it is emptied, so none adds to it.
+        # Renamed first, so that late attempts can't add files while it is emptied.
         with contextlib.suppress(OSError):
             os.rename(self.attempts, self.attempts + ".over")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, each):
-        """Does all of it by `each`, which calls a function with each task somewhere and returns the results."""
+        """Does the job with `each`, which calls a function with each task, somewhere, and returns the results."""
         if self.is_numbered:
             self.number(each(count, self.tasks))
         self.commit(each(run, self.tasks))
 
     def number(self, counts):
-        """Tells each task the number of its first line, from how many lines the ones before it have."""
+        """Sets each task's first line number from the line counts of the tasks before it."""
         start = 1
         for task, lines in zip(list(self.tasks), counts):
             start = 1 if task.low == 0 else start
@@ -210,7 +210,7 @@ class Job:
             start += lines
 
     def commit(self, attempts):
-        """Makes one attempt of each task the output, or nothing."""
+        """Moves one attempt of each task to the output, or nothing."""
         attempts = {attempt.index: attempt for attempt in attempts}
         for task in self.tasks:
             attempt = attempts.get(task.index)
@@ -233,7 +233,7 @@ class Job:
 
 
 def sources(inputs):
-    """The files, and those of folders in the order of their names, without hidden ones."""
+    """The input files; a folder stands for its files in order of name, without hidden ones."""
     for path in map(os.path.abspath, inputs):
         if os.path.isdir(path):
             names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
@@ -245,7 +245,7 @@ def sources(inputs):
 
 
 def lacks_end(task):
-    """Whether the last line of a task's file has no end."""
+    """Whether the last line of a task's file is unterminated."""
     with open(task.source, "rb", buffering=0) as file:
         length = task.state[1]
         return length > 0 and os.pread(file.fileno(), 1, length - 1) != task.terminator
@@ -258,8 +258,8 @@ def size(text):
 
 
 def main(description, start):
-    """A driver: `start` takes a context to close things in and returns what calls a function
-    with each of many tasks on the engine."""
+    """A driver. `start` gets an ExitStack for clean-up and returns a function that calls another function with each of many
+    tasks on the engine."""
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
     own, words = words[:at], words[at + 1 :] or ["lines", "spaces"]
@@ -274,7 +274,7 @@ def main(description, start):
         parser.error("behind -- there have to be the words of a filter, such as: lines spaces")
     if taken := {word.split("=")[0] for word in words} & {"--range", "--start", "--stats"}:
         parser.error(f"the job says {', '.join(sorted(taken))} itself")
-    # What is cleaned up at the end is cleaned up then too.
+    # Clean up on SIGTERM too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with contextlib.ExitStack() as stack:
@@ -282,7 +282,7 @@ def main(description, start):
             stack.enter_context(job)
             job.run(start(stack))
     except KeyboardInterrupt:
-        # Threads may wait for filters, which end with this process.
+        # Other threads may wait for filters, which end with this process.
         os._exit(128 + signal.SIGINT)
     except (Failed, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the line job promises whatever goes wrong, without an engine and on Dask: PIPEMARK=FILE engines/test_line_job.py
+"""Tests of the line job under all kinds of failure, without an engine and on Dask: PIPEMARK=FILE engines/test_line_job.py
 
 Spark's own tests are in spark/test_lines.py."""
 
@@ -28,7 +28,7 @@ def one_by_one(function, tasks):
 
 
 class Folder(unittest.TestCase):
-    """A test in a folder of its own, in which nothing is left but what it names."""
+    """A test in its own folder, which must hold nothing but the expected files at the end."""
 
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="pipemark-engines-"))
@@ -42,7 +42,7 @@ class Folder(unittest.TestCase):
         return path
 
     def filter(self, script):
-        """A program in pipemark's place."""
+        """A program to use in place of pipemark."""
         return str(self.file("filter", f"#!/bin/sh\n{script}\n".encode(), 0o755))
 
     def job(self, *inputs, words=("lines", "spaces"), split=4, pipemark=PIPEMARK):
@@ -94,7 +94,7 @@ class Faults(Folder):
         self.fails("program can't be run here: No such file.*--pipemark", self.input, pipemark="/no/such/program")
         self.fails("can't be run here: Permission denied", self.input, pipemark=str(self.input))
         self.fails("unexpected argument '--nonsense'", self.input, words=["lines", "--nonsense"])
-        # A file of the worker's own would be read in place of the range.
+        # Otherwise a file on the worker would be read instead of the range.
         self.fails("--range is of one file", self.input, words=["lines", "spaces", str(self.input)])
         self.left("in", "filter")
 
@@ -102,7 +102,7 @@ class Faults(Folder):
         self.fails("didn't say what it has read", self.input, pipemark=self.filter("exit 0"))
         says = 'echo "in: {} bytes by 1 reads; out: 0 bytes by 0 writes" >&2'
         self.fails("read 3 of 4 bytes", self.input, pipemark=self.filter(says.format(3)))
-        # It says more than there is.
+        # It reports more bytes than exist.
         lost = f'{PIPEMARK} "$@" > /dev/null'
         self.fails("of which 0 are there", self.input, pipemark=self.filter(lost))
         self.left("in", "filter")
@@ -191,7 +191,7 @@ class Faults(Folder):
         with self.assertRaisesRegex(Failed, "No such file"):
             line_job.run(tasks[0])
         self.left("in")
-        # One that has begun goes on to the end, without a place to write to.
+        # An attempt that has begun continues to its end, but its folder is gone.
         slow = self.filter(f'sleep 0.3; exec {PIPEMARK} "$@"')
         with self.job(self.input, pipemark=slow) as job:
             late = threading.Thread(target=lambda: line_job.run(job.tasks[0]))
@@ -199,7 +199,7 @@ class Faults(Folder):
             time.sleep(0.1)
         late.join()
         self.left("in", "filter")
-        # One that begins while the folder is emptied.
+        # An attempt that begins while the folder is emptied.
         tries = []
 
         def empty(folder, **_):
@@ -259,7 +259,7 @@ class OnDask(Folder):
             started = self.file("started", b"")
             command = [*self.driver("--split", "4", source, self.out), "--"][:-1]
             command[command.index(PIPEMARK)] = stuck
-            # Whoever runs the tests in the background has them ignore SIGINT.
+            # Tests that run in the background may ignore SIGINT.
             driver = subprocess.Popen(
                 command, stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
             )

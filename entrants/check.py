@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Builds the entrants and proves that their answers are right.
+"""Builds the entrants and checks that their answers are right.
 
     entrants/check.py [--only c,java] [--no-build]
 
-Every program runs at sizes that fit its blocks and sizes that don't, with both patterns, with seeds, and with
-one byte inverted on its way; its answer is compared with a computation of its own. Then either end is killed in
-the middle of a stream, and the other has to end. An entrant whose tools are not here is skipped with the reason,
-unless it was named by --only.
+Every program runs at sizes that are multiples of its block and others, with both patterns, several seeds, and one byte
+inverted on its way; its answer must equal the one computed here. Then either end is killed in the middle of a stream,
+and the other must end. An entrant whose tools are missing is skipped with the reason, unless --only names it.
 """
 
 import argparse
@@ -51,7 +50,7 @@ CASES = [
     (200003, 100001, "document", 2, None),
     (2097152, 1048576, "position", 1, None),
     (2097151, 1048576, "position", 1, None),
-    # One byte inverted: in a stamp, in the middle, in the last block, at the ends, and past the end.
+    # One inverted byte: in a stamp, in the middle, in the last block, at both ends, and past the end.
     (200003, 65536, "position", 2, 0),
     (200003, 65536, "position", 2, 65540),
     (200003, 65536, "position", 2, 100000),
@@ -91,7 +90,7 @@ def checksum(size, block, pattern, seed, flip):
 
 
 def version_of(tool):
-    """The first of the tool's ways that runs, and its version; or why there is none."""
+    """The first of the tool's commands that runs, and its version; or why none does."""
     reasons = []
     for words in tool["try"]:
         try:
@@ -115,7 +114,7 @@ def version_of(tool):
 
 
 def expand(words, tools, out):
-    """Puts tools and the output folder into a command; a tool may be more than one word."""
+    """Substitutes tools and the output folder in a command; a tool may be more than one word."""
     command = []
     for word in words:
         if word in tools:
@@ -154,7 +153,7 @@ def within(seconds, condition):
 
 
 def what_outlives(command, folder, victim):
-    """Kills the parent or the child in the middle of a stream; returns what is wrong with what the other does."""
+    """Kills the parent or the child in the middle of a stream; returns what the other does wrong, if anything."""
     command = command + ["--bytes", str(1 << 50), "--block", "65536"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     below = []
@@ -179,7 +178,7 @@ def what_outlives(command, folder, victim):
 
 
 def check(folder, build):
-    """Returns how many cases were right and a list of what went wrong."""
+    """Returns the number of right cases and a list of failures."""
     entrant = tomllib.loads((folder / "entrant.toml").read_text())
     if "prints" in entrant["idiomatic"]:
         return 0, [], "a benchmark of others, which keeps no contract"

@@ -1,4 +1,4 @@
-# What the packages say of the project, read from Cargo.toml, the one file that says it. To be sourced in the source's folder.
+# Facts about the project for the packages, read from Cargo.toml, which alone states them. Source this in the project's folder.
 about() { # KEY
 	sed -n "/^\[workspace.package\]/,/^\[[^w]/{s/^$1 = \[*\"\([^\"]*\)\".*/\1/p}" Cargo.toml | head -n 1
 }

@@ -1,4 +1,4 @@
-//! What a program needs to copy faster: the crate `pipeio`, and this.
+//! All that a program needs to copy faster with the crate `pipeio`.
 
 use std::fs::File;
 use std::io;

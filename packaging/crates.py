@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the crates of the workspace in the order in which they can be published: each behind those that it needs."""
+"""Prints the crates of the workspace in the order of publishing: each after its dependencies."""
 
 import json
 import os
@@ -10,7 +10,7 @@ def crates():
     command = [os.environ.get("CARGO", "cargo"), "metadata", "--locked", "--no-deps", "--format-version", "1"]
     packages = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["packages"]
     names = {package["name"] for package in packages}
-    # A dependency for tests is dropped from what is published where it names no version; all of ours do.
+    # Dev-dependencies count too: publishing drops only those without a version, and all of ours have one.
     needs = {
         package["name"]: {dependency["name"] for dependency in package["dependencies"]} & names - {package["name"]}
         for package in packages

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds what people without Rust install, into build/dist: for each processor a tarball, a Python wheel and an .rpm with a static
-# program, a Debian package with the ordinary one, and what it is made of (SBOM); an OCI image of the static programs; the crates in
-# the order of publishing; checksums.
+# Builds packages for people without Rust, into build/dist. For each processor: a tarball, a Python wheel and an .rpm with a static
+# program, a Debian package with the ordinary one, and a list of components (SBOM). For all: an OCI image of the static programs,
+# the crates in the order of publishing, and checksums.
 #
 #   packaging/dist.sh                both processors; one whose compiler is missing is skipped, with a message
 #   packaging/dist.sh x86_64         one
@@ -9,8 +9,8 @@
 # Needs Rust 1.90 or newer, dpkg-deb, readelf and maturin (pip install maturin); for the .rpm rpmbuild; for aarch64 on x86-64
 # gcc-aarch64-linux-gnu and `rustup target add aarch64-unknown-linux-gnu`.
 #
-# The static program has glibc within it, so its memcpy and malloc are those of the ordinary program, and only the last
-# step differs. bench/static.py compares their figures.
+# The static program contains glibc, so it has the memcpy and malloc of the ordinary program; only linking differs.
+# bench/static.py compares their figures.
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -20,14 +20,14 @@ cargo=${CARGO:-cargo}
 dist=$PWD/build/dist
 stage=$PWD/build/stage
 here=$(uname -m)
-# The time of the commit, for everything that is packed.
+# All packed files get the time of the commit.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 rm -rf "$dist" "$stage"
 mkdir -p "$dist" "$stage"
 
-# ROOT PREFIX PROGRAM: the program, its man pages and completions, what it is licensed under, and the programs that it measures
-# in other languages. The pages are made by $native, which runs here.
+# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants in other languages. $native, which
+# runs here, makes the man pages and completions.
 lay_out() {
 	make -s files PIPEMARK="$native" DESTDIR="$1" PREFIX="$2"
 	install -m 755 "$3" "$1$2/bin/pipemark"
@@ -37,7 +37,7 @@ lay_out() {
 	install -m 644 README.md docs/install.md "$1$2/share/doc/pipemark"
 }
 
-# Same bytes in whatever folder: names of source files begin at the source, and every file has the time of the commit.
+# The result is the same in any folder: names of source files are relative to the source, and files have the commit's time.
 remap="--remap-path-prefix=$PWD=/pipemark --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 touch_all() {
 	find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
@@ -46,13 +46,12 @@ touch_all() {
 build() { # PROCESSOR
 	target=$1-unknown-linux-gnu
 	built=target/$target/dist/pipemark
-	# Small: no tables for unwinding (a panic ends the program), relocations in the packed form (glibc 2.36 and newer), and functions
-	# with the same code only once; the profile optimises all crates as one program. The target is named so that this isn't asked of
-	# build scripts.
+	# A small program: no unwind tables (a panic ends the program), packed relocations (glibc 2.36 and newer), and identical functions
+	# only once; the profile optimizes all crates together. With --target these flags don't apply to build scripts.
 	export CFLAGS="-fno-asynchronous-unwind-tables"
 	flags="-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=safe $remap"
 	if [ "$1" != x86_64 ]; then
-		# Rust links with its lld by default for x86-64 only.
+		# Only for x86-64 does Rust use its own lld by default.
 		linkers=$(rustc --print sysroot)/lib/rustlib/$here-unknown-linux-gnu/bin/gcc-ld
 		flags="$flags -C link-arg=-fuse-ld=lld -C link-arg=-B$linkers"
 	fi
@@ -63,7 +62,7 @@ build() { # PROCESSOR
 	$cargo build --profile "${PROFILE:-dist}" --locked --target "$target" -p pipemark
 	built=target/$target/${PROFILE:-dist}/pipemark
 	cp "$built" "$stage/$1-ordinary"
-	# From its folder maturin reads pyproject.toml. It calls cargo with what follows --.
+	# maturin reads pyproject.toml in its folder, and passes the words after -- to cargo.
 	(cd packaging && maturin build -q --profile "${PROFILE:-dist}" --locked --target "$target" --target-dir ../target \
 		--compatibility manylinux2014 --out "$dist" -- -C target-feature=+crt-static)
 	cp "$built" "$stage/$1-static"
@@ -87,7 +86,7 @@ tarball() { # PROCESSOR
 
 deb() { # PROCESSOR ARCHITECTURE
 	deb=$stage/deb-$2
-	# Debian's tools want an address: this one is nobody's.
+	# Debian's tools require an address; this one belongs to nobody.
 	by=$maintainer
 	case $by in *@*) ;; *) by="$by <pipemark@example.com>" ;; esac
 	lay_out "$deb" /usr "$stage/$1-ordinary"
@@ -97,7 +96,7 @@ deb() { # PROCESSOR ARCHITECTURE
 		printf 'pipemark (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md in the source.\n\n' "$version"
 		printf ' -- %s  %s\n' "$by" "$(git log -1 --format=%cD)"
 	} | gzip -9n >"$deb/usr/share/doc/pipemark/changelog.gz"
-	# The newest version of a symbol that it needs is the oldest glibc that it starts on; none older than Debian 12's is tried.
+	# The oldest glibc it starts with is the newest version among its symbols; but at least that of Debian 12, the oldest tested.
 	glibc=$({ echo 2.36; readelf -W -V "$stage/$1-ordinary" | grep -o 'GLIBC_[0-9.]*' | sed s/GLIBC_//; } | sort -Vu | tail -n 1)
 	install -d "$deb/DEBIAN"
 	sed -e "s/@VERSION@/$version/" -e "s/@GLIBC@/$glibc/" -e "s/@MAINTAINER@/$by/" -e "s/@ARCHITECTURE@/$2/" \
@@ -127,7 +126,7 @@ for processor in ${*:-x86_64 aarch64}; do
 		continue
 	fi
 	build "$processor"
-	# What runs here writes the man pages and completions for all.
+	# The program for this machine writes the man pages and completions of all packages.
 	[ "$processor" != "$here" ] || native=$stage/$processor-static
 	case $processor in x86_64) architecture=amd64 ;; aarch64) architecture=arm64 ;; *) architecture=$processor ;; esac
 	tarball "$processor"

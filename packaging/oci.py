@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes an image layout of the Open Container Initiative as a tar: /pipemark alone, for each processor given. The same program gives
-the same bytes, wherever and whenever it is made.
+"""Writes an OCI image layout as a tar file: only /pipemark, for each given processor. The same program gives the same bytes, wherever
+and whenever the image is made.
 
 oci.py OUT VERSION LICENCE REPOSITORY ARCHITECTURE=PROGRAM..."""
 
@@ -14,7 +14,7 @@ import tarfile
 
 
 def packed(files):
-    """A tar of the files, a dictionary of names and (mode, content), with nothing of who made it and when."""
+    """A tar file from a dictionary of names and (mode, content), without owners and times."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, (mode, content) in files.items():
@@ -48,7 +48,7 @@ def main(out, version, licence, repository, *programs):
         config = {
             "architecture": architecture,
             "os": "linux",
-            # The history is kept where a volume can be mounted; without one it goes with the container.
+            # The history is in /tmp, where a volume can be mounted; otherwise it is lost with the container.
             "config": {"Entrypoint": ["/pipemark"], "Env": ["PATH=/", "HOME=/tmp"], "WorkingDir": "/", "Labels": labels},
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
             "history": [{"comment": "the program alone"}],

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Says whether this commit can be released: everything in Cargo.toml that is published is set, the commit has the version's tag and no
-# changes, and CHANGELOG.md says what is new. `--untagged` leaves out the tag, for a look before it is made.
+# Checks whether this commit can be released: Cargo.toml has all published fields, the commit has the version's tag and no changes,
+# and CHANGELOG.md describes the version. `--untagged` skips the tag, for a check before tagging.
 set -eu
 tagged=yes
 [ "${1:-}" != --untagged ] || tagged=no
@@ -30,7 +30,7 @@ case $head in
 *) refuse "CHANGELOG.md begins with '$head'; name version and day: '## $version - YYYY-MM-DD'" ;;
 esac
 
-# Crates depend on each other in the version that is released.
+# Crates must depend on each other in the released version.
 others=$(sed -n "s/^\(pipe[a-z-]*\) = { path = .*version = \"\([^\"]*\)\".*/\1 \2/p" Cargo.toml crates/*/Cargo.toml |
 	awk -v "version=$version" '$2 != version { print $1 " " $2 }' | sort -u)
 [ -z "$others" ] || refuse "dependencies on other versions than $version: $(echo "$others" | tr '\n' ' ')"

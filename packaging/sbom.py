@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what a package's program is made of, as CycloneDX 1.5: each crate that is compiled in, with its licence and the checksum that
-Cargo.lock has, and what crates bring with them that is no crate."""
+"""Writes a bill of materials of a package's program, as CycloneDX 1.5: each crate compiled in, with its licence and the checksum from
+Cargo.lock, and other components that crates contain."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 
-# What isn't a crate: the version is read from what is shipped.
+# Components that aren't crates; their versions are read from their files.
 SQLITE = "libsqlite3-sys"
 CHARTS = pathlib.Path("crates/pipemark-show/assets/vega")
 
@@ -34,7 +34,7 @@ def main(target, out):
     }
     (program,) = [identity for identity, package in packages.items() if package["name"] == "pipemark"]
 
-    # What is only for tests or for building isn't in the program.
+    # Dependencies for tests and build scripts aren't in the program.
     def needs(identity):
         return sorted(
             dependency["pkg"]

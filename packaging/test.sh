@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs each package of build/dist in a clean root, and measures there: `pipemark bw`, `pipemark why` and `pipemark run quick`. Needs
-# root, debootstrap and lintian; roots are kept in build/roots.
+# Installs each package of build/dist in a clean root and runs `pipemark bw`, `pipemark why` and `pipemark run quick` there. Needs root,
+# debootstrap and lintian; keeps the roots in build/roots.
 #
 #   tarball  an empty root: no libc, no shell
 #   wheel    Debian 11 (glibc 2.31) with pip
-#   deb      Debian 12 (glibc 2.36), the oldest that is claimed for it
+#   deb      Debian 12 (glibc 2.36), the oldest supported
 #   rpm      an empty root, by rpm --root
-#   oci      the image: started by crun where it may make name spaces, else by chroot into its layers
-#   arm64    the tarball for aarch64 in an empty root, by qemu-aarch64-static: what needs no second process
-#   crates   a program of twenty lines, from the crate as it is packed
+#   oci      the image: by crun if it may make namespaces, and by chroot into its layers
+#   arm64    the tarball for aarch64 in an empty root, by qemu-aarch64-static: only what needs no second process
+#   crates   a program of twenty lines with the packed crate
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -18,7 +18,7 @@ roots=$PWD/build/roots
 mkdir -p "$roots"
 (cd "$dist" && sha256sum --quiet -c SHA256SUMS)
 
-# In a new mount and process name space, so that nothing stays.
+# Runs in new mount and process namespaces, so that nothing remains.
 inside() { # ROOT COMMAND...
 	root=$1
 	shift
@@ -33,7 +33,7 @@ inside() { # ROOT COMMAND...
 	' sh "$root" "$@"
 }
 
-# A copy of a fresh system, for each test its own.
+# Makes a fresh system for a test, copied from one that is made once.
 fresh() { # SUITE PACKAGES NAME
 	if [ ! -f "$roots/$1.tar" ]; then
 		rm -rf "$roots/$1"
@@ -99,7 +99,7 @@ rpm() {
 	[ ! -e "$roots/rpm/usr/bin/pipemark" ]
 }
 
-# Unpacks the layers of the image for this processor, as a runtime does.
+# Unpacks the image's layers for this processor, like a container runtime.
 oci() {
 	rm -rf "$roots/oci"
 	mkdir -p "$roots/oci/image" "$roots/oci/bundle/rootfs"

@@ -1,4 +1,4 @@
-//! `pipemark ab`: pipelines of the person's own, started by a real shell.
+//! `pipemark ab`: timing and comparing real commands, which a real shell starts.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn two_pipelines_are_run_in_turns_and_compared() {
     assert_eq!((&a["output"], &a["runs"].as_array().unwrap().len()), (&18.into(), &6));
     assert_eq!(b["figures"]["time"]["comparison"]["pairing"], "rounds");
     assert!(a["figures"]["time"]["comparison"].is_null(), "it is the reference");
-    // B sleeps longer than this in every run: no timing, but what sleep(1) promises.
+    // sleep(1) never ends early, so this holds on a busy machine too.
     assert!(b["runs"].as_array().unwrap().iter().all(|run| run["time"].as_f64().unwrap() >= 50e6));
 }
 
@@ -29,16 +29,16 @@ fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
         let seen = results["commands"][1]["figures"]["time"]["comparison"]["smallest_change"].as_f64();
         (results["commands"][0]["runs"].as_array().unwrap().len(), seen)
     };
-    // A millionth is never seen, so the budget ends it.
+    // A change of a millionth is never detected, so the budget ends the measurement.
     let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
-    // A change as large as this is significant soon, although one that is past the threshold has to be larger still.
+    // A change of 90 % is soon detectable. The whole interval must be past it, so the change itself must be larger.
     let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
     assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
 
 #[test]
 fn verdicts_have_codes_when_asked_for() {
-    // Long enough for what a busy machine adds to be little beside it.
+    // Long enough that delays on a busy machine hardly matter.
     let (fast, slow) = ("sleep 0.05", "sleep 0.7");
     let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", fast, "--", slow];
     let ended = ab(&words);
@@ -59,7 +59,7 @@ fn verdicts_have_codes_when_asked_for() {
     }
 }
 
-/// Each session warms both up again, with an environment of another size, and counts once.
+/// Each session repeats the warm-up of both commands, in an environment of another size, and counts as one observation.
 #[test]
 fn sessions_are_fresh_starts_and_are_what_is_compared() {
     let script = "echo start ${#PIPEMARK_PADDING} >&2; sleep 0.01";
@@ -81,14 +81,14 @@ fn sessions_are_fresh_starts_and_are_what_is_compared() {
 
 #[test]
 fn the_capacity_is_that_of_the_pipes_between_the_stages() {
-    // Each stage says what its standard input is.
+    // Each stage prints the capacity of its standard input (1032 is F_GETPIPE_SZ).
     let script = "import fcntl, sys; sys.stdin.read(); print(fcntl.fcntl(0, 1032))";
     let pipeline = format!("seq 3 | python3 -c '{script}' >&2");
     let ended = ab(&["--runs", "1", "--capacity", "8k,256k", "--json", "-", "--", &pipeline]);
     let outcome = ended.measured();
     assert_eq!(outcome["commands"][0]["capacity_granted"], 8192);
     assert_eq!(outcome["commands"][1]["capacity_granted"], 262_144);
-    // A, B to warm up; then B, A.
+    // Warm-up runs A, B; then the only round runs B, A.
     assert_eq!(ended.stderr.split_whitespace().collect::<Vec<_>>(), ["8192", "262144", "262144", "8192"]);
 }
 
@@ -110,7 +110,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
     assert_eq!(results["commands"][1]["same_output"], false);
     let same = ab(&["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | cat"]).measured();
     assert_eq!(same["commands"][1]["same_output"], true);
-    // Nor is it said of one pipeline that each run wrote as much where they did not.
+    // Runs of one command that print different output are an error too.
     let longer = "echo >>\"$LONGER\"; cat \"$LONGER\"";
     let file = tempfile::NamedTempFile::new().unwrap();
     let one = |flags: &[&str]| {
@@ -124,7 +124,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
 
 #[test]
 fn one_pipeline_is_timed_with_the_time_of_its_processes() {
-    // It computes for longer than the clock of CPU time ticks.
+    // Long enough for its CPU time to exceed one tick of the clock.
     let ended = ab(&["--runs", "3", "--json", "-", "--", "seq 400000 | sort -n | tail -1"]);
     let results = ended.measured();
     assert_eq!(results["commands"].as_array().unwrap().len(), 1);
@@ -147,14 +147,14 @@ fn a_stage_that_fails_is_an_error() {
         assert_eq!(ended.code(), Some(1), "{pipeline}");
         assert!(ended.stderr.contains(expected), "{pipeline}: {}", ended.stderr);
     }
-    // The shell's own rule where the pipes are the shell's: the last command counts.
+    // The shell makes these pipes, so only the last command's exit code counts.
     assert_eq!(ab(&["--runs", "1", "--", "false | cat", "--", "true"]).code(), Some(0));
     let stages = ["--runs", "1", "--capacity", "64k", "--", "false | cat", "--", "true | cat"];
     let ended = ab(&stages);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("'false' ended with exit code 1"), "{}", ended.stderr);
     assert_eq!(ab(&[&["--ignore-failure"], &stages[..]].concat()).code(), Some(0));
-    // Nobody reads the rest: that is no failure.
+    // SIGPIPE is not a failure: `head` has read enough.
     let early = ab(&["--runs", "1", "--capacity", "default,64k", "--", "yes | head -1"]);
     assert_eq!(early.code(), Some(0), "{}", early.stderr);
 }
@@ -166,7 +166,7 @@ fn what_takes_too_long_is_ended_with_all_that_belongs_to_it() {
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("longer than --limit"), "{}", ended.stderr);
     assert!(begin.elapsed() < Duration::from_secs(40), "it was waited for");
-    // What was put into the background ends with the run.
+    // Background processes end with the run.
     assert_eq!(ab(&["--runs", "1", "--", "sleep 50 >/dev/null 2>&1 & true", "--", "true"]).code(), Some(0));
 }
 
@@ -180,7 +180,7 @@ fn ctrl_c_ends_everything() {
     assert_eq!(left, Vec::<String>::new());
 }
 
-/// What took a minute to measure isn't thrown away, and what was set up is cleaned up.
+/// An interrupted measurement keeps its complete rounds and still runs --cleanup.
 #[test]
 fn ctrl_c_keeps_whole_rounds_and_cleans_up() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -242,7 +242,7 @@ fn bad_usage_is_code_2() {
     }
 }
 
-/// Words of a shell that write `DONE` to a file when they are done, and the lines of that file.
+/// Runs `pipemark ab FLAGS -- SCRIPT` with `LOG` set to an empty file; also returns the lines of that file.
 fn log(script: &str, flags: &[&str]) -> (Ended, Vec<String>) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let variable = format!("LOG={}", file.path().display());
@@ -305,7 +305,7 @@ fn hooks_are_run_around_the_runs_in_their_order() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let once = ["prepare", "run", "conclude"];
     assert_eq!(lines, [&["setup"][..], &once, &once, &once, &["cleanup"]].concat());
-    // What was set up is cleaned up, also when a run fails.
+    // --cleanup runs even if a run fails.
     let (ended, lines) = log("exit 3", &flags);
     assert_eq!((ended.code(), lines.last().map(String::as_str)), (Some(1), Some("cleanup")));
     let ended = ab(&["--prepare", "exit 4", "--", "true"]);
@@ -337,7 +337,7 @@ fn a_command_runs_under_the_conditions_asked_for() {
     let plain = ab(&["--shell", "none", "--runs", "1", "--json", "-", "--", "echo 'a  b' $X"]).measured();
     assert_eq!(plain["commands"][0]["output"], "a  b $X\n".len());
     assert!(ab(&["--shell", "none", "--", "nosuchcommand"]).stderr.contains("the command was not found"));
-    // Copies write together.
+    // The outputs of all copies are counted.
     let copies = ab(&["--concurrent", "3", "--runs", "1", "--json", "-", "--", "echo x"]).measured();
     assert_eq!((&copies["commands"][0]["output"], &copies["concurrent"]), (&6.into(), &3.into()));
 }
@@ -382,7 +382,7 @@ fn what_a_command_uses_is_counted_with_all_that_it_starts() {
     assert!(figure("memory") >= f64::from(64 << 20), "{result}");
     assert!(figure("read") >= 3e6 && figure("written") >= 3e6, "{result}");
     assert!(figure("faults") > 1000.0 && figure("switches") > 0.0 && figure("system") > 0.0, "{result}");
-    // The same figure in all runs of both is the same, be it zero.
+    // Equal figures in all runs are `same`, even if they are 0.
     let words =
         ["--runs", "6", "--figure", "zero=zero ([0-9])", "--json", "-", "--", "echo zero 0", "--", "echo zero 0"];
     assert_eq!(ab(&words).measured()["commands"][1]["figures"]["zero"]["verdict"], "same");
@@ -422,7 +422,7 @@ fn the_shells_own_start_is_measured_in_the_same_rounds() {
     assert!(with["commands"][0]["figures"]["time"]["estimate"]["min"].as_f64().unwrap() < least, "{with}");
     let without = of(&["--shell", "none"], "sleep 0.1");
     assert!(without["shell_start"].is_null() && without["shell_start_taken_off"] == false, "{without}");
-    // The shell itself is all that there is of this.
+    // `:` takes no longer than the shell itself.
     let short = ab(&["--runs", "8", "--", ":"]);
     let words: Vec<&str> = short.stdout.split_whitespace().collect();
     assert!(words.join(" ").contains("too much to subtract; use --shell none"), "{}", short.stdout);
@@ -475,7 +475,7 @@ fn results_are_written_for_other_programs() {
     assert!(lines.iter().all(|line| line["time"].is_number() && line["parameter_n"].is_string()), "{lines:?}");
 }
 
-/// A line is there before the next run begins: the second run of two waits for ever.
+/// Each line is written before the next run begins; here the second run hangs.
 #[test]
 fn lines_are_written_as_runs_end() {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! `run --against`: programs written from two published descriptions beside pipemark's rows, and programs that go wrong.
+//! `run --against`: programs written from two published descriptions, beside pipemark's own rows, and programs that fail.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn suite(folder: &TempDir, more: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Compiles a program of the fixtures; where it is.
+/// Compiles a program of tests/fixtures/against; returns the path of the executable.
 fn program(folder: &TempDir, name: &str) -> String {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/against/");
     let out = folder.path().join(name);
@@ -58,7 +58,7 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
         }
     }
     let table = pipemark(&[&["run", &suite, "--runs", "2", "--no-save"], &words[..]].concat()).stdout;
-    // A long name is cut.
+    // The table cuts long names.
     assert!(table.contains("pipe_band") && table.contains("stream_xor"), "{table}");
 }
 
@@ -108,7 +108,7 @@ fn a_program_that_goes_wrong_has_no_figure() {
             assert!(row["status"] == "failed" && row["estimate"].is_null(), "{command}: {row}");
             assert!(reason.contains(words), "{command}: {reason}");
         }
-        // The other rows are measured all the same.
+        // The other rows are measured nevertheless.
         assert!(document["trials"].as_array().unwrap().iter().any(|trial| trial["status"] == "ok"), "{command}");
     }
 }

@@ -1,4 +1,4 @@
-//! `pipemark chain` and its stages: every byte through chains of all lengths, and every way in which one can go wrong.
+//! `pipemark chain`: chains of every length pass all bytes, and every kind of failing stage is reported.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn chain(words: &[&str]) -> Command {
     command
 }
 
-/// Runs one trial; the document that it wrote and the exit code.
+/// Runs one trial; returns its document and exit code.
 fn trial(words: &[&str]) -> (Value, Option<i32>) {
     let Output { stdout, status, stderr } = chain(words).args(["--json", "-"]).output().expect("the program starts");
     let document = serde_json::from_slice(&stdout);
@@ -70,7 +70,7 @@ fn grep_that_finds_nothing_ends_with_1_and_has_a_speed() {
 
 #[test]
 fn a_stage_that_ends_with_another_code_is_a_failure() {
-    // grep is asked to find something, and does.
+    // This grep finds matches, so it ends with 0.
     let mut found = GREP;
     found[3] = "grep -m1 -c e";
     for (words, reason) in [
@@ -158,7 +158,7 @@ fn a_stage_that_changes_bytes_is_noticed_and_may_be_wanted() {
     assert_eq!(code, Some(3), "{}", document["trials"][0]["reason"]);
     let (_, code) = trial(&[&words[..], &["--verify", "none"]].concat());
     assert_eq!(code, Some(0));
-    // It keeps everything to itself until its input ends.
+    // sort writes nothing before its input ends.
     let (document, code) = trial(&["--length", "1", "--stage", "sort", "--verify", "none"]);
     assert_eq!(code, Some(0), "{}", document["trials"][0]["reason"]);
 }
@@ -193,7 +193,7 @@ fn a_stage_that_is_not_installed_is_skipped_with_a_reason() {
 
 #[test]
 fn what_a_stage_says_is_bounded() {
-    // A megabyte of complaints neither fills memory nor makes the stage wait.
+    // A megabyte on standard error neither fills memory nor blocks the stage.
     let (document, code) =
         trial(&["--length", "1", "--stage", "sh -c 'yes oops 2>/dev/null | head -c 1000000 >&2; exit 5'"]);
     let reason = document["trials"][0]["reason"].as_str().unwrap();
@@ -201,7 +201,7 @@ fn what_a_stage_says_is_bounded() {
     assert!(reason.contains("exit code 5") && reason.len() < 6000, "{} bytes", reason.len());
 }
 
-/// Processes with this text in their command line, other than the one that asks.
+/// The number of processes with this text in their command line.
 fn running(text: &str) -> usize {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let has_it = |path: &Path| {
@@ -211,7 +211,7 @@ fn running(text: &str) -> usize {
     entries.filter(|entry| has_it(&entry.path())).count()
 }
 
-/// Waits until `running` says so, for a time that only a fault takes.
+/// Waits until `enough` accepts the number of processes; fails after a minute.
 fn until(text: &str, enough: impl Fn(usize) -> bool) {
     let begin = Instant::now();
     while !enough(running(text)) {
@@ -220,8 +220,8 @@ fn until(text: &str, enough: impl Fn(usize) -> bool) {
     }
 }
 
-/// A chain in which nothing moves, of `length` stages that have `mark` in their command line. They start nothing, so that
-/// nothing is left of a chain that is killed.
+/// A chain of `length` stages that never end and have `mark` in their command line. They start no processes, so killing
+/// the chain ends all.
 fn stuck(length: &str, mark: &str) -> Child {
     let stage = format!("sleep {mark}");
     let mut command = chain(&["--length", length, "--stage", &stage, "--total", "64m", "-q"]);
@@ -236,7 +236,7 @@ fn a_hanging_stage_is_ended_with_what_it_started() {
     assert_eq!(code, Some(1));
     assert!(document["trials"][0]["reason"].as_str().unwrap().contains("limit"));
     assert_eq!(running(&mark), 0);
-    // The stage's own child is not ours to wait for.
+    // The stage's child is not waited for, so it may end later.
     until("sleep 321", |running| running == 0);
 }
 
@@ -244,7 +244,7 @@ fn a_hanging_stage_is_ended_with_what_it_started() {
 fn an_interrupt_in_the_middle_leaves_nothing() {
     let mark = format!("100.1{}", std::process::id());
     let mut child = stuck("300", &mark);
-    // While they are being started.
+    // While the stages are being started.
     until(&mark, |running| running > 100);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -255,7 +255,7 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
 fn a_run_that_is_killed_takes_its_stages_along() {
     let mark = format!("100.2{}", std::process::id());
     let mut child = stuck("50", &mark);
-    // The parent has it in its own command line too.
+    // The parent's command line has the mark too.
     until(&mark, |running| running > 50);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -273,7 +273,7 @@ fn a_thousand_stages_need_no_more_descriptors_than_are_allowed() {
     assert_eq!(output.status.code(), Some(1));
     let shown = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("needs 1") && shown.contains("may have 300 (RLIMIT_NOFILE)"), "{shown}");
-    // A soft limit below is raised.
+    // A lower soft limit is raised.
     let script = format!("ulimit -Sn 200; exec {PIPEMARK} chain --no-save --length 256 --total 64k --runs 1 -q");
     assert!(Command::new("bash").args(["-c", &script]).status().unwrap().success());
 }

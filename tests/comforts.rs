@@ -1,5 +1,5 @@
-//! What makes the tool pleasant: completions in real shells, man pages, installation, topics of help, one way to choose a
-//! format, and files for other programs, read by those programs' own readers.
+//! Shell completions, man pages, installation, help topics, --format, and files for other programs, each checked with
+//! the real shell, `man`, `groff` or parser.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn is_here(program: &str) -> bool {
     here
 }
 
-/// What bash offers for the last of the words after pipemark.
+/// What bash offers as completions of the last word.
 fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     let complete = "source \"$1\"; shift; COMP_WORDS=(pipemark \"$@\"); COMP_CWORD=$#; \
                     complete -p pipemark >/dev/null; \
@@ -73,7 +73,7 @@ fn a_reader_of_completions_may_leave() {
 fn everything_is_installed_where_it_is_looked_for() {
     let folder = tempfile::tempdir().unwrap();
     let mut make = Command::new("make");
-    // The program is built already; what `make` would run for it takes minutes.
+    // The program is already built; `make install` must not build it again, which takes minutes.
     make.args(["-s", "-o", "build", "install", "PREFIX=/usr", &format!("PIPEMARK={PIPEMARK}")]);
     make.arg(format!("DESTDIR={}", folder.path().display())).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let output = make.output().unwrap();
@@ -158,12 +158,12 @@ fn help_knows_verbs_and_topics() {
     }
 }
 
-/// Every verb that prints results takes --format, and prints the same in each.
+/// Every verb that prints results accepts --format, and each format holds the same results.
 #[test]
 fn formats_are_chosen_in_one_way() {
     let bw = small(&[]);
     let bw: Vec<&str> = bw.into_iter().filter(|word| *word != "--quiet").collect();
-    // What stands after the verb's own words.
+    // Arguments that must follow the flags.
     let tails: [(&[&str], &[&str]); 6] = [
         (&bw, &[]),
         (&["list"], &[]),
@@ -176,7 +176,7 @@ fn formats_are_chosen_in_one_way() {
         if words != ["history"] {
             let json = pipemark(&[words, &["--format", "json"], tail].concat());
             assert_eq!(json.code(), Some(0), "{words:?}: {}", json.stderr);
-            // A machine is laid out for people, other results are one line.
+            // `list machine` prints indented JSON; other results are one line.
             assert!(json.stdout.lines().count() == 1 || words == ["list", "machine"], "{words:?}");
             json.document();
             let csv = pipemark(&[words, &["--format", "csv"], tail].concat()).stdout;
@@ -196,7 +196,7 @@ fn formats_are_chosen_in_one_way() {
     assert_eq!(json.document()["schema"], "pipemark/1", "what was chosen is printed, quiet or not");
 }
 
-/// A Python that has Prometheus's own parser.
+/// A Python that has prometheus_client.
 fn python() -> Option<&'static str> {
     let has = |python: &&str| {
         let status = Command::new(python).args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
@@ -218,7 +218,7 @@ fn openmetrics_are_read_by_prometheus_s_own_parsers() {
             left_out("OpenMetrics as Prometheus reads it", "prometheus_client is not here");
             return;
         };
-        // Strict about what OpenMetrics says; then as node_exporter reads it.
+        // First the strict OpenMetrics parser, then the text parser, whose format node_exporter reads.
         let script = "import json, sys\n\
                       from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict\n\
                       from prometheus_client.parser import text_string_to_metric_families as old\n\
@@ -238,7 +238,7 @@ fn openmetrics_are_read_by_prometheus_s_own_parsers() {
     }
 }
 
-/// The reader: extractCustomBenchmarkResult of github-action-benchmark takes an array of these fields.
+/// github-action-benchmark expects an array with these fields (its extractCustomBenchmarkResult).
 #[test]
 fn benchmark_json_has_the_fields_of_its_reader() {
     let ended = run(&[PIPEMARK], &["bw", "--runs", "2", "--time", "2ms", "--place", "free", "--benchmark-json", "-"]);

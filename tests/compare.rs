@@ -1,4 +1,4 @@
-//! `pipemark compare` as it is typed: files as they come, verdicts with their codes, and what a CI job sees.
+//! `pipemark compare` on the command line: files and labels, verdicts and exit codes, and what a CI job prints.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -7,8 +7,8 @@ use crate::program::{Ended, PIPEMARK, Started, bw, pipemark, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A measured document of two trials, `capacity` default and 1m, with seven runs each whose figures are set by hand:
-/// a million bytes per microsecond and some per mille of noise.
+/// A measured document with two trials, `capacity` default and 1m. Their seven runs are set by hand: 10^9 bytes in 1
+/// ms, give or take 4 per mille.
 fn document() -> Value {
     static MEASURED: OnceLock<Value> = OnceLock::new();
     let mut document = MEASURED.get_or_init(|| bw("--capacity default,1m --runs 1")).clone();
@@ -27,7 +27,7 @@ fn document() -> Value {
     document
 }
 
-/// The same with every trial `percent` as fast, or one of them.
+/// The same document at `percent` of its speed: all trials, or only the one with this capacity.
 fn at(percent: u64, only: Option<&str>) -> Value {
     let mut document = document();
     for trial in document["trials"].as_array_mut().unwrap() {
@@ -58,7 +58,7 @@ impl Files {
         self.put(name, document.to_string())
     }
 
-    /// A file of five sessions, which differ by some per mille.
+    /// A file with five sessions that differ by up to 2 per mille.
     fn sessions(&self, name: &str, document: &Value) -> String {
         let session = |(by, hour): (i64, i64)| {
             let mut session = document.clone();
@@ -92,7 +92,7 @@ fn verdicts_have_codes_when_asked_for() {
     let mut one = document();
     one["trials"].as_array_mut().unwrap().retain(|trial| trial["params"]["capacity"] == "default");
     let one = files.sessions("one.json", &one);
-    // Of sessions that differ by half nothing can be told.
+    // Sessions that differ by up to 40 % are inconclusive.
     let unsteady = [60, 140, 100, 80, 120].map(|percent| at(percent, None).to_string()).join("\n");
     let unsteady = files.put("unsteady.json", unsteady);
 
@@ -133,7 +133,7 @@ fn the_table_says_what_changed() {
     assert!(row.contains("-20.0 %") && row.ends_with("worse"), "{}", ended.stdout);
     assert!(ended.stdout.contains("geometric mean of 2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("2 trials: 1 worse, 1 same"), "{}", ended.stdout);
-    // What did not change is shown too, below what did.
+    // Unchanged trials follow changed ones.
     let row = |capacity: &str| ended.stdout.lines().position(|line| line.contains(capacity)).expect("a row");
     assert!(row("capacity default") < row("capacity 1 MiB"), "{}", ended.stdout);
 }
@@ -172,7 +172,7 @@ fn another_machine_is_a_warning_that_names_it() {
     let ended = compare(&[&base, &new]);
     assert_eq!(ended.code(), Some(0));
     assert!(ended.stdout.contains("what differs: kernel (") && ended.stdout.contains("77 in NEW"), "{}", ended.stdout);
-    // Where there is no table the warning is still said.
+    // Without a table the warning still appears.
     for flags in [&["--quiet"][..], &["--json", "-"], &["--markdown", "-"], &["--format", "csv"], &["--format", "json"]]
     {
         let ended = compare(&[&[base.as_str(), &new], flags].concat());
@@ -297,7 +297,7 @@ fn the_noise_floor_is_measured_in_sessions() {
     let words = ["--aa", "--sessions", "5", "--rounds", "4", "--with", "time=20ms,place=free", "--json", "-"];
     let floor = compare(&words).measured();
     assert_eq!((&floor["rounds"], &floor["sessions"], &floor["pairs"]), (&json!(4), &json!(5), &json!(10)));
-    // Both sides were measured: one measurement against itself has no noise at all.
+    // Both sides were measured: comparing one measurement with itself would show no noise.
     assert!(floor["itself"]["low"].as_f64() < floor["itself"]["high"].as_f64(), "{}", floor["itself"]);
     assert_eq!((&floor["itself"]["base_sessions"], &floor["itself"]["base_runs"]), (&json!(5), &json!(20)));
     let floors = floor["floors"].as_array().unwrap();
@@ -310,7 +310,8 @@ fn the_noise_floor_is_measured_in_sessions() {
     assert_eq!(compare(&["--aa", "--with", "block=0"]).code(), Some(2));
 }
 
-/// One file after the other in a file are its sessions; one of each tells nothing, and says what would.
+/// The documents of a file are its sessions. One session on each side gives no verdict, and the output says how to get
+/// one.
 #[test]
 fn a_verdict_that_is_withheld_says_why() {
     let files = Files::new();
@@ -318,7 +319,7 @@ fn a_verdict_that_is_withheld_says_why() {
     let ended = compare(&[&base, &new]);
     assert!(ended.stdout.contains("2 no verdict"), "{}", ended.stdout);
     assert!(ended.stdout.contains("1 session each: no verdict; use ab, or --sessions 5"), "{}", ended.stdout);
-    // The figures are there all the same.
+    // The figures are shown nevertheless.
     assert!(ended.stdout.contains("-50.0 %") && ended.stdout.contains("capacity 1 MiB"), "{}", ended.stdout);
     assert_eq!(compare(&[&base, &new, "--fail-on", "worse,no-verdict"]).code(), Some(15));
     let report = compare(&[&base, &new, "--json", "-"]).measured();
@@ -328,7 +329,8 @@ fn a_verdict_that_is_withheld_says_why() {
     assert!(ended.stdout.contains("2 worse") && ended.stdout.contains("5 sessions"), "{}", ended.stdout);
 }
 
-/// As docs/ci.md has it for machines that reboot between: sessions under one label, from one invocation or several.
+/// docs/ci.md recommends this for machines that reboot between measurements: sessions share a label, from one or
+/// several invocations.
 #[test]
 fn sessions_under_one_label_are_compared_by_label() {
     let folder = tempfile::tempdir().unwrap();
@@ -350,7 +352,7 @@ fn sessions_under_one_label_are_compared_by_label() {
     assert_eq!((&report["base"]["sessions"], &report["new"]["sessions"]), (&json!(5), &json!(5)));
     let comparison = &report["groups"][0]["changes"].as_array().unwrap().last().unwrap()["comparison"];
     assert_eq!((&comparison["pairing"], &comparison["base_sessions"]), (&json!("sessions"), &json!(5)));
-    // A file holds its sessions one after the other; the history knows of the others how much they differ.
+    // A file with several documents holds as many sessions; how much other sessions differ is known from the history.
     let report = compare(&[json.to_str().unwrap(), "new", "--db", db, "--json", "-"]).measured();
     assert_eq!((&report["base"]["sessions"], &report["known_sessions"]), (&json!(3), &json!(2)));
     let seeds: Vec<u64> = serde_json::Deserializer::from_str(&fs::read_to_string(&json).unwrap())

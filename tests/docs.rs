@@ -1,4 +1,5 @@
-//! The documentation keeps its word: links lead somewhere, and examples that say so are run.
+//! Checks of the documentation: links lead somewhere, examples marked `run` work, the book and the README picture are
+//! current.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,7 +13,7 @@ fn root() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
 }
 
-/// README, changelog and everything in docs.
+/// README, changelog and all pages in docs.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md"), root().join("CHANGELOG.md")];
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
@@ -25,7 +26,7 @@ fn events(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES)
 }
 
-/// The anchors that GitHub gives to the headings.
+/// The anchors that GitHub gives to headings.
 fn anchors(text: &str) -> HashSet<String> {
     let mut anchors = HashSet::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -60,7 +61,7 @@ fn links(text: &str) -> Vec<String> {
     events(text).filter_map(link).collect()
 }
 
-/// What is wrong with a link that stands on `page`.
+/// What is wrong with a link on `page`, if anything.
 fn broken(page: &Path, text: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -86,7 +87,7 @@ fn links_lead_somewhere() {
         }
     }
     assert!(checked > 10, "only {checked} links");
-    // The check sees what is wrong.
+    // The check itself detects broken links.
     let page = root().join("README.md");
     for link in ["docs/nowhere.md", "docs/method.md#nothing", "#nothing"] {
         assert!(broken(&page, "# One\n", link).is_some(), "{link}");
@@ -94,7 +95,7 @@ fn links_lead_somewhere() {
     assert_eq!(broken(&page, "# One & two\n", "#one--two"), None);
 }
 
-/// The examples of a page: blocks of shell that are marked with "run".
+/// The examples of a page: shell blocks marked `run`.
 fn examples(text: &str) -> Vec<String> {
     let mut examples = Vec::new();
     let mut example = None;
@@ -133,7 +134,7 @@ fn examples_work_as_they_stand() {
     assert!(run >= 3, "only {run} examples");
 }
 
-/// Rules of findings are words of the program's own, which the page has to know.
+/// Each finding's rule has a name in the output, which docs must explain.
 #[test]
 fn every_rule_of_findings_is_explained() {
     let folder = root().join("crates/pipemark-report/src/findings");
@@ -147,7 +148,7 @@ fn every_rule_of_findings_is_explained() {
             rules.extend(rule.map(str::to_owned));
         }
     }
-    // Comparisons of filters are in their forms.
+    // Rules that compare filters are in TOML.
     for form in ["tools", "lines"] {
         let text = fs::read_to_string(root().join(format!("entrants/{form}/filters.toml"))).unwrap();
         rules.extend(text.split("rule = \"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
@@ -158,7 +159,7 @@ fn every_rule_of_findings_is_explained() {
     }
 }
 
-/// `make lint` runs this over the whole tree; here it has to see what it is for.
+/// `make lint` checks the whole tree with tests/prose.py; this checks that it detects violations.
 #[test]
 fn the_prose_check_fails_on_phrases_and_long_lines() {
     let check = |name: &str, text: &str| {
@@ -184,7 +185,7 @@ fn the_prose_check_fails_on_phrases_and_long_lines() {
     }
 }
 
-/// The picture of README is made of docs/why.txt, which `pipemark why` printed.
+/// docs/picture.py draws the README picture from docs/why.txt, which holds output of `pipemark why`.
 #[test]
 fn the_picture_is_what_why_prints() {
     let text = fs::read_to_string(root().join("docs/why.txt")).unwrap();
@@ -195,7 +196,7 @@ fn the_picture_is_what_why_prints() {
     assert!(output.status.success(), "{output:?}");
     let kept = fs::read_to_string(root().join("docs/why.svg")).unwrap();
     assert!(fs::read_to_string(&drawn).unwrap() == kept, "run docs/picture.py");
-    // Today's program prints the same form: the same first words, headings of columns, and lines between stages.
+    // The current program prints the same form: first words, column headings, and lines between stages.
     let why = Command::new(PIPEMARK).args(["why", "yes | head -c 600m | tail -c 1"]).output().unwrap();
     let today = String::from_utf8(why.stderr).unwrap();
     let form = |text: &str| {
@@ -211,7 +212,7 @@ fn the_picture_is_what_why_prints() {
     );
 }
 
-/// The book has every page, once.
+/// The book lists every page once.
 #[test]
 fn the_book_has_all_pages() {
     let mut listed = links(&fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap());

@@ -1,4 +1,4 @@
-//! What the program of `pipemark/1`'s first days wrote is still read, shown, exported, compared and reported: documents of
+//! Results in the first version of `pipemark/1` are still read, shown, exported, compared and reported: a document of
 //! each kind of trial, and a history.
 
 use std::collections::BTreeMap;
@@ -39,14 +39,14 @@ fn trials(document: &Value) -> &Vec<Value> {
     document["trials"].as_array().unwrap()
 }
 
-/// A history with this document in it.
+/// A history that holds this document.
 fn with(name: &str) -> Past {
     let past = Past::new();
     past.history(&["import", &path(name)]);
     past
 }
 
-/// The rows of CSV, by column.
+/// The rows of a CSV file, by column.
 fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let columns = reader.headers().unwrap().clone();
@@ -69,7 +69,7 @@ fn documents_are_shown_with_all_their_experiments() {
         let past = with(&name);
         for format in ["table", "markdown"] {
             let shown = past.history(&["show", "--all", "--format", format]);
-            // Where lines end depends on the width.
+            // Line breaks depend on the width.
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('\\', "");
             let shown = words(&shown);
             for experiment in document["experiments"].as_array().unwrap() {
@@ -93,7 +93,7 @@ fn each_trial_is_a_row_of_csv() {
     }
 }
 
-/// Whether a cell says this, be it a number or words.
+/// Whether a CSV cell holds this JSON value.
 fn says(cell: &str, value: &Value) -> bool {
     match value {
         Value::Null => cell.is_empty(),
@@ -104,18 +104,18 @@ fn says(cell: &str, value: &Value) -> bool {
     }
 }
 
-/// What a trial's document says, as columns should call it: parameters, and figures with their bounds.
+/// The values in a trial's JSON with the CSV columns expected to hold them: parameters, and figures with their bounds.
 fn facts(trial: &Value) -> Vec<(String, Value)> {
     let mut facts = Vec::new();
     let params = trial["params"].as_object().unwrap();
-    // A trial without stages was written with what its stages would have been.
+    // Old documents gave stage parameters to trials without stages.
     let stages = trial["params"]["length"].as_u64().unwrap() > 0;
     for (key, value) in params {
         match (key.as_str(), value) {
             ("stage" | "length" | "content" | "exit", _) if !stages => {}
-            // Streams, and messages at a rate, with the pause between messages that they do not have.
+            // Old documents gave a gap to streams and to messages at a rate.
             ("gap", _) if params["mode"] == "throughput" || params.contains_key("rate") => {}
-            // Entrants and filters were written with the ends that they do not have.
+            // Old documents gave parameters of ends to entrants and filters, which have no ends.
             (key, _) if params.contains_key("language") && !["language", "program", "volume"].contains(&key) => {}
             (key, _) if params.contains_key("filter") && !["feed", "filter", "volume"].contains(&key) => {}
             ("volume", volume) => {
@@ -126,7 +126,7 @@ fn facts(trial: &Value) -> Vec<(String, Value)> {
     }
     let empty = serde_json::Map::new();
     let figures = trial["estimate"].as_object().unwrap_or(&empty).iter().flat_map(|(key, value)| match key.as_str() {
-        // Groups of figures.
+        // Objects that hold several figures.
         "latency" | "counters" => value.as_object().unwrap().iter().collect(),
         _ => vec![(key, value)],
     });
@@ -148,7 +148,7 @@ fn facts(trial: &Value) -> Vec<(String, Value)> {
     facts
 }
 
-/// The column for a fact: it is called like it, and may name its unit.
+/// The column for a value: it has its name, perhaps with a unit.
 fn column<'a>(row: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
     let (stem, bound) = match key.rsplit_once('_') {
         Some((stem, bound @ ("low" | "high" | "min" | "max"))) => (stem, format!("_{bound}")),
@@ -167,9 +167,9 @@ fn whatever_is_in_json_is_in_csv() {
                 let problem = match column(row, &key) {
                     None => "no such column".to_owned(),
                     Some(cell) if says(cell, &value) => continue,
-                    // A column of its own for what differs from another only.
+                    // The column is empty unless the read block differs from the block.
                     Some("") if key == "read_block" => continue,
-                    // What has a rate has no gap; it said 0 then.
+                    // With a rate the column is empty; old documents had a gap of 0.
                     Some("") if key.starts_with("gap") && trial["params"]["rate"].is_number() => continue,
                     Some(cell) => format!("'{cell}' in place of {value}"),
                 };
@@ -197,7 +197,7 @@ fn documents_are_compared_with_themselves() {
     }
 }
 
-/// What the program of then found is found today, trial by trial; verdicts only where sessions allow one.
+/// Comparisons give what the old program gave, trial by trial, except verdicts that need more sessions.
 #[test]
 fn comparisons_are_as_they_were() {
     let (bw, after) = (path("bw.json"), path("bw-after.json"));
@@ -211,7 +211,7 @@ fn comparisons_are_as_they_were() {
             let fields = ["base_id", "new_id", "base", "new", "reference"];
             let told = |change: &Value| {
                 let mut told: Vec<Value> = fields.iter().map(|field| change[field].clone()).collect();
-                // As it was called then.
+                // The old name of the verdict.
                 let verdict = change["comparison"]["verdict"].as_str().unwrap().replace("cant-tell", "inconclusive");
                 told.push(verdict.into());
                 told.push(change["comparison"]["pairing"].clone());
@@ -222,7 +222,7 @@ fn comparisons_are_as_they_were() {
         let report = pipemark(&[&["compare"], &words[..], &["--json", "-"]].concat()).measured();
         let mut then = told(&read(kept));
         if kept == "compare.json" {
-            // One session against one: that they differ was said then, and isn't known.
+            // With one session on each side the old program gave a verdict; now it is inconclusive.
             then.iter_mut().for_each(|told| told[5] = json!("inconclusive"));
         }
         assert_eq!(told(&report), then, "{kept}");
@@ -247,7 +247,7 @@ fn pages_and_charts_are_made_of_them() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
 }
 
-/// README follows one trial of the suite `quick` by these words: what they do not name means its default.
+/// README names one trial of the suite `quick` by these words; a parameter that isn't named has its default.
 #[test]
 fn a_trial_is_named_by_what_is_not_its_default() {
     let past = with("quick.json");
@@ -263,7 +263,7 @@ fn a_trial_is_named_by_what_is_not_its_default() {
     assert!(several.code() == Some(2) && several.stderr.contains("say more, or quote one of them"), "{several:?}");
 }
 
-/// What a measurement was called by --label is what tells it from the other.
+/// Labels distinguish measurements on a page.
 #[test]
 fn measurements_are_told_apart_by_their_labels() {
     let (before, after) = (path("bw.json"), path("bw-after.json"));
@@ -273,7 +273,7 @@ fn measurements_are_told_apart_by_their_labels() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let html = fs::read_to_string(&page).unwrap();
     for label in ["before", "after"] {
-        // JSON in the page quotes it; its text has it between tags.
+        // The page's text has the label between tags, the embedded JSON between quotes.
         assert!(html.contains(&format!(">{label}<")), "{label}");
     }
 }

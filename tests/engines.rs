@@ -1,4 +1,4 @@
-//! The line job on engines that others made, as engines/test_line_job.py tries it. Spark's part is `make test-spark`.
+//! Runs engines/test_line_job.py, which tests the line job of other engines. `make test-spark` tests Spark's.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The entrants themselves: each program of every language whose toolchain is here answers rightly, by the judgement of
-//! pipemark, and in `make soak` by that of entrants/check.py.
+//! The real entrants: each program of every installed language keeps the contract, as pipemark checks it, and in `make
+//! soak` as entrants/check.py does.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::program::PIPEMARK;
 use serde_json::Value;
 
-/// Written by tests/tools.sh: the languages whose toolchains it found or installed, one a line.
+/// Languages whose toolchains tests/tools.sh found or installed, one a line.
 const TOOLCHAINS: &str = "build/toolchains";
 
 fn root() -> PathBuf {
@@ -23,7 +23,7 @@ fn pipemark(words: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// The languages that can take part here. What `make test` has installed has to be among them.
+/// The languages that can run here. Those that `make test` installed must be among them.
 fn languages() -> Vec<String> {
     let (code, text) = pipemark(&["list", "languages", "--format", "json"]);
     assert_eq!(code, Some(0));
@@ -33,15 +33,15 @@ fn languages() -> Vec<String> {
     for language in fs::read_to_string(root().join(TOOLCHAINS)).unwrap_or_default().lines() {
         assert!(languages.iter().any(|known| known == language), "{language} is installed and not detected:\n{text}");
     }
-    // Nobody builds pipemark without these two.
+    // Building pipemark needs both of these.
     for language in ["rust", "c"] {
         assert!(languages.iter().any(|known| known == language), "{language} is not detected:\n{text}");
     }
     languages
 }
 
-/// As pipemark runs them, having built what has to be built: both patterns, and a block that does not divide the total. Before
-/// its first run each has to notice a byte that was changed on its way.
+/// pipemark builds and runs each program, with both patterns and a block that doesn't divide the total. Before the
+/// first run each must detect a changed byte.
 #[test]
 fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     let languages = languages();
@@ -71,12 +71,13 @@ fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     }
 }
 
-/// By the judgement of entrants/check.py: answers at sizes that fit the blocks and sizes that don't, a byte changed on its way,
-/// and either end killed in the middle.
+/// entrants/check.py tries sizes that are multiples of the block and others, changes a byte, and kills either end in
+/// the middle.
 #[test]
 #[ignore = "soak: each runtime starts seventy times"]
 fn soak_every_program_keeps_the_contract_at_every_size() {
-    // Two at a time: most of it is waiting for runtimes to start. Each computes what is right once for all of its half.
+    // Most of the time is the start of runtimes, so two checks run in parallel; each computes the expected answers
+    // once.
     let languages = languages();
     let checks = languages.chunks(languages.len().div_ceil(2)).map(|half| {
         let words = ["entrants/check.py", "--only", &half.join(",")];

@@ -1,4 +1,4 @@
-//! docs/extending.md, followed to the letter in an empty folder: the files that it shows are written, the commands run.
+//! Follows docs/extending.md to the letter in an empty folder: writes the files that it shows and runs its commands.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const PAGE: &str = include_str!("../docs/extending.md");
 
-/// Writes the files of the section called `heading`, and returns its commands.
+/// Writes the files of the section called `heading`; returns its commands.
 fn follow(heading: &str, folder: &Path) -> Vec<String> {
     let section = PAGE.split("\n## ").find(|section| section.starts_with(heading)).expect("the section is there");
     let mut commands = Vec::new();
@@ -30,7 +30,7 @@ fn follow(heading: &str, folder: &Path) -> Vec<String> {
     commands
 }
 
-/// Runs a command of the page; the rows of its CSV.
+/// Runs a command of the page; returns the rows of its CSV.
 fn rows(command: &str, folder: &Path) -> Vec<Vec<String>> {
     let words = command.strip_prefix("pipemark ").expect("the page's commands are pipemark's").split(' ');
     let output = Command::new(PIPEMARK)
@@ -58,7 +58,7 @@ fn a_new_filter() {
     assert_eq!(commands.len(), 1);
     let rows = rows(&commands[0], folder.path());
     assert!(has(&rows, &["filter=python", "status=ok", "verified=true"]), "{rows:?}");
-    // Its output is proven before it is timed.
+    // A program is timed only if its output is right.
     let program = folder.path().join("entrants/python-lines/spaces.py");
     let text = fs::read_to_string(&program).unwrap().replace("> 6", "> 5");
     fs::write(program, text).unwrap();
@@ -66,7 +66,7 @@ fn a_new_filter() {
     let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stdout).contains("the output of python is wrong"));
-    // Who is not there is asked for by a name that is.
+    // An unknown name gets a suggestion.
     let suite = fs::read_to_string(folder.path().join("mine.toml")).unwrap().replace("\"python\"", "\"pyhton\"");
     fs::write(folder.path().join("mine.toml"), suite).unwrap();
     let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();

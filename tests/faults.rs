@@ -1,5 +1,5 @@
-//! What happens when something goes wrong from outside: ends killed, the program killed or interrupted, a run that
-//! hangs. Each ends with a message and the right exit code, and leaves nothing behind.
+//! Faults from outside: ends killed, the program killed or interrupted, a run that hangs. Each ends with a message and
+//! the right exit code, and leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::program::{Role, Started, only, samples, trials};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A run that is not over before someone ends it.
+/// A run long enough that the test always ends it.
 const LONG: [&str; 6] = ["bw", "--place", "free", "--time", "40s", "--runs"];
 
 fn long(more: &[&str]) -> Started {
@@ -83,7 +83,7 @@ fn nothing_outlives_a_killed_parent() {
         let words =
             ["bw", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3", "--json", "pipemark.json"];
         let started = Started::pipemark(&words);
-        // From before the first process until after the last.
+        // The steps reach from before the first process starts until after the last has ended.
         thread::sleep(Duration::from_micros(step * step * 150));
         started.signal(Signal::KILL);
         let folder: Vec<_> = fs::read_dir(started.folder()).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -105,12 +105,12 @@ fn a_stopped_end_does_not_outlive_its_parent() {
     assert_eq!((ended.status.signal(), left), (Some(9), vec![]));
 }
 
-/// Interrupts after some runs; returns the document that was kept.
+/// Interrupts after some runs; returns the saved document.
 fn interrupted(signal: Signal) -> Value {
     let words = ["bw", "--place", "free", "--block", "4k,64k", "--time", "40ms", "--runs", "500", "--json", "-"];
     let mut started = Started::pipemark(&words);
     let mut seen = BTreeSet::new();
-    // Four pairs of processes: at least one round is over.
+    // Eight processes are four runs; there are two trials, so at least one round is complete.
     while seen.len() < 8 {
         seen.extend(started.ends(2).into_iter().map(|end| end.process));
     }
@@ -144,7 +144,7 @@ fn an_interruption_at_any_moment_ends_it_whole() {
         let (ended, left) = started.end();
         assert!(left.is_empty() || left == ["pipemark.csv"], "after step {step}: {left:?}");
         match (ended.code(), ended.status.signal()) {
-            // Before it took over the signal there was nothing to keep.
+            // Before its handler is installed the signal kills it, and there is nothing to save.
             (None, Some(2)) => assert!(left.is_empty(), "after step {step}: {left:?}"),
             (Some(130), _) => assert!(!left.is_empty(), "after step {step}: {ended:?}"),
             other => assert_eq!(other, (Some(0), None), "{ended:?}"),
@@ -170,9 +170,9 @@ fn an_interruption_ends_a_program_that_cannot_write() {
     assert!(made.success());
     let words = ["bw", "--place", "free", "--time", "40s", "--runs", "1", "--json", fifo.to_str().unwrap()];
     let mut started = Started::pipemark(&words);
-    // It has taken over the signals by now.
+    // By now its signal handlers are installed.
     started.ends(2);
-    // Nobody ever reads the FIFO. Whatever it is doing by now, it has to obey in the end.
+    // Nobody reads the FIFO; wherever the program waits, it must end.
     for _ in 0..100 {
         started.signal(Signal::INT);
         thread::sleep(Duration::from_millis(20));
@@ -205,7 +205,7 @@ fn a_full_pipe_is_told_from_an_empty_one() {
         let words = ["bw", "--place", "free", "--time", "4s", "--limit", "5s", "--runs", "1"];
         let mut started = Started::pipemark(&words);
         let end = started.end_with(stopped);
-        // Into the window, so that the one that is left fills or empties the pipe.
+        // Inside the measured window, where the other end soon finds the pipe full or empty.
         assert!(end.reaches_window());
         end.stop();
         let (ended, left) = started.end();

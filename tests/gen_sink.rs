@@ -1,4 +1,4 @@
-//! `pipemark gen` and `pipemark sink`: the ends of a pipeline on the command line.
+//! `pipemark gen` and `pipemark sink` on the command line.
 
 use crate::program::PIPEMARK;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ fn generated(words: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// What `sink` says to `input`.
+/// Runs `sink` with this input.
 fn sink(words: &[&str], input: &[u8]) -> Output {
     let mut child = pipemark(&[&["sink"], words].concat())
         .stdin(Stdio::piped())
@@ -27,7 +27,7 @@ fn sink(words: &[&str], input: &[u8]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // A sink that refuses its flags never reads.
+    // This fails if `sink` refuses its flags, because then it never reads.
     let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().unwrap()
@@ -165,7 +165,7 @@ fn ctrl_c_reports_what_had_come() {
         std::thread::sleep(std::time::Duration::from_millis(300));
         let process = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-        // It does not wait for its input to end.
+        // It ends although its input is still open.
         let output = child.wait_with_output().unwrap();
         drop(stdin);
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
@@ -174,7 +174,7 @@ fn ctrl_c_reports_what_had_come() {
     }
 }
 
-/// As iperf3: what came after the last whole interval has a line too.
+/// As in iperf3, the bytes after the last whole interval get a line too.
 #[test]
 fn every_byte_is_in_the_line_of_an_interval() {
     let mut child = pipemark(&["sink", "--interval", "100ms"])

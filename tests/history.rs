@@ -1,4 +1,4 @@
-//! What was measured is kept, comes out again as it went in, and can be found, forgotten and followed over time.
+//! The history returns measurements unchanged, and they can be found, deleted and followed over time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn what_is_exported_is_what_json_wrote() {
     let copy = past.file("copy.json");
     past.history(&["export", "1", "--output", copy.to_str().unwrap()]);
     assert_eq!(fs::read(&copy).unwrap(), written);
-    // What is there already is not taken in again, and what was deleted is.
+    // Importing skips runs that are there, and restores deleted ones.
     assert!(past.history(&["import", copy.to_str().unwrap()]).contains("is run 1"));
     assert_eq!(past.ids(&[]), [1]);
     past.history(&["delete", "--yes", "1"]);
@@ -67,7 +67,7 @@ fn every_measuring_verb_keeps_unless_told_not_to() {
 #[test]
 fn the_usual_place_is_the_user_s_alone() {
     let data = tempfile::tempdir().unwrap();
-    // A umask of 0 takes nothing away from what is asked for.
+    // With a umask of 0 files get exactly the mode that the program asks for.
     let script = format!("umask 0; exec {PIPEMARK} {}", small(&[]).join(" "));
     let output =
         Command::new("sh").args(["-c", &script]).env("XDG_DATA_HOME", data.path().join("deep")).output().unwrap();
@@ -97,13 +97,13 @@ fn without_a_place_the_measurement_goes_on() {
         );
         assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
     }
-    // An empty XDG_DATA_HOME is none.
+    // An empty XDG_DATA_HOME counts as unset.
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(PIPEMARK);
     command.args(small(&[])).env("XDG_DATA_HOME", "").env("HOME", home.path());
     assert!(command.output().unwrap().stderr.is_empty());
     assert!(home.path().join(".local/share/pipemark/history.db").is_file());
-    // With sudo, HOME may stay the user's, who could not use what root makes in it.
+    // sudo may keep HOME, and the user couldn't write to a history that root made there.
     if rustix::process::getuid().is_root() {
         let home = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
@@ -116,7 +116,7 @@ fn without_a_place_the_measurement_goes_on() {
         };
         refused(None);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
-        // Nor does a link into it help, or that the folder is there.
+        // A symbolic link into that home is refused too, and a folder that exists there.
         let data = tempfile::tempdir().unwrap();
         symlink(home.path(), data.path().join("pipemark")).unwrap();
         refused(Some(data.path()));
@@ -223,7 +223,7 @@ fn what_is_deleted_is_gone_and_the_rest_stays() {
     }
 }
 
-/// A pseudo-terminal by Python's pty: the question is asked there, and only there.
+/// Runs the program on a pseudo-terminal made by Python's pty: only there does `delete` ask.
 #[test]
 fn deleting_asks_at_a_terminal() {
     let past = Past::new();
@@ -250,7 +250,7 @@ fn deleting_asks_at_a_terminal() {
 fn a_trend_tells_changes_from_noise() {
     let past = Past::new();
     let measured = document();
-    // A stray, and a change for good with another kernel and under another load.
+    // An outlier, then a lasting change that comes with another kernel and another load.
     let before = [1.0, 1.003, 0.998, 0.6, 1.001, 0.999, 1.002, 1.0, 1.001, 0.999];
     let after = [0.7, 0.701, 0.699, 0.702, 0.698, 0.7, 0.701, 0.699];
     for (speed, day) in before.into_iter().chain(after).zip(10..) {
@@ -263,7 +263,7 @@ fn a_trend_tells_changes_from_noise() {
         }
         past.import(&one);
     }
-    // Another machine is a series of its own.
+    // Measurements from another machine form another series.
     let mut other = at(&measured, "2026-01-12T12:30:00Z", 5.0);
     other["host"]["name"] = "elsewhere".into();
     past.import(&other);
@@ -291,7 +291,7 @@ fn a_trend_tells_changes_from_noise() {
     );
     assert!(flat.contains("also new there: kernel 99.1, another load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-    // A job is reported by code, of one trial and of all.
+    // With --fail-on the exit code reports a change, of one trial and of all.
     for (words, code) in [
         (&["block=4k", "place=free", "--fail-on", "worse"][..], 10),
         (&["--fail-on", "worse"], 10),
@@ -315,7 +315,7 @@ fn a_trend_tells_changes_from_noise() {
         2
     );
 
-    // By its whole key, and what else there is.
+    // A whole key selects its trial; a selection of nothing is an error.
     let key = points_key(&past);
     assert!(past.history(&["trend", &key]).starts_with(&key));
     let ended = past.run(&["history", "trend", "link=shm"]);
@@ -326,7 +326,7 @@ fn a_trend_tells_changes_from_noise() {
     assert_eq!(ended.code(), Some(2), "{ended:?}");
 }
 
-/// The key of the trial that is no memory copy.
+/// The key of the trial that isn't the memory copy.
 fn points_key(past: &Past) -> String {
     let trials: Vec<serde_json::Value> = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
     let keys: Vec<&str> = trials.iter().map(|trial| trial["trial"].as_str().unwrap()).collect();
@@ -431,7 +431,7 @@ fn only_the_user_s_own_file_is_written() {
         assert_eq!(past.run(&["history"]).code(), Some(1), "{name}");
         fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
     }
-    // A journal that someone put there would be played back into the history.
+    // SQLite would replay a planted journal into the history.
     past.measure(&[]);
     symlink(victim.path(), past.file("history.db-journal")).unwrap();
     assert!(past.run(&small(&[])).stderr.contains("symbolic link"));

@@ -1,5 +1,5 @@
-//! The history when something goes wrong: kills at any point, full disks, folders that may not be written to, databases of
-//! other versions or none. What was kept stays whole, and a measurement is never lost.
+//! The history under faults: kills at any point, full disks, read-only folders, databases of other versions, files that
+//! aren't databases. Saved runs stay whole, and no measurement is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::program::{PIPEMARK, left_out, run};
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// A file to import, called so.
+/// A file to import, with this label.
 fn labelled(past: &Past, document: &Value, label: &str) -> String {
     let mut document = document.clone();
     document["label"] = label.into();
@@ -32,7 +32,7 @@ fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A measurement that goes well though the history cannot take it, which is reported in a sentence.
+/// Expects a measurement to succeed although the history can't be written, with one message about it.
 fn measured_all_the_same(past: &Past, launcher: &[&str], expected: &str) {
     let flag = past.flag();
     let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
@@ -47,7 +47,7 @@ fn many_writers_take_turns() {
     let past = Past::new();
     let document = document();
     let files: Vec<String> = (0..24).map(|number| labelled(&past, &document, &format!("w{number}"))).collect();
-    // The first of them makes the file, whoever that is.
+    // Whichever import comes first creates the database.
     let children: Vec<Child> = files.iter().map(|file| import(&past, file).spawn().unwrap()).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -72,7 +72,7 @@ fn two_measurements_at_once_are_both_kept() {
     assert_eq!(labels, [Some("one".to_owned()), Some("other".to_owned())]);
 }
 
-/// After each kill everything that was said to be kept is there, and the killed one is there whole or not at all.
+/// After each kill all runs reported as saved are there, and the one that was being saved is there whole or not at all.
 #[test]
 fn a_kill_at_any_time_leaves_whole_runs() {
     let past = Past::new();
@@ -82,7 +82,7 @@ fn a_kill_at_any_time_leaves_whole_runs() {
     for number in 0..60u64 {
         let label = format!("k{number}");
         let mut child = import(&past, &labelled(&past, &document, &label)).spawn().unwrap();
-        // Starting takes a few milliseconds and saving some more: steps of a fraction meet all of it.
+        // Starting takes a few milliseconds and saving a few more; these steps cover both.
         thread::sleep(Duration::from_micros(1000 + number * 400));
         child.kill().unwrap();
         match child.wait().unwrap().success() {
@@ -103,7 +103,7 @@ fn check(past: &Past, kept: &[String], maybe: &[String]) {
         assert!(kept.is_empty());
         return;
     }
-    // The program itself looks first: it has to cope with what a kill left.
+    // Open it with pipemark first, which must cope with the files that a kill left.
     past.ids(&["--limit", "0"]);
     let found: Vec<String> = past.intact().into_iter().map(|label| label.unwrap()).collect();
     for label in kept {
@@ -115,7 +115,7 @@ fn check(past: &Past, kept: &[String], maybe: &[String]) {
     assert_eq!(found.iter().collect::<std::collections::BTreeSet<_>>().len(), found.len(), "nothing twice");
 }
 
-/// Every ninth from the first on.
+/// Kills at every ninth call.
 #[test]
 fn a_kill_before_a_system_call_leaves_whole_runs() {
     killed_before_system_calls(9);
@@ -127,7 +127,8 @@ fn soak_a_kill_before_each_system_call_leaves_whole_runs() {
     killed_before_system_calls(1);
 }
 
-/// strace kills the program as it enters the N-th call that changes a file, for each `step`-th N until there are no more.
+/// strace kills the program as it enters the N-th call that changes a file, for every `step`-th N until there are no
+/// more calls.
 fn killed_before_system_calls(step: usize) {
     let usable = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).status();
     if !usable.is_ok_and(|status| status.success()) {
@@ -157,7 +158,7 @@ fn killed_before_system_calls(step: usize) {
                 }
                 kills += 1;
                 check(&past, &kept, &["killed".to_owned()]);
-                // The next one is kept, whatever was left.
+                // After a kill the next import succeeds.
                 assert!(import(&past, &labelled(&past, &document, "next")).status().unwrap().success());
                 kept.push("next".to_owned());
                 check(&past, &kept, &["killed".to_owned()]);
@@ -167,7 +168,7 @@ fn killed_before_system_calls(step: usize) {
     }
 }
 
-/// What is made is never, not even for a moment, open to others: it is made with its final mode.
+/// Files are created with their final mode, so they are never readable by others, not even briefly.
 #[test]
 fn files_are_made_with_their_final_mode() {
     let past = Past::new();
@@ -198,7 +199,7 @@ fn a_file_that_may_not_grow_loses_nothing() {
     past.measure(&["--label", "before"]);
     let size = fs::metadata(past.db()).unwrap().len();
     let limit = format!("--fsize={size}");
-    // The document needs pages that there is no room for.
+    // The document needs more pages than the limit allows.
     measured_all_the_same(&past, &["prlimit", &limit, PIPEMARK], "ulimit -f");
     assert_eq!(past.intact(), [Some("before".to_owned())]);
     let empty = Past::new();
@@ -212,7 +213,7 @@ fn a_full_disk_loses_nothing() {
     let past = Past::new();
     let result = past.file("result.json");
     let db = past.file("disk/history.db");
-    // The mount is gone with the shell that made it.
+    // The mount namespace ends with this shell, and the mount with it.
     let script = format!(
         "set -e; mkdir disk; mount -t tmpfs -o size=256k pipemark-test disk
         {PIPEMARK} {words} --label before --db {db}
@@ -299,7 +300,7 @@ fn what_is_not_understood_is_left_as_it_is() {
     }
 }
 
-/// The first form, by hand, as no pipemark makes it any more.
+/// A database in the first form, which only old versions wrote.
 fn first_form(path: &Path, documents: &[&Value]) {
     let database = Connection::open(path).unwrap();
     database
@@ -327,7 +328,7 @@ fn first_form(path: &Path, documents: &[&Value]) {
 #[test]
 fn older_forms_are_brought_up_to_date_or_stay() {
     let document = document();
-    // Version 0 is an empty file: a kill after it was made and before it was filled.
+    // Version 0 is an empty file: the program was killed after creating it.
     let past = Past::new();
     fs::write(past.db(), "").unwrap();
     fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
@@ -338,10 +339,10 @@ fn older_forms_are_brought_up_to_date_or_stay() {
     let past = Past::new();
     first_form(&past.db(), &[&document, &document]);
     let before = fs::read(past.db()).unwrap();
-    // There is no room for the new tables, so nothing changes.
+    // The file can't grow, so the new tables can't be made and nothing changes.
     measured_all_the_same(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
     assert_eq!(fs::read(past.db()).unwrap(), before);
-    // The trials of old runs are found as those of new ones are.
+    // Trials of old runs are found like those of new ones.
     let trials: Value = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
     assert_eq!(trials[0]["runs"], 2, "{trials}");
     past.measure(&[]);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Hostile surroundings for `pipemark lines` and `pipemark relay`: signals, limits, odd descriptors, files that change.
 
-    tests/hostile.py PIPEMARK [WORD...]     all of it, or what has one of the words in its name
+    tests/hostile.py PIPEMARK [WORD...]     all cases, or those with one of the words in their name
 
-Each must give the same bytes, or a sentence and exit code 1; never a panic, and never an end that doesn't come. Prints what
-didn't, and exits with 1."""
+Each case must give the right bytes, or a message and exit code 1; never a panic or a hang. Prints the cases that fail, and
+then exits with 1."""
 
 import fcntl
 import os
@@ -50,7 +50,7 @@ def start(words, stdin, stdout=PIPE):
 
 
 def go(words, stdin=None, stdout=PIPE, pre=None, feed=None, t=T, stderr=PIPE):
-    """Exit code or HANG, output, messages."""
+    """Exit code (or HANG), output, messages."""
     if feed is not None:
         stdin = PIPE
     p = subprocess.Popen([PM] + words, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=pre)
@@ -63,14 +63,14 @@ def go(words, stdin=None, stdout=PIPE, pre=None, feed=None, t=T, stderr=PIPE):
 
 
 def tcp():
-    """Both ends of a connection."""
+    """Both ends of a TCP connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         near = socket.create_connection(server.getsockname())
         return near, server.accept()[0]
 
 
 def ended(p, seconds):
-    """What it wrote; killed if it takes longer."""
+    """Its output and messages; killed if it runs longer."""
     try:
         return p.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -86,7 +86,7 @@ def say(name, ok, *what):
 
 
 def fine(r):
-    """A sentence and exit code 1."""
+    """Whether it ended with a message and exit code 1."""
     return r[0] == 1 and r[2] is not None and len(r[2]) > 10 and b"panicked" not in r[2]
 
 
@@ -379,7 +379,7 @@ def nonblock_toggled():
                     break
                 out.append(b)
 
-        # the reader must run at the same time
+        # The socket holds less than all of it, so read while writing.
         rt = threading.Thread(target=read)
         rt.start()
         ts[1].join()
@@ -618,7 +618,7 @@ def sockets():
         s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
         say(f"unconnected dgram out {w}", fine(r), *r)
-        # reset
+        # A connection reset by the peer.
         c, q = tcp()
         p = start(w, q.fileno())
         q.close()
@@ -628,7 +628,7 @@ def sockets():
         c.close()
         o, e = p.communicate(timeout=5)
         say(f"reset {w}", x == b"one\n" and p.returncode == 1 and b"reset" in e, p.returncode, x, e)
-        # fds and urgent data come along
+        # Descriptors and urgent data sent along with bytes.
         a, b = socket.socketpair()
         p = start(w, b.fileno())
         b.close()
@@ -655,7 +655,7 @@ def sockets():
         c.close()
         o, e = p.communicate(timeout=5)
         say(f"urgent data {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
-        # echo: one socket both ways
+        # An echo: one socket for both directions.
         a, b = socket.socketpair()
         p = start(w, b.fileno(), b.fileno())
         b.close()
@@ -895,7 +895,7 @@ VERBS = BOTH + (["relay", "--buffer", "1m"], ["relay", "--limit", "1g"], ["relay
 
 @case
 def event_descriptors():
-    # What is no pipe, file or socket: with one thread and with several the same.
+    # Descriptors other than pipes, files and sockets, with one thread and with several.
     for w in BOTH:
         counter = os.eventfd(5)
         p = subprocess.Popen([PM] + w, stdin=counter, stdout=PIPE, stderr=PIPE)
@@ -903,7 +903,7 @@ def event_descriptors():
         if w[0] == "relay":
             got = p.stdout.read(8)
         else:
-            # It holds no newline: it is out with the end only, which an eventfd doesn't have.
+            # Without a newline the bytes come out only at the end, which an eventfd doesn't have.
             got = want if ended_by_kill(p, 0.3) else b""
         say(f"eventfd {w}", got == want, got)
         p.kill()
@@ -917,7 +917,7 @@ def event_descriptors():
 
 
 def ended_by_kill(p, seconds):
-    """Whether it still waits after this time."""
+    """Whether it still runs after this time."""
     try:
         p.wait(seconds)
         return False
@@ -929,7 +929,7 @@ def ended_by_kill(p, seconds):
 def vsock():
     try:
         with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM) as server:
-            # 1 is this machine itself, where the module vsock_loopback is there.
+            # CID 1 is this machine, if the module vsock_loopback is loaded.
             server.bind((1, socket.VMADDR_PORT_ANY))
             server.listen()
             near = socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
@@ -1020,7 +1020,7 @@ def few_processes():
 def setuid_stage():
     if os.getuid() != 0 or not shutil.which("setpriv"):
         return skipped("setuid stages", "needs root and setpriv")
-    # A relay whose neighbour runs as another user: nothing of its own may need that neighbour's /proc.
+    # A relay beside a process of another user must not need that process's /proc.
     for w in VERBS:
         near = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "cat"], stdin=PIPE, stdout=PIPE)
         feeder = threading.Thread(target=lambda: (near.stdin.write(TX), near.stdin.close()))
@@ -1045,7 +1045,7 @@ def time_namespace():
 def little_memory():
     for w in VERBS + (["relay", "--buffer", "1g"],):
         for mib in (16, 64):
-            # Beside the program itself, which a build without optimisation makes larger than that.
+            # The program's own size is added, because an unoptimized build alone may exceed 16 MiB.
             size = (mib << 20) + os.path.getsize(PM)
             r = go(w, feed=TX, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
             loaded = r[0] != 127 and b"shared libraries" not in r[2]
@@ -1080,7 +1080,7 @@ def watch_resized():
             os.environ["TERM"] = "xterm"
             os.execv(PM, [PM, "watch", str(sleeper.pid)])
         chance, seen, end = random.Random(2), b"", time.monotonic() + 60
-        # Nobody has given it a size yet.
+        # The terminal has no size yet.
         while b"quit" not in seen and time.monotonic() < end:
             if select.select([master], [], [], 1)[0]:
                 seen += os.read(master, 65536)
@@ -1103,7 +1103,7 @@ def watch_resized():
                 try:
                     seen += os.read(master, 65536)
                 except OSError:
-                    # It has closed the terminal, and is about to end.
+                    # It has closed the terminal and is about to end.
                     time.sleep(0.01)
         if code is None:
             os.kill(pid, signal.SIGKILL)
@@ -1118,7 +1118,7 @@ def watch_resized():
 
 @case
 def uninterruptible():
-    # A vfork(2) leaves its parent in D state until the child ends: here as the neighbour that doesn't read.
+    # A vfork(2) keeps its parent in state D until the child ends; here that is the reader.
     if not shutil.which("cc"):
         return skipped("D state", "no cc")
     source, program = path(
@@ -1139,7 +1139,7 @@ def uninterruptible():
         second.wait()
 
 
-# All of it is repeated until the number of tries is reached.
+# Repeat all cases until the number of tries is reached.
 LEAST = int(os.environ.get("PIPEMARK_TRIES", "1"))
 try:
     while True:

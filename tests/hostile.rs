@@ -1,4 +1,4 @@
-//! `lines` and `relay` among signals, limits, odd descriptors and files that change: `tests/hostile.py` has all of it.
+//! Runs tests/hostile.py: `lines` and `relay` under signals, limits, odd descriptors and files that change.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn soak_hostile_surroundings() {
     hostile(2000, "1800");
 }
 
-/// Repeats all of it until the number of tries is reached.
+/// Repeats tests/hostile.py until it has made this number of tries.
 fn hostile(tries: u32, seconds: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");
     let mut command = Command::new("timeout");

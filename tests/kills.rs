@@ -1,5 +1,5 @@
-//! Nothing remains of any verb whose processes are killed, one or two of them, at any moment: no process, however far from the
-//! one that was started, no file, no queue.
+//! Whichever one or two processes of a verb are killed, and whenever, nothing remains: no process, not even a distant
+//! descendant, no file, no queue.
 
 use std::fs;
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::program::{PIPEMARK, Started};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A source of chance without a crate for it (xorshift64*).
+/// Random numbers without a crate for them (xorshift64*).
 struct Chance(u64);
 
 impl Chance {
@@ -20,7 +20,7 @@ impl Chance {
     }
 }
 
-/// Kills one or two of the program's own processes, `times` times in a run of one of `verbs` each.
+/// Repeats `times` times: runs one of `verbs` and kills one or two of the program's own processes.
 fn kill_some(times: u64, verbs: &[&[&str]]) {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     let mut chance = Chance(seed);
@@ -41,7 +41,7 @@ fn kill_some(times: u64, verbs: &[&[&str]]) {
             let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
             thread::sleep(Duration::from_micros(chance.below(3000)));
         }
-        // What goes on without the killed is asked to end.
+        // If the program goes on after the kills, end it with a signal.
         let begin = Instant::now();
         while !started.is_over() && begin.elapsed() < Duration::from_millis(30) {
             thread::sleep(Duration::from_millis(1));
@@ -68,7 +68,7 @@ fn links(times: u64) {
     kill_some(times, &words.iter().map(Vec::as_slice).collect::<Vec<_>>());
 }
 
-/// Commands that start others, in sessions of their own and in the background.
+/// Commands that start background processes and sessions.
 const AB: &[&str] =
     &["ab", "--runs", "20", "--", "setsid sh -c 'sleep 50 & sleep 50' & sleep 0.01 | cat", "--", "sleep 50"];
 
@@ -89,7 +89,7 @@ fn lines(times: u64) {
     kill_some(times, &[&["run", "lines", "--scale", "0.01", "--runs", "2"]]);
 }
 
-/// With one program, which leaves a file and starts a process in a session of its own.
+/// One entrant, which leaves a file and starts a process in another session.
 fn languages(times: u64) {
     let entrants = tempfile::tempdir().unwrap();
     let folder = entrants.path().join("sleeper");
@@ -119,7 +119,7 @@ macro_rules! groups {
         #[test]
         #[ignore = "soak"]
         fn $long() {
-            // PIPEMARK_KILLS=250 for a piece of them.
+            // PIPEMARK_KILLS sets a smaller number.
             $group(std::env::var("PIPEMARK_KILLS").map_or(1000, |times| times.parse().unwrap()));
         }
     )*};

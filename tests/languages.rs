@@ -1,5 +1,5 @@
-//! Entrants, through the whole program: fakes that keep the contract or break it in every way we know of, and what is
-//! left of them afterwards. None of them streams a byte; the real ones are in entrants.rs.
+//! Entrants through the whole program: fakes that keep the contract or break it in each known way, and what they leave
+//! behind. Fakes stream no bytes; entrants.rs tests the real ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with fake entrants, each breaking the contract in the way that it is named after.
+/// A folder with fake entrants. Each breaks the contract in the way its name says.
 struct Fakes {
     folder: TempDir,
 }
@@ -43,12 +43,12 @@ impl Fakes {
         self.folder.path().join(name)
     }
 
-    /// Sleeping processes that fakes start have this on their command line.
+    /// Processes that fakes start sleeping have this path on their command line.
     fn mark(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A suite with one trial for each way.
+    /// A suite with one trial for each name.
     fn suite(&self, ways: &[&str]) -> String {
         let file = self.path("fakes.toml");
         let suite = format!(
@@ -169,7 +169,7 @@ fn a_hang_is_ended_and_tells_what_it_said() {
     fakes.assert_nothing_is_left();
 }
 
-/// Starts a run that hangs, sends it a signal once the entrant's detached process is there, and returns its exit code.
+/// Starts a run that hangs, signals it once the entrant's detached process exists, and returns its exit code.
 fn interrupted(fakes: &Fakes, signal: rustix::process::Signal) -> Option<i32> {
     let suite = fakes.suite(&["hangs"]);
     let mut run = fakes.command(&["run", &suite, "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
@@ -237,7 +237,7 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
     }
 }
 
-/// Whether it can run was asked before the first run; that it can't be started any more is a failure of the run.
+/// Whether a program can run is checked before the first run; if it can't be started later, that run fails.
 #[test]
 fn what_goes_away_after_it_was_found_has_failed() {
     let fakes = Fakes::new(&[]);
@@ -276,7 +276,7 @@ fn a_strangers_language_takes_part_in_the_suite() {
     let output = fakes.command(&words).output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    // Two programs at 64 KiB and at four block sizes, and C as what they are held against.
+    // Two programs, each at 64 KiB and four block sizes, and C as the baseline.
     let trials = document["trials"].as_array().unwrap();
     let of = |language: &str| trials.iter().filter(|trial| trial["params"]["language"] == language).count();
     assert_eq!((of("honest"), of("c"), of("java")), (10, 10, 0));
@@ -303,7 +303,7 @@ fn without_a_folder_of_entrants_the_reader_is_told() {
     }
 }
 
-/// What the trial of bw_pipe in the suite `large-pipe` comes to with this script of sh in its place, if there is one.
+/// Runs a trial of bw_pipe as in the suite `large-pipe`, with this sh script in place of bw_pipe, or with none.
 fn bw_pipe(script: Option<&str>) -> Value {
     let folder = TempDir::new().unwrap();
     let suite = "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\nparams = { \
@@ -312,7 +312,7 @@ fn bw_pipe(script: Option<&str>) -> Value {
     fs::write(&file, suite).unwrap();
     let form = folder.path().join("entrants/lmbench");
     fs::create_dir_all(&form).unwrap();
-    // What is installed on this machine doesn't count.
+    // Hides an installed lmbench.
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../entrants/lmbench/entrant.toml");
     fs::write(form.join("entrant.toml"), fs::read_to_string(own).unwrap().replace("/usr/lib/lmbench", "/nowhere"))
         .unwrap();

@@ -1,5 +1,5 @@
-//! The suite large-pipe as it is typed: every trial runs, grep's result is proven, pairs are pairs, each claim of the
-//! document is answered.
+//! The suite large-pipe on the command line: every trial runs, grep's result is checked, experiments have their pairs,
+//! and each claim of the document is answered.
 
 use crate::program::{number, pipemark, samples, trials};
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn the_whole_suite_runs_at_a_small_scale() {
         let all = document["trials"].as_array().unwrap();
         all.iter().filter(|trial| trial["experiment"] == experiment && trial["status"] == "ok").collect()
     };
-    // Ends on two CPUs are skipped where there is one.
+    // With one CPU, trials on two are skipped.
     for (experiment, least) in [("grep", 9), ("bw-pipe", 90), ("pipeflex", 80), ("pipeflex-nonblocking", 12)] {
         assert!(of(experiment).len() >= least, "{experiment}: {} trials", of(experiment).len());
     }

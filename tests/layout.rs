@@ -1,5 +1,5 @@
-//! What the compiler can't say of the layout: docs/architecture.md names every crate and module, no crate but the program
-//! uses the program, and files of different folders do not use each other in a circle.
+//! Layout rules that the compiler doesn't check: docs/architecture.md names every crate and module, no crate depends on
+//! the program, and files of different folders don't use each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ fn name(path: &Path) -> String {
     path.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
-/// A module by its path within the crate; the root is empty.
+/// A module's path within its crate; the root's is empty.
 type Module = Vec<String>;
 
 /// The modules of a crate with their code, without comments and tests.
@@ -29,7 +29,7 @@ fn modules(source: &Path) -> BTreeMap<Module, String> {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let mut own = module.clone();
             match name(&path).as_str() {
-                // For tests only.
+                // Used by tests only.
                 "tests" | "fixture" | "simulations" => continue,
                 "lib" | "main" | "mod" => {}
                 name => own.push(name.to_owned()),
@@ -46,7 +46,7 @@ fn modules(source: &Path) -> BTreeMap<Module, String> {
     found
 }
 
-/// A file without comments and without its tests.
+/// A file's code without comments and tests.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
@@ -82,7 +82,7 @@ fn paths(tree: &str) -> Vec<Vec<String>> {
     parts.iter().filter(|part| !part.trim().is_empty()).flat_map(whole).collect()
 }
 
-/// The `use` trees of a file and the paths in its other code, and whether each only passes names on (`pub use`).
+/// The paths that a file uses, in `use` trees and elsewhere; true marks re-exports (`pub use`).
 fn used(code: &str) -> Vec<(Vec<String>, bool)> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -109,7 +109,7 @@ fn used(code: &str) -> Vec<(Vec<String>, bool)> {
     found
 }
 
-/// The path within the crate, if it leads into it.
+/// The path within the crate, or `None` if it leads outside.
 fn absolute(module: &Module, path: &[String], modules: &BTreeMap<Module, String>) -> Option<Module> {
     let supers = path.iter().take_while(|word| *word == "super").count();
     match path.first()?.as_str() {
@@ -123,7 +123,7 @@ fn absolute(module: &Module, path: &[String], modules: &BTreeMap<Module, String>
     }
 }
 
-/// Who uses whom: the module in which a name is defined, whoever passes it on.
+/// The modules that each module uses: those that define the names, not those that re-export them.
 fn uses(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut passed_on = BTreeMap::new();
     for (module, code) in modules {
@@ -152,7 +152,7 @@ fn uses(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>
     modules.iter().map(of).collect()
 }
 
-/// All that can be reached.
+/// All modules reachable from `from`.
 fn reach(from: &Module, uses: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
     let (mut found, mut left) = (BTreeSet::new(), vec![from.clone()]);
     while let Some(module) = left.pop() {
@@ -165,13 +165,13 @@ fn reach(from: &Module, uses: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<M
     found
 }
 
-/// The folder of a module's files: that of `a/b.rs` and of `a.rs` with a folder `a` is `a`.
+/// The folder of a module: `a` both for `a/b.rs` and for an `a.rs` that has a folder `a`.
 fn folder(module: &Module, modules: &BTreeMap<Module, String>) -> Module {
     let has_children = modules.keys().any(|other| other.len() > module.len() && other.starts_with(module));
     if has_children { module.clone() } else { module[..module.len().saturating_sub(1)].to_vec() }
 }
 
-/// Pairs of files of different folders that use each other, by others too.
+/// Pairs of modules in different folders that use each other, directly or through others.
 fn circles(modules: &BTreeMap<Module, String>) -> Vec<String> {
     let uses = uses(modules);
     let mut found = Vec::new();
@@ -232,7 +232,7 @@ fn no_circles_in_the_model() {
     assert_eq!(modules.keys().filter(in_circle).collect::<Vec<_>>(), Vec::<&Module>::new());
 }
 
-/// The checks above see every form of use.
+/// The checks above recognize every form of use.
 #[test]
 fn each_form_of_use_is_seen() {
     let seen = |tree: &str| paths(tree).iter().map(|path| path.join("::")).collect::<Vec<_>>().join(" ");

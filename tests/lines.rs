@@ -1,4 +1,4 @@
-//! `pipemark lines` as a stage of a pipeline, and the four programs it is measured against.
+//! `pipemark lines` as a stage of pipelines, and the four programs that it is compared with.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{PipeReader, Read, Write, pipe};
@@ -18,12 +18,12 @@ fn lines(words: &[&str]) -> Command {
     command
 }
 
-/// What a program makes of `input`, all of it given to it through a pipe.
+/// Runs a program with `input` through a pipe; returns its output.
 fn filter(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // A program which stops early leaves a broken pipe.
+        // This fails if the program stops reading early.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().unwrap()
     })
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The transform of the document, line by line.
+/// A plain implementation of the transform.
 fn reference(input: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     for line in input.split_inclusive(|&byte| byte == b'\n') {
@@ -46,7 +46,7 @@ fn reference(input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Reads one line, byte by byte, so that nothing of the next is taken.
+/// Reads one line byte by byte, so that it takes nothing of the next.
 fn read_line(mut pipe: &PipeReader) -> String {
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {
@@ -62,7 +62,7 @@ fn set_nonblocking(descriptor: impl AsFd) {
     fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK).unwrap();
 }
 
-/// Text of a few hundred KiB, with lines of every kind that text has.
+/// Text of a few hundred KiB with all kinds of lines.
 fn sample_text() -> String {
     let mut text = String::from("hello world\n\n   \n       \r\nä ö ü ß\nabcdefg\n");
     for length in 0..600 {
@@ -160,7 +160,7 @@ fn a_line_typed_on_a_terminal_is_answered() {
         typist.write_all(b"hello world\n").unwrap();
         assert_eq!(read_line(&from_filter), "[spaces: 1]hello world\n");
     }
-    // Control-D: the end of the input.
+    // Control-D ends the input.
     typist.write_all(b"\x04").unwrap();
     assert!(child.wait().unwrap().success());
 }
@@ -260,7 +260,7 @@ fn files_are_read_in_order() {
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    // The last line of the first is a line of its own, with its newline or without.
+    // A last line without a newline ends with its file; the next file begins a new line.
     let (one, two) = (path("one", "a b\nc"), path("two", "d\n"));
     let run = |words: &[&str], input: &[u8]| {
         let output = filter(lines(words), input);
@@ -270,10 +270,10 @@ fn files_are_read_in_order() {
     assert_eq!(run(&["upper", &one, &two], b""), "A B\nC\nD\n");
     assert_eq!(run(&["upper", &two, "-", &one], b"in\n"), "D\nIN\nA B\nC");
     assert_eq!(run(&["field", "1", "-d", " ", "--stats", &one, &one], b""), "a\nc\na\nc");
-    // Without a transform the spaces are counted.
+    // Without a transform each line gets its number of spaces.
     assert_eq!(run(&[&one], b""), "[spaces: 1]a b\n[spaces: 0]c");
     assert_eq!(run(&["--threads", "2", &two, &two], b""), "[spaces: 0]d\n[spaces: 0]d\n");
-    // Whatever its name.
+    // After `--` every word is a file, even the name of a transform.
     path("upper", "x\n");
     let mut command = lines(&["upper", "--", "upper"]);
     command.current_dir(folder.path());
@@ -317,7 +317,7 @@ fn memory_does_not_grow_with_the_input() {
     }
 }
 
-/// The document's programs, built here as pipemark does not depend on them.
+/// The four programs, built here because pipemark doesn't depend on them.
 fn four_programs() -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("entrants-lines");
@@ -338,7 +338,7 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
     let expected = reference(input.as_bytes());
     for program in four_programs() {
         let output = filter(Command::new(&program), input.as_bytes());
-        // They drop the \r of a line's end, as std's and tokio's `lines` do; we keep it.
+        // They drop a \r at the end of a line, as std's and tokio's `lines` do; pipemark keeps it.
         let kept = text(&expected).replace("\r\n", "\n");
         assert!(text(&output.stdout) == kept, "{}", program.display());
         assert!(output.status.success());
@@ -357,14 +357,14 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 
 #[test]
 fn an_input_that_is_closed_is_said_to_be() {
-    // The program's start opens the same in place of a closed one.
+    // At its start the program opens the same in place of a closed input.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("pipemark: the input can't be read: Bad file descriptor"), "{output:?}");
 }
 
-/// What others wrote would be taken out of it.
+/// Reading there would take data meant for another reader.
 #[test]
 fn a_pipe_is_not_read_through_its_writing_end() {
     for threads in ["1", "3"] {
@@ -379,7 +379,7 @@ fn a_pipe_is_not_read_through_its_writing_end() {
     }
 }
 
-/// They are more than fits into one message.
+/// Together the lines exceed one message.
 #[test]
 fn short_lines_are_written_to_a_socket_of_messages() {
     let content = b"abcdefg\n".repeat(1 << 20);
@@ -419,7 +419,7 @@ fn a_file_is_not_its_own_output() {
             assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
         }
     }
-    // With nothing left to read there is nothing to refuse.
+    // An input that is already at its end isn't refused.
     fs::write(&path, "").unwrap();
     let output = OpenOptions::new().append(true).open(&path).unwrap();
     assert!(lines(&[]).stdin(read()).stdout(output).status().unwrap().success());
@@ -433,7 +433,7 @@ fn messages_are_read_whole() {
         let mut expected = Vec::new();
         let child = lines(&["--threads", threads]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
         let sender = thread::spawn(move || {
-            // The largest that the socket takes, some that fit, one byte, none, and lines across messages.
+            // The largest message that the socket accepts, smaller ones, one byte, none, and lines that cross messages.
             for length in [150_000, 70_000, 1, 0, 100, 65_537].into_iter().cycle().take(60) {
                 let message: Vec<u8> = (0..length).map(|at| if at % 91 == 90 { b'\n' } else { b'a' }).collect();
                 assert_eq!(rustix::net::send(&to_filter, &message, SendFlags::empty()).unwrap(), length);
@@ -447,7 +447,7 @@ fn messages_are_read_whole() {
     }
 }
 
-/// A thread that came after the one that met the long line found the line in memory that was elsewhere by then.
+/// Once a thread has found a line too long, later threads must not read it: its memory may have moved.
 #[test]
 fn a_line_too_long_ends_all_threads() {
     let input = format!("{}{}\n{}", "ab\n".repeat(50), "x".repeat(20_000), "ab\n".repeat(5000));
@@ -458,7 +458,7 @@ fn a_line_too_long_ends_all_threads() {
     }
 }
 
-/// With `ulimit`, which limits what a shell starts.
+/// `lines WORDS` under a ulimit, which sh sets.
 fn limited(limit: &str, words: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit {limit} || exit 99; exec \"$0\" lines {words}")]).arg(PIPEMARK);
@@ -515,14 +515,14 @@ fn a_file_that_is_read_past_the_page_cache() {
     }
 }
 
-/// What is read of `file` in the range, with `words`.
+/// The output of `lines WORDS --range RANGE FILE`.
 fn of_range(file: &Path, range: &str, words: &[&str]) -> Vec<u8> {
     let output = lines(&[words, &["--range", range]].concat()).arg(file).output().unwrap();
     assert!(output.status.success(), "{range} {words:?}: {}", text(&output.stderr));
     output.stdout
 }
 
-/// Every way to cut it in two, and some in many: each line once, in order.
+/// All ways to cut a file in two, and some to cut it into many ranges: each line occurs once, in order.
 #[test]
 fn ranges_have_together_what_the_file_has() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -552,7 +552,7 @@ fn ranges_have_together_what_the_file_has() {
             let parts: Vec<_> =
                 cuts.map(|low| of_range(&path, &format!("{low}:{}", low + step), &["identity"])).collect();
             assert!(parts.concat() == input, "{step} of {input:?}");
-            // The next number is had by counting the lines before.
+            // Each range continues the numbers of the ranges before it.
             let mut start = 1;
             let mut numbered = Vec::new();
             for (index, part) in parts.iter().enumerate() {
@@ -578,7 +578,7 @@ fn ranges_of_a_large_file_by_several_threads() {
             cuts.iter().zip(ends).map(|(low, high)| of_range(&path, &format!("{low}:{high}"), words)).collect();
         assert!(parts.concat() == reference(input.as_bytes()), "{words:?}");
     }
-    // Of standard input too, wherever it stands.
+    // A range counts from the start of standard input, whatever its file offset.
     let mut file = File::open(&path).unwrap();
     file.read_exact(&mut [0; 100]).unwrap();
     let output = lines(&["--range", "0:1"]).stdin(file).output().unwrap();
@@ -609,7 +609,7 @@ fn what_a_range_can_not_be_of_is_said() {
     ] {
         assert!(said(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
     }
-    // Only whose range it starts in says that a line is too long, and where in the file it starts.
+    // Only the range in which a line starts reports it as too long, with its offset in the file.
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("input");
     fs::write(&path, format!("ab\n{}\nc\n", "x".repeat(50_000))).unwrap();
@@ -620,7 +620,8 @@ fn what_a_range_can_not_be_of_is_said() {
     assert_eq!(run("50001:").stdout, b"c\n");
 }
 
-/// Several threads waited for what a read would have refused, or ended with, at once.
+/// Input that never becomes ready must not be polled for by several threads: reading an unopened FIFO ends at once,
+/// reading a listening socket fails at once.
 #[test]
 fn what_never_comes_is_not_waited_for() {
     let folder = tempfile::TempDir::new().unwrap();

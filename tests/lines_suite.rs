@@ -1,5 +1,5 @@
-//! The suite `lines`: filters of lines as trials. What each needs, what it is proven to do before it is timed, and what
-//! comes of filters that are wrong, missing or fail.
+//! The suite `lines`: what its filters need, how their output is checked before they are timed, and what happens to
+//! filters that are wrong, missing or fail.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Measures `feed` through `filter` once, with `tools` before all others on the path, each a script of sh.
+/// Measures `feed` through `filter` once. `tools` are scripts of sh that come first in PATH.
 fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {
     let folder = TempDir::new().unwrap();
     for (name, script) in tools {
@@ -58,7 +58,7 @@ fn each_feed_through_ours_and_the_top_line() {
             let bytes = sample["bytes"].as_u64().unwrap();
             match feed.starts_with("yes") {
                 true => assert!(bytes > 0),
-                // Whole lines of the log, as many as fit.
+                // Whole lines of the log, as many as fit into 1 MiB.
                 false => assert!((1 << 20) - 400 < bytes && bytes <= 1 << 20, "{bytes}"),
             }
             let stats = &sample["pipeline"];
@@ -87,18 +87,18 @@ fn lines_are_timed_on_their_way_through_a_filter() {
         assert_eq!(latency["due"], 400);
         assert_eq!(record["params"]["mode"], "latency");
     }
-    // What comes out when the input ends was held back, however many lines that are.
+    // Lines that come out only when the input ends count as held back.
     let (record, held) = latency("cat", &[("cat", "input=$(/bin/cat; echo .); printf %s \"${input%.}\"")]);
     assert_eq!(held["round_trips"], 0);
     assert!(record["estimate"]["latency"]["p50"].is_null(), "{record}");
-    // On a busy machine the rate isn't reached either.
+    // On a busy machine the warning may instead be that the rate wasn't reached.
     let kinds: Vec<_> = record["warnings"].as_array().unwrap().iter().map(|warning| &warning["kind"]).collect();
     assert!(kinds.iter().any(|kind| *kind == "held" || *kind == "behind"), "{record}");
 }
 
 #[test]
 fn a_timed_line_that_is_lost_or_changed_is_found() {
-    // Each passes the proof, which has no line that begins like these.
+    // Each script passes the check before timing, whose input has no lines that begin like these.
     for (script, words) in [
         ("exec sed -u 's/^0000\\(.*\\)x$/0000\\1y/'", "line 1 came out as '0000"),
         ("exec sed -u '/^000000000000002/d'", "line 33 came out as '000000000000003"),
@@ -130,7 +130,7 @@ fn a_wrong_output_is_not_timed() {
     for (script, words) in [
         ("cat", "line 1 is '' instead of '[spaces: 0]'"),
         ("cat > /dev/null", "line 1 is '' instead of '[spaces: 0]'"),
-        // Six is not more than six.
+        // Six spaces are printed as 6, not as >6.
         (r#"exec perl -ne '$n = tr/ //; print "[spaces: ", ($n > 5 ? ">6" : $n), "]", $_'"#, "'[spaces: >6]      '"),
     ] {
         let (record, output) = trial("yes-short", "awk", &[("awk", script)]);
@@ -147,7 +147,7 @@ fn a_filter_that_fails_is_told_with_what_it_says() {
     let (record, output) = trial("yes-short", "awk", &[("awk", "echo no such luck >&2; exit 4")]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(record["reason"], "awk ended with exit code 4: no such luck");
-    // It passes the trial of its output and then stops early.
+    // It passes the check of its output, then ends early in the timed run.
     let folder = TempDir::new().unwrap();
     let mark = folder.path().join("tried");
     let script = format!(

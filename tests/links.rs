@@ -1,5 +1,5 @@
-//! Each link as a person measures it: content and order at sizes around every boundary, in both modes, with its options;
-//! skipped with a reason where the system does not have it or forbids it. What it leaves is links_left.rs.
+//! Each link on the command line: content and order at sizes around every boundary, in both modes, with its options;
+//! skipped with a reason where the system lacks or forbids it. links_left.rs tests what remains.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,7 +17,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// Whether a trial was measured. One that was not has to say why, and what would help.
+/// Whether a trial was measured. If not, it must say why, and what would help.
 fn measured(trial: &Value) -> bool {
     if trial["status"] == "skipped" {
         assert!(text(trial, "reason").split_whitespace().count() > 8, "{trial}");
@@ -27,7 +27,7 @@ fn measured(trial: &Value) -> bool {
     true
 }
 
-/// Measures all combinations, every byte compared, and checks what each sample says of itself.
+/// Measures all combinations, compares every byte, and checks that the fields of each sample agree.
 fn proven(flags: &str) -> Vec<Value> {
     let document = bw(&format!("{flags} --verify full --time 2ms"));
     let trials: Vec<Value> = trials(&document).into_iter().filter(|trial| measured(trial)).cloned().collect();
@@ -48,7 +48,8 @@ fn proven(flags: &str) -> Vec<Value> {
     trials
 }
 
-/// Both modes at the sizes; the last three, which are around the limit or beyond it, with read blocks that divide none.
+/// Both modes at all sizes; the last three sizes, which are near the limit or above it, also with read blocks that
+/// divide none of them.
 fn around(link: &str, sizes: &str) {
     let all: Vec<&str> = sizes.split(',').collect();
     let last = all[all.len().saturating_sub(3)..].join(",");
@@ -182,7 +183,7 @@ fn socket_buffers_are_an_axis_and_are_read_back() {
             .iter()
             .map(|trial| (number(&samples(trial)[0]["send_buffer"]), number(&samples(trial)[0]["recv_buffer"])))
             .collect();
-        // The kernel doubles what is asked for (socket(7)).
+        // The kernel doubles the requested size (socket(7)).
         assert_eq!(granted[1..], [(2 * 8192, 2 * 8192), (40_000, 40_000)], "{link}");
         assert!(granted[0] != granted[1], "{link}: {granted:?}");
     }
@@ -198,7 +199,7 @@ fn other_ways_to_send_over_sockets() {
         bw_under(&[PIPEMARK], "--link tcp --send zerocopy --block 1,5000,100001,1048577 --verify full --time 3ms")
             .document();
     for trial in trials(&document) {
-        // Small messages need little locked memory: those are there wherever the kernel has MSG_ZEROCOPY.
+        // Small messages need little locked memory, so they work wherever the kernel has MSG_ZEROCOPY.
         let fits = number(&trial["params"]["block"]) <= 5000;
         let verified = measured(trial) && trial["verified"] == true;
         assert!(verified || !fits && text(trial, "reason").contains("locked memory"), "{trial}");
@@ -209,7 +210,7 @@ fn other_ways_to_send_over_sockets() {
 
 #[test]
 fn percentiles_are_there_where_there_are_enough() {
-    // This number of round trips and no more.
+    // Exactly this number of round trips.
     let of = |trips: u64| {
         let document = bw(&format!("--mode latency --block 8 --total {}", 8 * trips));
         let trial = only(&document).clone();
@@ -239,7 +240,7 @@ fn percentiles_are_there_where_there_are_enough() {
 fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     let document = bw("--mode latency --block 64 --rate 1000,2000 --time 100ms");
     for trial in trials(&document) {
-        // One more may be on its way when the time is over, and a stalled machine may send fewer.
+        // One more may be in flight when the time is over; a stalled machine sends fewer.
         let most = number(&trial["params"]["rate"]) / 10 + 2;
         let trips = number(&samples(trial)[0]["latency"]["round_trips"]);
         assert!((1..=most).contains(&trips), "{trips} {trial}");
@@ -248,18 +249,18 @@ fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     let trips: Vec<u64> =
         trials(&document).iter().map(|trial| number(&samples(trial)[0]["latency"]["round_trips"])).collect();
     assert!(trips[1] <= 100 + 1, "{trips:?}");
-    // The pause is no part of the round trip: less than the whole window of pauses was timed.
+    // The gap isn't part of the round trip: the fastest takes less than one gap.
     let paused = &samples(trials(&document)[1])[0]["latency"];
     assert!(number(&paused["min"]) < 1_000_000, "{paused}");
 }
 
-/// A stall is not omitted: all that was due while the answering end was stopped counts from when it was due.
+/// No coordinated omission: messages due while the answering end is stopped are timed from when they were due.
 #[test]
 fn an_open_loop_counts_the_stall() {
     const STALL: Duration = Duration::from_millis(300);
     let words = "bw --mode latency --block 64 --rate 1000 --time 900ms --runs 1 --place free --json -";
     let words: Vec<&str> = words.split_whitespace().collect();
-    // On a busy machine the window may begin late, and the stall be over before.
+    // On a busy machine the window may begin after the stall.
     for _ in 0..5 {
         let mut started = Started::pipemark(&words);
         let sink = started.end_with(program::Role::Sink);
@@ -271,7 +272,7 @@ fn an_open_loop_counts_the_stall() {
         assert_eq!(left, Vec::<String>::new());
         let document = ended.measured();
         let latency = &samples(only(&document))[0]["latency"];
-        // A loop that waits for each answer would have seen the stall once in all its round trips.
+        // A closed loop would have only one round trip with the stall.
         if u128::from(number(&latency["p90"])) > STALL.as_nanos() / 3 {
             return;
         }
@@ -291,7 +292,7 @@ fn rows_carry_loop_and_wait_policy() {
     }
 }
 
-/// In a network of its own with few ports, so that strangers who try them all, over and over, find each that opens.
+/// In a network namespace with few ports, strangers that try all of them repeatedly find every port that opens.
 #[test]
 fn strangers_get_no_byte_in() {
     let namespace = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
@@ -313,7 +314,7 @@ fn strangers_get_no_byte_in() {
     panic!("no stranger ever found the port");
 }
 
-/// What the descriptors of a process stand for: the name and the permissions of each.
+/// The targets of a process's descriptors, with their permissions.
 fn descriptors(process: u32) -> Vec<(String, u32)> {
     let folder = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     folder
@@ -324,7 +325,7 @@ fn descriptors(process: u32) -> Vec<(String, u32)> {
         .collect()
 }
 
-/// While it is measured, the link has no name any more, and its permissions were those of this user alone.
+/// During measurement the link's name is already removed, and only this user could ever open it.
 #[test]
 fn nobody_else_can_open_what_had_a_name() {
     for link in ["fifo", "posix-mq"] {
@@ -353,7 +354,7 @@ fn a_sysv_queue_is_this_users() {
     assert_eq!(started.end().1, Vec::<String>::new());
 }
 
-/// The folder is there for a moment only, so it is watched for.
+/// The folder exists only briefly, so the test polls for it.
 #[test]
 fn the_folder_of_a_name_is_private() {
     for link in ["fifo", "unix-stream"] {
@@ -378,7 +379,7 @@ fn the_folder_of_a_name_is_private() {
     }
 }
 
-/// The reason why a link is skipped under a launcher; panics if it is not skipped, or takes others along.
+/// The reason why a link is skipped under a launcher. Panics if it isn't skipped, or if the pipe beside it is.
 fn skipped(launcher: &[&str], link: &str) -> String {
     let mut words = launcher.to_vec();
     words.push(PIPEMARK);
@@ -402,11 +403,11 @@ fn what_a_filter_forbids_is_skipped_with_its_reason() {
         for error in ["EPERM", "ENOSYS"] {
             let reason = skipped(&refusing(error, call), link);
             assert!(reason.contains(&format!("--link {link}")) && reason.contains("filter"), "{error}: {reason}");
-            // Without a sentence of its own, a refusal is this.
+            // This ending would mean that the refusal has no message of its own.
             assert!(!reason.ends_with("(os error 1)") && !reason.ends_with("(os error 38)"), "{error}: {reason}");
         }
     }
-    // One end can have what the other has not: both are this program, so here it is all of them.
+    // A kernel without TCP/IP answers with this error; the filter gives it for all sockets.
     let reason = skipped(&refusing("EAFNOSUPPORT", "socket"), "tcp");
     assert!(reason.contains("CONFIG_INET"), "{reason}");
 }
@@ -442,12 +443,13 @@ fn a_limit_on_queues_is_named() {
     assert!(reason.contains("ulimit -q"), "{reason}");
 }
 
-/// Words that make a program an unprivileged user's, and where that user finds it; nothing where it is one already.
+/// Words that start pipemark as an unprivileged user, from a copy which that user can execute; only its path if this
+/// user has no privileges.
 fn unprivileged(folder: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return vec![PIPEMARK.to_owned()];
     }
-    // The build folder may be closed to others.
+    // Others may have no access to the build folder.
     let copy = folder.join("pipemark");
     fs::copy(PIPEMARK, &copy).unwrap();
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -468,7 +470,7 @@ fn every_link_runs_without_privileges() {
     assert!(text(trials(&locked)[0], "reason").contains("set TMPDIR"), "{}", trials(&locked)[0]);
 }
 
-/// The suite, with runs as short and blocks as few as a test allows.
+/// The suite `ipc` with short runs and few block sizes.
 fn short_suite() -> tempfile::NamedTempFile {
     let suite = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/ipc.toml")).unwrap();
     let short = suite

@@ -1,4 +1,4 @@
-//! Nothing remains of any link, whichever of its processes is killed, and whenever.
+//! Whichever process of a link is killed, and whenever, nothing of the link remains.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +24,8 @@ const LINKS: [&str; 13] = [
     "null",
 ];
 
-/// From the start of a process: before it has its job, getting ready, warming up, measuring, and at about its end.
+/// Delays since a process was first seen: before it has its job, while it gets ready, warms up and measures, and near
+/// its end.
 const POINTS: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_micros(400),
@@ -34,7 +35,7 @@ const POINTS: [Duration; 6] = [
     Duration::from_millis(12),
 ];
 
-/// Waits for a run that has not been seen, and returns its `nth` process; `None` when the program is over.
+/// Waits for a run not yet in `seen` and returns its `nth` process, or `None` once the program ends.
 fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Option<u32> {
     let mut run: Vec<u32> = Vec::new();
     while !started.is_over() {
@@ -42,7 +43,7 @@ fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Op
         if now.iter().any(|process| seen.contains(process)) {
             continue;
         }
-        // The next run has begun before this one had that number.
+        // The next run began before this one had that many processes.
         if run.first().is_some_and(|first| !now.contains(first)) {
             run.clear();
         }
@@ -55,7 +56,7 @@ fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Op
     None
 }
 
-/// Kills each of a link's processes at each point.
+/// Kills each process of a link at each of these points.
 fn ends_killed(link: &str, mode: &str) {
     let keepers = match (link, mode) {
         ("fifo" | "unix-stream" | "sysv-mq" | "posix-mq", "throughput") => 1,
@@ -66,7 +67,7 @@ fn ends_killed(link: &str, mode: &str) {
         POINTS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
     let mut killed = kill(link, mode, &kills);
     let hit = |killed: &[String], name: &str| killed.iter().any(|reason| reason.contains(&format!("the {name}")));
-    // It has made a link within a millisecond, and on a busy machine each kill may come later than that.
+    // A keeper makes its link within a millisecond; on a busy machine all these kills may come later.
     for _ in 0..50 {
         if keepers == 0 || hit(&killed, "keeper") {
             break;
@@ -79,10 +80,10 @@ fn ends_killed(link: &str, mode: &str) {
     assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
 }
 
-/// Kills `kills` processes, each by its place in its run and some time after it was seen, within one measurement of many short
-/// trials. Why those failed that did.
+/// Kills processes within one measurement of many short trials: each by its number in its run, some time after it was
+/// seen. Returns the reasons of the failed trials.
 fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
-    // One trial a kill, as a trial ends with it, and two that are left in peace.
+    // A kill ends its trial, so each has one; two more trials run undisturbed.
     let blocks: Vec<String> = (0..kills.len() + 2).map(|nth| (1000 + nth).to_string()).collect();
     let blocks = blocks.join(",");
     let verify = if link == "null" { "count" } else { "full" };
@@ -92,7 +93,7 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     for &(nth, point) in kills {
         let Some(process) = nth_of_next_run(&mut started, &mut seen, nth) else { break };
         thread::sleep(point);
-        // It may be gone, and is not reaped by anyone else: its number is no other's yet, or ours to kill.
+        // While it is a child of pipemark, even a dead one, no other process has its number.
         if started.children().contains(&process) {
             let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
         }
@@ -131,7 +132,7 @@ fn nothing_remains_of_two_links_whose_end_is_killed() {
     }
 }
 
-/// From the first process of a run on; a keeper that makes a link takes about a millisecond.
+/// Kills the parent at times from the first process of a run on; a keeper makes its link in about a millisecond.
 #[test]
 fn nothing_remains_of_a_link_whose_parent_is_killed() {
     for link in LINKS {
@@ -149,14 +150,14 @@ fn nothing_remains_of_a_link_whose_parent_is_killed() {
     }
 }
 
-/// A keeper that is stopped does not hold up its parent for ever, and what it had made goes.
+/// A stopped keeper doesn't block its parent for ever, and what it made is removed.
 #[test]
 fn a_stopped_keeper_is_done_without() {
     for link in ["fifo", "sysv-mq"] {
         let words = ["bw", "--link", link, "--place", "free", "--time", "2s", "--runs", "1", "--limit", "3s"];
         let mut started = Started::pipemark(&words);
         let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0).unwrap();
-        // Stopped before it is this program again, it would hold up the call that starts it.
+        // If it were stopped before its exec, it would block the call that starts it.
         let name = || fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
         while !started.is_over() && !name().ends_with(b"__end\0") {}
         let _ = kill_process(Pid::from_raw(keeper as i32).unwrap(), Signal::STOP);
@@ -187,7 +188,7 @@ fn no_posix_queue_remains() {
         }
         assert_eq!(started.end().1, Vec::<String>::new());
     }
-    // Others may be at work meanwhile: theirs go in a moment.
+    // Queues of parallel tests disappear soon.
     let mut left = ours(posix_queues().unwrap());
     let begin = Instant::now();
     while !left.is_empty() && begin.elapsed() < Duration::from_secs(5) {

@@ -1,4 +1,4 @@
-//! Each option of `pipemark bw`, by what it changes in what was measured.
+//! Each option of `pipemark bw`, checked by its effect on the measurement.
 
 use crate::program::{self, allowed_cpus, bw, bw_under, number, only, pipemark, samples, trials};
 use serde_json::Value;
@@ -12,8 +12,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// What `pipemark list` shows as missing is skipped with a reason, all else is measured and its bytes are proven and
-/// reconciled.
+/// A trial that needs something `pipemark list` shows as missing is skipped with a reason. In all others every byte is
+/// verified, and as many arrive as were sent.
 fn every_trial_is_proven(flags: &str, count: usize) {
     let document = bw(&format!("{flags} --block 8k --time 4ms"));
     let trials = trials(&document);
@@ -86,7 +86,7 @@ fn block_sizes_bound_what_a_call_moves() {
         })
         .collect();
     assert!(per_call[0] <= 1024 && per_call[1] <= 4096, "{per_call:?}");
-    // The sink works for 20 µs per call, so that more than a block waits for it.
+    // The sink works for 20 µs per call, so more than one block is waiting.
     assert!(per_call[2] > 4096 && per_call[2] <= 65536, "{per_call:?}");
 }
 
@@ -123,7 +123,7 @@ fn a_capacity_above_the_limit_is_skipped_or_granted() {
         let reason = text(refused, "reason");
         assert!(limit < 1 << 30 && reason.contains("pipe-max-size") && reason.contains("1 GiB"), "{reason}");
     } else {
-        // Root may exceed the limit, if the kernel finds the memory.
+        // Root may exceed the limit if the kernel has the memory.
         assert!(refused["status"] == "failed" || samples(refused)[0]["capacity_granted"] == 1 << 30);
     }
 }
@@ -198,7 +198,7 @@ fn many_pairs_start_together() {
 
 #[test]
 fn delays_bound_the_number_of_calls() {
-    // Each delay takes at least half of what was asked for.
+    // Each delay lasts at least half of the requested time.
     let document = bw("--read-delay 1000 --block 4k");
     let sink = ends(only(&document), "sinks")[0].clone();
     assert!(number(&sink["calls"]) <= number(&sink["ns"]) / 500_000 + 1, "{sink}");

@@ -1,4 +1,4 @@
-//! What the program writes, where and in which form: tables, JSON, CSV and Markdown, into files, pipes and full disks.
+//! Output in all forms and to all destinations: tables, JSON, CSV and Markdown, to files, pipes and full disks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,8 @@ fn small(more: &[&str]) -> program::Ended {
     pipemark(&[&SMALL[..], more].concat())
 }
 
-/// Which part of `value` is not as the schema says, if any. Knows what our schema uses, and panics at anything else.
+/// The first violation of the schema in `value`, if any. Supports the keywords that our schema uses and panics at
+/// others.
 pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
     let Some(schema) = schema.as_object() else {
         return (schema != &Value::Bool(true)).then(|| format!("{path} is not allowed"));
@@ -53,7 +54,7 @@ pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) ->
             "properties" => {
                 let properties = rule.as_object().unwrap();
                 let mut present = properties.iter().filter_map(|(name, schema)| Some((name, schema, value.get(name)?)));
-                // Documents of ours have no fields that the schema does not know.
+                // Documents have no fields that the schema lacks.
                 let unknown = value.as_object().and_then(|object| {
                     object.keys().find(|name| !properties.contains_key(*name)).filter(|_| !schema.contains_key("oneOf"))
                 });
@@ -95,7 +96,7 @@ fn documents_are_as_the_schema_says() {
         let words: Vec<&str> = SMALL.iter().copied().filter(|word| !["--place", "free"].contains(word)).collect();
         let document = pipemark(&[&words[..], more].concat()).document();
         assert_eq!(contradiction(&schema, &schema, &document, "document"), None);
-        // The check sees what is wrong.
+        // The check itself detects errors.
         let mut wrong = document.clone();
         wrong["trials"][0]["params"]["block"] = "64k".into();
         assert!(contradiction(&schema, &schema, &wrong, "document").unwrap().contains("block"));
@@ -105,7 +106,7 @@ fn documents_are_as_the_schema_says() {
     }
 }
 
-/// What a script takes first is what was asked for.
+/// Scripts read the first row, so it must be a requested trial.
 #[test]
 fn reference_rows_come_last() {
     let document = small(&["--json", "-"]).measured();
@@ -191,7 +192,7 @@ fn a_reader_that_leaves_is_no_error() {
         let mut command = Command::new(PIPEMARK);
         command.args(words).env("XDG_DATA_HOME", data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // As `head` does, only sooner.
+        // Like `head`, only sooner.
         drop(child.stdout.take());
         let mut error = String::new();
         child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
@@ -237,7 +238,7 @@ fn a_folder_that_may_not_be_written_to_is_named() {
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
     let path = folder.path().join("x.json");
     let words = ["bw", "--time", "50s", "--runs", "1", "--json", path.to_str().unwrap()];
-    // Root may write everywhere.
+    // Root may write anywhere.
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", PIPEMARK];
     let ended = if rustix::process::getuid().is_root() { program::run(&nobody, &words) } else { pipemark(&words) };
     assert_eq!(ended.code(), Some(1), "{ended:?}");
@@ -269,12 +270,12 @@ fn without_standard_output_there_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
         assert!(said.contains("standard output"), "{words:?}: {said}");
     }
-    // /dev/null is no such thing, whichever way it was opened.
+    // A caller's /dev/null is a valid output, even when opened like the one that replaces a closed output.
     let null = fs::File::options().read(true).write(true).open("/dev/null").unwrap();
     assert!(Command::new(PIPEMARK).arg("list").stdout(null).status().unwrap().success());
 }
 
-/// It isn't an empty one.
+/// A closed standard input is an error, not an empty input.
 #[test]
 fn without_standard_input_there_is_an_error() {
     for words in [&["relay"][..], &["lines"], &["sink"]] {
@@ -284,7 +285,7 @@ fn without_standard_input_there_is_an_error() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
         assert!(said.contains("Bad file descriptor"), "{words:?}: {said}");
-        // Without room for what takes their place.
+        // With this limit there is no room for replacements of the closed descriptors.
         let mut command = Command::new("sh");
         command.args(["-c", "exec prlimit --nofile=2 \"$@\" <&- >&- 2>&-", "sh", PIPEMARK]).args(words);
         assert_eq!(command.status().unwrap().code(), Some(1), "{words:?}");
@@ -389,7 +390,7 @@ fn without_proc_there_is_a_sentence() {
     }
 }
 
-/// Each run and each trial is a line of JSON, and with '-' nothing else is on standard output.
+/// Each run and each trial is a line of JSON; with '-' they are all of standard output.
 #[test]
 fn lines_are_written_for_runs_and_trials() {
     let words = ["bw", "--block", "4k,64k", "--runs", "2", "--time", "5ms", "--place", "free", "--json-lines", "-"];

@@ -1,4 +1,4 @@
-//! What makes a release: the check before it, the order of the crates, the image. The packages themselves are tried by `make test-dist`.
+//! Releases: the check before one, the order of the crates, the image. `make test-dist` tests the packages themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn git(folder: &Path, words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {output:?}");
 }
 
-/// A source with one file each of what the check reads.
+/// A source tree with only the files that the check reads.
 fn source(repository: &str, author: &str, heading: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -48,7 +48,7 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
     folder
 }
 
-/// What the check refuses; nothing if the commit can be released.
+/// The check's complaints; none if the commit can be released.
 fn refused(source: &TempDir) -> Vec<String> {
     let output = run(source.path(), "sh", &["packaging/release-check.sh"]);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -130,7 +130,7 @@ fn an_image_is_the_same_bytes_whenever_it_is_made() {
     assert_eq!(architectures.collect::<Vec<_>>(), ["amd64", "arm64"]);
 }
 
-/// What the action does in a job: a summary, a line beside the job, outputs, and the code that fails it.
+/// In a CI job the action leaves a summary, one annotation and outputs, and fails the job by its exit code.
 #[test]
 fn the_action_fails_a_job_whose_new_command_is_slower() {
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn the_action_fails_a_job_whose_new_command_is_slower() {
     assert!(said.starts_with("::error title=pipemark ab::no comparison was made"), "{said}");
 }
 
-/// What is fetched is what the sums say, or nothing.
+/// The action runs a downloaded program only if its checksum is right.
 #[test]
 fn the_action_takes_no_program_that_was_changed() {
     let folder = tempfile::tempdir().unwrap();

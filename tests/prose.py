@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where a text uses a phrase that tests/prose.toml replaces, or where a line of documentation is too long."""
+"""Fails if a text uses a phrase that tests/prose.toml replaces, or if a line of documentation is too long."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 RULES = tomllib.loads((Path(__file__).parent / "prose.toml").read_text())
-BREAK = r"(?:[\s\\]|//[/!]?|^#)+"  # A phrase may go on in the next line, of a comment or a string too.
+BREAK = r"(?:[\s\\]|//[/!]?|^#)+"  # Phrases are found across line ends too, also in comments and strings.
 PHRASES = [
     (re.compile(rf"\b{BREAK.join(map(re.escape, p.split()))}\b", re.I), p, new) for p, new in RULES["phrases"].items()
 ]

@@ -1,4 +1,5 @@
-//! `pipemark relay` as it is typed: between programs, files and devices, with early readers, full disks and signals.
+//! `pipemark relay` on the command line: between programs, files and devices, with readers that leave early, full disks
+//! and signals.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,7 +19,7 @@ fn relay(words: &[&str]) -> Command {
     command
 }
 
-/// A shell's pipeline, with the program as $RELAY.
+/// Runs a pipeline in bash, with the program as $RELAY.
 fn shell(script: &str) -> Output {
     Command::new("bash").args(["-c", script]).env("RELAY", format!("{PIPEMARK} relay")).output().expect("bash starts")
 }
@@ -63,7 +64,7 @@ fn what_goes_in_comes_out() {
     }
 }
 
-/// Starts `stages` one after the other, puts `bytes` into the first and returns what the last gives.
+/// Starts `stages` as a pipeline, writes `bytes` to the first and returns the output of the last.
 fn through(stages: impl Iterator<Item = Command>, bytes: Vec<u8>) -> Vec<u8> {
     let (mut reader, mut first) = std::io::pipe().unwrap();
     let mut children: Vec<Child> = Vec::new();
@@ -102,7 +103,7 @@ fn a_reader_that_leaves_early_ends_it_as_it_ends_cat() {
         ));
         assert_eq!(text(&output.stdout), "y\n141 141 0\n3\n");
         assert_eq!(text(&output.stderr), "");
-        // Where the signal is ignored it can't be what ends it.
+        // Where SIGPIPE is ignored, the failed write ends it.
         let output =
             shell(&format!("trap '' PIPE; yes 2>&- | $RELAY --method {method} | head -n 1; echo ${{PIPESTATUS[1]}}"));
         assert_eq!(text(&output.stdout), "y\n1\n");
@@ -156,7 +157,7 @@ fn what_goes_wrong_is_said() {
 
 #[test]
 fn a_capacity_that_is_refused_stops_nothing() {
-    // Without its capability even root is held to pipe-max-size.
+    // Without its capabilities even root is bound by pipe-max-size.
     let output = shell(
         "drop=; [ $(id -u) = 0 ] && drop='setpriv --bounding-set=-sys_resource,-sys_admin --inh-caps=-all'
          echo all of it | $drop $RELAY --capacity 1g | cat",
@@ -172,14 +173,14 @@ fn a_capacity_that_is_refused_stops_nothing() {
 fn signals_end_it_as_they_end_any_filter() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let (reader, mut writer) = std::io::pipe().unwrap();
-        // Whoever runs the tests may ignore signals (nohup does), and a child would inherit that.
+        // Whoever runs the tests may ignore signals (nohup does), and a child inherits that.
         let mut child = Command::new("env")
             .args(["--default-signal=TERM,INT,HUP", PIPEMARK, "relay"])
             .stdin(reader)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // A byte has come through: it is at work.
+        // A byte has passed through, so it is running.
         writer.write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -212,7 +213,7 @@ fn a_pause_loses_nothing() {
 
 #[test]
 fn on_one_cpu_it_lets_its_writer_go_on() {
-    // The policy is the 41st number in stat, and SCHED_BATCH is 3.
+    // The policy is field 41 of /proc/PID/stat; SCHED_BATCH is 3.
     const SCRIPT: &str = "$RELAY < <(yes) >/dev/null & for _ in {1..100}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
         kill $!; echo $policy";
     let policy = |bound: &[&str]| {
@@ -228,12 +229,12 @@ fn on_one_cpu_it_lets_its_writer_go_on() {
 
 #[test]
 fn what_was_buffered_and_not_delivered_is_said() {
-    // A reader that leaves.
+    // The reader leaves early.
     let output = shell("head -c 3000000 /dev/zero | $RELAY --buffer 8m | head -c 1; echo ${PIPESTATUS[1]}");
     assert!(text(&output.stdout).ends_with("141\n"), "{}", text(&output.stdout));
     let said = text(&output.stderr);
     assert!(said.contains("bytes were read and not delivered"), "{said}");
-    // A signal. The pipe behind it has room for 64 KiB, and nobody reads them.
+    // A signal ends it. The pipe behind it holds 64 KiB, which nobody reads.
     for signal in [Signal::TERM, Signal::INT] {
         let (input, mut writer) = std::io::pipe().unwrap();
         let (reader, output) = std::io::pipe().unwrap();
@@ -246,7 +247,7 @@ fn what_was_buffered_and_not_delivered_is_said() {
             .spawn()
             .unwrap();
         writer.write_all(&content(3_000_000)).unwrap();
-        // All of it has been read, and the pipe is full, when progress says so.
+        // Progress shows when everything is read and the pipe is full.
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let left = said.find_map(|line| {
             let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
@@ -273,7 +274,7 @@ fn a_buffer_gives_its_memory_back() {
         let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
     };
-    // The reader doesn't read, and yet all of it is taken.
+    // The reader doesn't read, yet the relay accepts everything.
     writer.write_all(&content(40 << 20)).unwrap();
     assert!(resident() > 30 << 20);
     let mut arrived = vec![0; 40 << 20];
@@ -319,7 +320,7 @@ fn a_limit_is_changed_while_it_runs() {
     let sent = bytes.clone();
     let source = thread::spawn(move || drop(writer.write_all(&sent)));
     let mut out = child.stdout.take().unwrap();
-    // It is at work, and would take 23 days.
+    // It is running, and at this limit would take 23 days.
     let mut arrived = vec![0];
     out.read_exact(&mut arrived).unwrap();
     let output = set(child.id(), "limit=1g");
@@ -358,7 +359,7 @@ fn what_has_no_limit_is_not_changed() {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        // Until setpriv has become the other user.
+        // Wait until setpriv has become the other user.
         while fs::metadata(format!("/proc/{}", other.id())).unwrap().uid() == 0 {
             thread::sleep(Duration::from_millis(5));
         }

@@ -1,5 +1,5 @@
-//! What the tests of pv and mbuffer check, for `pipemark relay`: bytes stay as they were whatever the sizes, marks and
-//! limits; progress tells the truth; a full disk, an early reader and an empty input end as they should.
+//! Checks from the tests of pv and mbuffer, for `pipemark relay`: bytes are unchanged whatever the sizes, marks and
+//! limits; progress is correct; full disks, early readers and empty inputs are handled.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ fn relay(words: &[&str]) -> Command {
     command
 }
 
-/// Puts `bytes` in through a pipe, in pieces of this size.
+/// Writes `bytes` to its standard input, a pipe, in pieces of this size.
 fn through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
     let mut command = relay(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -38,7 +38,7 @@ fn lines(output: &Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// pv: "cat" and the transfer of files and pipes; mbuffer: its checksums over sizes of buffers and blocks, with -P and -p.
+/// pv: "cat" and transfers of files and pipes; mbuffer: checksums at several buffer and block sizes, with -P and -p.
 #[test]
 fn bytes_stay_as_they_were() {
     let bytes = content(3_000_001);
@@ -63,7 +63,7 @@ fn bytes_stay_as_they_were() {
     assert!(through(&["--buffer", "1m"], &small, 7).stdout == small, "small pieces");
 }
 
-/// mbuffer: an empty input, and one of a byte. pv: the same.
+/// mbuffer and pv: an empty input, and an input of one byte.
 #[test]
 fn little_is_no_special_case() {
     for words in
@@ -76,7 +76,7 @@ fn little_is_no_special_case() {
     }
 }
 
-/// mbuffer: -P holds the output back until the mark, and lets all go at the end of the input.
+/// mbuffer: -P delays output until the buffer reaches the mark, and writes everything when the input ends.
 #[test]
 fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
     let mut child =
@@ -84,11 +84,11 @@ fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
     let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let begin = Instant::now();
     input.write_all(b"less than a half").unwrap();
-    // Held back for a pause of one second at least, and not for ever.
+    // A pause of at least one second in the input ends the delay.
     let mut bytes = [0; 16];
     output.read_exact(&mut bytes).unwrap();
     assert!(begin.elapsed() >= Duration::from_secs(1) && &bytes == b"less than a half");
-    // From the mark on it comes at once: there is no pause before all of it is written.
+    // Above the mark nothing pauses until all is written.
     let many = content(3 << 20);
     input.write_all(&many).unwrap();
     let mut arrived = vec![0; many.len()];
@@ -98,7 +98,7 @@ fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
     assert!(child.wait().unwrap().success());
 }
 
-/// pv and mbuffer: what comes is answered before the next comes.
+/// pv and mbuffer: each byte is passed on before the next arrives.
 #[test]
 fn nothing_is_held_back() {
     for words in [&["--buffer", "1m"][..], &["--progress", "--interval", "1s"], &["--limit", "10m"]] {
@@ -116,7 +116,7 @@ fn nothing_is_held_back() {
     }
 }
 
-/// pv -s, and the size of a file by itself; numeric output that ends with all bytes.
+/// pv: -s, the size of a file without it, and numeric output that ends with the total.
 #[test]
 fn progress_says_how_much_of_it_there_was() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn progress_says_how_much_of_it_there_was() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("1000 B written"), "{:?}", output.stderr);
 }
 
-/// pv #8 and #28: behind a buffer, what the reader took counts.
+/// pv #8 and #28: with a buffer, bytes count as delivered once the reader has taken them.
 #[test]
 fn what_the_reader_has_not_taken_is_not_delivered() {
     let (input, mut writer) = std::io::pipe().unwrap();
@@ -159,7 +159,7 @@ fn what_the_reader_has_not_taken_is_not_delivered() {
     child.wait().unwrap();
 }
 
-/// pv -L: never faster than it is told, but for what a pipe holds.
+/// pv: -L is never exceeded, except by what a pipe holds.
 #[test]
 fn a_limit_is_a_limit() {
     for words in
@@ -187,7 +187,6 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// What makes no sense is refused.
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (words, expected) in [

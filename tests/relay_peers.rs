@@ -1,4 +1,5 @@
-//! `pipemark relay` between neighbours that wait, hang up and die: whatever joins them, it holds up none of them.
+//! `pipemark relay` between neighbours that wait, hang up or die: on every kind of pipe, socket and terminal it blocks
+//! neither.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -20,10 +21,10 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::program::PIPEMARK;
 
-/// Nothing here takes this long unless it hangs.
+/// Only a hang takes this long.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What joins two processes.
+/// Ways to connect two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Pipe,
@@ -38,7 +39,7 @@ enum Kind {
 const KINDS: [Kind; 7] = [Kind::Pipe, Kind::Fifo, Kind::Unix, Kind::Tcp, Kind::Messages, Kind::Datagrams, Kind::Tty];
 
 impl Kind {
-    /// The end to read from, and the end to write to.
+    /// The reading end and the writing end.
     fn open(self) -> (OwnedFd, OwnedFd) {
         match self {
             Kind::Pipe => {
@@ -49,7 +50,7 @@ impl Kind {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("fifo");
                 rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-                // The first end would wait for the other.
+                // Opening one end alone would wait for the other.
                 let _both = File::options().read(true).write(true).open(&path).unwrap();
                 (File::open(&path).unwrap().into(), File::options().write(true).open(&path).unwrap().into())
             }
@@ -89,7 +90,7 @@ fn every_pair() -> impl Iterator<Item = (Kind, Kind)> {
     KINDS.into_iter().flat_map(|from| KINDS.map(|to| (from, to)))
 }
 
-/// A process that is killed when its test is over.
+/// A process that is killed when dropped.
 struct Process(Child);
 
 impl Process {
@@ -101,7 +102,7 @@ impl Process {
         Process::start(Command::new(PIPEMARK).arg("relay"), input, output)
     }
 
-    /// Whether it sleeps where no signal reaches it, each time one looks.
+    /// Whether it stays in a sleep that signals can't end (state D).
     fn hangs(&self) -> bool {
         (0..20).all(|_| {
             thread::sleep(Duration::from_millis(1));
@@ -135,13 +136,13 @@ impl Drop for Process {
     }
 }
 
-/// Reads what is there within the limit.
+/// Reads what arrives within the limit.
 fn read_some(from: BorrowedFd<'_>, buffer: &mut [u8], what: &str) -> usize {
     let mut polled = [PollFd::from_borrowed_fd(from, PollFlags::IN)];
     let limit = Timespec { tv_sec: LIMIT.as_secs() as i64, tv_nsec: 0 };
     assert!(poll(&mut polled, Some(&limit)).unwrap() > 0, "{what}: what was sent doesn't arrive");
     match rustix::io::read(from, buffer) {
-        // What is left of a terminal whose program is gone.
+        // A terminal whose program has ended returns EIO.
         Err(Errno::IO) => 0,
         got => got.unwrap(),
     }
@@ -190,16 +191,16 @@ fn byte_at(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// What a producer that never waits has done so far.
+/// Counts of a producer that never blocks.
 #[derive(Default)]
 struct Progress {
     sent: AtomicU64,
-    /// How often nothing more fitted.
+    /// How often there was no room.
     refused: AtomicU64,
     enough: AtomicBool,
 }
 
-/// Writes pieces of many lengths until told to stop.
+/// Writes pieces of many lengths until `enough` is set.
 fn produce(writer: &OwnedFd, progress: &Progress) {
     let flags = rustix::fs::fcntl_getfl(writer).unwrap();
     rustix::fs::fcntl_setfl(writer, flags | OFlags::NONBLOCK).unwrap();
@@ -221,7 +222,7 @@ fn produce(writer: &OwnedFd, progress: &Progress) {
     }
 }
 
-/// A consumer that doesn't read leaves its producer free to do something else, and gets everything in the end.
+/// A consumer that doesn't read never blocks the producer, and gets everything in the end.
 fn waits_alone(from: Kind, to: Kind) {
     let what = format!("{from:?} to {to:?}");
     let ((input, writer), (reader, output)) = (from.open(), to.open());
@@ -236,7 +237,7 @@ fn waits_alone(from: Kind, to: Kind) {
         let free = progress.refused.load(Relaxed) >= 100;
         progress.enough.store(true, Relaxed);
         if !free {
-            // Lets go of the producer, should it hang.
+            // Frees the producer if it hangs.
             relay.0.kill().unwrap();
         }
         assert!(free, "{what}: the producer hangs");
@@ -262,7 +263,7 @@ fn waits_alone(from: Kind, to: Kind) {
 
 #[test]
 fn a_consumer_that_waits_holds_up_no_producer_and_gets_everything() {
-    // What a terminal is given before it is read may be too little to fill anything else.
+    // Before it is read, a terminal may accept too little to fill anything else.
     for (from, to) in every_pair().filter(|pair| pair.0 != Kind::Tty) {
         waits_alone(from, to);
     }
@@ -314,7 +315,7 @@ fn a_consumer_that_dies_ends_it() {
         thread::scope(|scope| {
             let producer = scope.spawn(|| {
                 while !progress.enough.load(Relaxed) {
-                    // The relay closes this when it ends.
+                    // The relay closes the other end when it ends.
                     if send_or_write(&writer, from).is_err() {
                         break;
                     }
@@ -324,7 +325,7 @@ fn a_consumer_that_dies_ends_it() {
             read_some(reader.as_fd(), &mut piece, &what);
             drop(reader);
             let status = relay.end(&what);
-            // As cat ends, by SIGPIPE or with a sentence.
+            // Like cat, it ends by SIGPIPE or with a message.
             assert!(status.signal() == Some(13) || status.code() == Some(1), "{what}: {status}");
             progress.enough.store(true, Relaxed);
             producer.join().unwrap();
@@ -372,7 +373,7 @@ fn relays_may_share_a_pipe() {
         bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
         counts
     };
-    // Three take from one pipe and give to another.
+    // Three relays share the same input and output pipes.
     let ((input, first), (last, output)) = (Kind::Pipe.open(), Kind::Pipe.open());
     let mut relays: Vec<_> =
         (0..3).map(|_| Process::relay(input.try_clone().unwrap(), output.try_clone().unwrap())).collect();

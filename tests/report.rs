@@ -1,6 +1,6 @@
-//! The report: pages made of real measurements, opened in a real browser; charts in the terminal; files that are no results.
+//! Reports: pages from real measurements in a real browser, charts in the terminal, and files that hold no results.
 //!
-//! `PIPEMARK_PICTURES=FOLDER cargo test --test program report::` keeps screenshots of each page there.
+//! `PIPEMARK_PICTURES=FOLDER cargo test --test program report::` saves screenshots of each page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::program::{PIPEMARK, file, left_out, pipemark};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// An experiment of each kind that has a chart of its own, small enough to be run in a moment.
+/// One short experiment for each kind of chart.
 const SUITE: &str = r#"
 name = "small"
 title = "One experiment for each kind of chart"
@@ -80,7 +80,8 @@ fn measured() -> Value {
     MEASURED.clone()
 }
 
-/// Its charts: one for each experiment, one more for the links' other placement and one for how round trips are distributed.
+/// Charts on its page: one for each experiment, one for the links' other placement and one for the distribution of
+/// round trips.
 const CHARTS: usize = 8;
 
 struct Files(TempDir);
@@ -100,7 +101,7 @@ impl Files {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The page of these documents.
+    /// The page for these documents.
     fn page(&self, documents: &[&Value]) -> PathBuf {
         let files: Vec<String> =
             documents.iter().enumerate().map(|(n, document)| self.document(&format!("{n}.json"), document)).collect();
@@ -113,7 +114,7 @@ impl Files {
     }
 }
 
-/// What a browser finds on the page; `None` where there is none.
+/// What the browser finds on the page; `None` without a browser.
 fn browsed(page: &Path, name: &str) -> Option<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser");
     if !folder.join("node_modules").is_dir() {
@@ -132,7 +133,7 @@ fn browsed(page: &Path, name: &str) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// What holds for every page.
+/// Checks for every page.
 fn assert_sound(found: &Value) {
     for nothing in ["errors", "requests", "owned", "strange", "axe", "axe_dark"] {
         assert_eq!(found[nothing], json!([]), "{nothing}");
@@ -173,7 +174,7 @@ fn a_page_of_a_real_run_is_whole_and_works() {
     assert_eq!(found["raw"], json!({"schema": "pipemark/1", "trials": trials.len(), "samples": samples}));
 }
 
-/// What someone could try to do to whoever opens the page.
+/// Text that attacks whoever opens the page.
 const ATTACKS: [&str; 5] = [
     "</script><script>owned_1=1;alert(1)</script>",
     "<img src=x onerror=\"owned_2=1\">",
@@ -182,7 +183,7 @@ const ATTACKS: [&str; 5] = [
     "javascript:owned_4=1 --><!-- ']; owned_5=1; //",
 ];
 
-/// Puts the attacks wherever a document holds text of someone's choosing.
+/// Puts the attacks wherever a document holds free text.
 fn attacked(document: &Value) -> Value {
     let mut document = document.clone();
     let attack = ATTACKS.join(" ");
@@ -213,7 +214,7 @@ fn attacked(document: &Value) -> Value {
         if !trial["published"].is_null() {
             trial["published"]["source"] = json!(attack);
         }
-        // The one parameter that is any text: the command of a stage.
+        // A stage's command is the only parameter with free text.
         if trial["params"]["length"].as_u64() > Some(0) {
             trial["params"]["stage"] = json!("cat '<img src=x onerror=owned_6=1></script>'");
         }
@@ -225,7 +226,7 @@ fn attacked(document: &Value) -> Value {
     document
 }
 
-/// Two documents over one another, under names that JavaScript's objects have too.
+/// Two documents on one page, with labels that are also properties of JavaScript objects.
 #[test]
 fn text_from_a_file_does_nothing() {
     let document = attacked(&measured());

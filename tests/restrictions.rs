@@ -1,5 +1,5 @@
-//! Machines that allow less: system calls filtered, one CPU, little memory, few descriptors, a user over the pipe limit.
-//! What cannot run is skipped with its reason, the rest is measured.
+//! Restricted machines: filtered system calls, one CPU, little memory, few descriptors, a user over the pipe limit.
+//! What can't run is skipped with its reason; the rest is measured.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -19,7 +19,7 @@ fn reason(trial: &Value) -> &str {
     trial["reason"].as_str().unwrap_or_else(|| panic!("no reason: {trial}"))
 }
 
-/// Under a system call filter that answers `calls` with `error`.
+/// Under a system call filter that makes `calls` fail with `error`.
 fn without(error: &str, calls: &str, flags: &str) -> Ended {
     bw_under(&["python3", WITHOUT, error, calls, PIPEMARK], flags)
 }
@@ -96,7 +96,7 @@ fn too_few_descriptors_are_named() {
     assert!(ended.stderr.contains("ulimit -n"), "{}", ended.stderr);
 }
 
-/// Another user, whom no limit is lifted for.
+/// A user for whom all limits hold.
 const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--"];
 
 fn may_become_nobody() -> bool {
@@ -105,7 +105,7 @@ fn may_become_nobody() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A process of that user with enough pipes that a new one gets two pages.
+/// A process of that user which holds enough pipes for a new one to get two pages.
 struct PipeHolder(Child);
 
 impl PipeHolder {
@@ -151,6 +151,6 @@ fn another_user_measures_within_the_limits() {
     let warnings: Vec<_> = default["warnings"].as_array().unwrap().iter().map(|warning| &warning["kind"]).collect();
     assert!(warnings.contains(&&Value::from("capacity-differs")), "{warnings:?}");
     assert!(large["status"] == "skipped" && reason(large).contains("pipe-user-pages-soft"), "{large}");
-    // What is left is exactly what was asked for.
+    // `quota` requests exactly those two pages.
     assert_eq!((&quota["status"], number(&samples(quota)[0]["capacity_granted"])), (&"ok".into(), 2 * page), "{quota}");
 }

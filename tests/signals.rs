@@ -1,5 +1,5 @@
-//! Signals while `why` runs a pipeline: each process gets each signal exactly once, whether it was sent to the group or to
-//! pipemark alone.
+//! Signals while `why` or `tune` runs a pipeline: each process gets each signal exactly once, whether it was sent to
+//! the group or to pipemark alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::program::PIPEMARK;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Prints the number of each signal that it gets, until a file is there.
+/// Prints the number of each signal it gets, until a file exists.
 const PRINTS: &str = "import os, signal, sys, time
 def got(number, frame): os.write(1, b'%d\\n' % number)
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
@@ -24,7 +24,7 @@ os.write(1, b'ready\\n')
 while not os.path.exists(sys.argv[1]): time.sleep(0.005)
 sys.exit(7)";
 
-/// What can be caught but by those that stop a process, which go on by SIGCONT; Python can't catch 32 and 33.
+/// Signals that Python can catch, which excludes 32 and 33, without SIGCHLD and those that stop a process.
 fn catchable() -> Vec<i32> {
     let none = [9, 17, 19, 20, 21, 22, 32, 33];
     (1..=64).filter(|number| !none.contains(number)).collect()
@@ -43,7 +43,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A verb that starts a pipeline, in a group of its own and with no signal ignored: a shell in the background ignores some.
+/// Starts a verb in a process group of its own. No signal is ignored, as some are in background jobs of a shell.
 fn start(words: &[&str], stdout: Stdio) -> Child {
     Command::new("env")
         .args(["--default-signal", PIPEMARK])
@@ -60,7 +60,7 @@ fn target(child: &Child, group: bool) -> String {
     if group { format!("-{}", child.id()) } else { child.id().to_string() }
 }
 
-/// How often the pipeline under a verb gets each signal, of which one of each was sent to the group or to the program alone.
+/// Sends each signal once, to the group or to the program alone; returns how often the pipeline got each.
 fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
     let folder = tempfile::tempdir().unwrap();
     let done = folder.path().join("done");
@@ -74,7 +74,7 @@ fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
     let mut counts = BTreeMap::new();
     for number in catchable() {
         kill(&target(&child, group), number);
-        // One at a time: a signal that is pending already is not delivered twice.
+        // One at a time, because a pending signal isn't queued again.
         while !counts.contains_key(&number) {
             let line = next().unwrap_or_else(|error| panic!("signal {number}: {error}"));
             *counts.entry(line.parse().unwrap()).or_insert(0) += 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Becomes user 65534 and takes pipes until a new one gets no more than two pages, then holds them until its input ends."""
+"""Becomes user 65534, makes pipes until a new one gets no more than two pages, and holds them until its input ends."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ try:
         try:
             fcntl.fcntl(pipes[-1][0], F_SETPIPE_SZ, 1 << 20)
         except PermissionError:
-            pass  # As large as it may be: smaller ones fill the rest.
+            pass  # at its maximum; smaller pipes use up the rest
 except OSError as error:
     print(f"take_pipes.py: {error}", file=sys.stderr)
 print("taken", flush=True)

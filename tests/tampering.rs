@@ -1,5 +1,5 @@
-//! Bytes that change on their way: each fault is injected into the link of a running measurement, from outside. None may
-//! ever be timed.
+//! Bytes that change on their way: each test injects a fault into the link of a running measurement. None may ever give
+//! a figure.
 
 use std::io::{Read, Write};
 
@@ -7,17 +7,17 @@ use crate::program::{End, Ended, Role, Started, only};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// What a slow sink's pipe holds in the middle of its window, to be put back changed.
+/// Gets the content of a slow sink's pipe in the middle of its window; returns what to put back.
 type Change = fn(Vec<u8>) -> Vec<u8>;
 
 const PIECE: usize = 4096;
 
-/// Measures with a slow sink; takes all bytes out of the link in its window, and puts them back as `change` returns them.
+/// Measures with a slow sink; within its window takes all bytes out of the link and puts back what `change` returns.
 fn tampered(verify: &str, link: &str, change: Change) -> Ended {
     let mut words = vec!["bw", "--place", "free", "--block", "4k", "--read-delay", "1000", "--time", "1s"];
     words.extend(["--runs", "1", "--verify", verify, "--json", "-"]);
     words.extend(link.split_whitespace());
-    // A busy machine may leave the ends too little of their window to be caught in it.
+    // On a busy machine the window may end before both ends are stopped.
     for _ in 0..5 {
         let mut started = Started::pipemark(&words);
         let ends = started.ends(2);
@@ -32,9 +32,9 @@ fn tampered(verify: &str, link: &str, change: Change) -> Ended {
     panic!("the ends were never caught in their window");
 }
 
-/// False if it was too late.
+/// False if the window was over.
 fn tamper(source: &End, sink: &End, change: Change) -> bool {
-    // The sink first: what the source still writes then stays in the pipe.
+    // The sink is stopped first, so that what the source still writes stays in the pipe.
     if !sink.reaches_window() || !sink.stop() || !source.stop() {
         return false;
     }
@@ -43,7 +43,7 @@ fn tamper(source: &End, sink: &End, change: Change) -> bool {
     reader.read_exact(&mut bytes).unwrap();
     drop(reader);
     let in_the_middle = bytes.len() >= 4 * PIECE;
-    // What goes back may be more than the pipe holds.
+    // More may go back than the pipe holds, so the sink must run.
     sink.signal(Signal::CONT);
     writer.write_all(&if in_the_middle { change(bytes) } else { bytes }).unwrap();
     drop(writer);
@@ -153,7 +153,7 @@ fn what_is_not_proven_is_not_called_proven() {
     assert_eq!(only(&ended.measured())["verified"], Value::Null);
 }
 
-/// No figure in the table either, and none of the runs before.
+/// The table shows no figure for this trial, not even from its first run, which was right.
 #[test]
 fn the_table_has_no_figure_for_what_is_wrong() {
     let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2", "--all"];
@@ -176,7 +176,7 @@ fn the_table_has_no_figure_for_what_is_wrong() {
     assert!(!table.contains("B/s"), "{table}");
 }
 
-/// What is added before the window is as wrong as later.
+/// Bytes added before the window are detected too.
 #[test]
 fn the_warm_up_is_proven_too() {
     let words = ["bw", "--place", "free", "--time", "2s", "--limit", "20s", "--runs", "1", "--verify", "full"];

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need beyond Rust and the usual build tools. Ends where something is missing that they can't do
-# without and that may not be installed here; what they can do without is named in the file build/left-out.
+# Installs what the tests need beyond Rust and the usual build tools. Stops if a required tool is missing and can't be
+# installed; missing optional ones are listed in build/left-out.
 set -eu
 
 if ! command -v rustfmt >/dev/null || ! command -v cargo-clippy >/dev/null; then
@@ -35,7 +35,7 @@ need pv pv
 need strace strace
 need groff groff
 
-# Left out where they can't be had: some distributions have no such package, or one that is too old.
+# Optional: some distributions have no such package, or too old a version.
 optional=
 want() {
 	command -v "$1" >/dev/null || optional="$optional $2"
@@ -46,13 +46,13 @@ want go golang-go
 want node nodejs
 want npm npm
 want chromium chromium
-# Prometheus's own parser reads what --openmetrics writes.
+# Prometheus's parser checks the output of --openmetrics.
 /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || optional="$optional python3-prometheus-client"
 python3 -m pip --version >/dev/null 2>&1 || optional="$optional python3-pip"
 
 if may_install && [ -n "$missing$optional" ]; then
 	apt-get update -q
-	# The list is words on purpose.
+	# The list must be split into words.
 	# shellcheck disable=SC2086
 	[ -z "$missing" ] || DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
 	for package in $optional; do
@@ -63,19 +63,19 @@ elif [ -n "$missing" ]; then
 	exit 1
 fi
 
-# A distribution's own Python refuses to take packages without the flag, and an old pip does not know it.
+# A distribution's Python installs packages only with this flag, which an old pip doesn't know.
 python_package() {
 	python3 -c "$2" 2>/dev/null ||
 		python3 -m pip install -q "$1" ||
 		python3 -m pip install -q --break-system-packages "$1" ||
 		true
 }
-# The Zig entrants are for one release, which comes as a Python package.
+# The Zig entrants need this release, which is available as a Python package.
 python_package ziglang==0.17.1 'import ziglang'
-# An engine that runs the line job.
+# One of the engines that run the line job.
 python_package dask==2026.8.0 'from dask import delayed'
 
-# What is here in a version that the entrants take has to be detected by the tests.
+# build/toolchains lists languages with suitable versions; tests fail if pipemark doesn't detect one of them.
 printf '%s\n' c cpp rust >build/toolchains
 language() {
 	if sh -c "$2" 2>&1 | grep -Eq "$3"; then
@@ -91,7 +91,7 @@ language java 'javac -version' 'javac 17' Java
 language javascript 'node --version' '^v(18\.[1-9]|18\.[3-9]|19|[2-9][0-9])' JavaScript
 language go 'go version' 'go1\.(2[1-9]|[3-9][0-9])' Go
 
-# The report is looked at in a browser. Chromium is the distribution's: nothing is downloaded but the two packages.
+# Reports are tested in a browser. Chromium is the distribution's; npm downloads only the two packages.
 installed=tests/browser/node_modules/.package-lock.json
 if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then
 	left_out "reports in a browser: no Chromium, or no npm"

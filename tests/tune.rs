@@ -1,4 +1,4 @@
-//! `pipemark tune`: pipes are made larger and what they were, and what becomes of the pipeline is the same.
+//! `pipemark tune` enlarges pipes and restores them, and the pipeline's result doesn't change.
 
 use std::fs::File;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::why::{Running, filter};
 const OLD: usize = 64 << 10;
 const LARGE: usize = 1 << 20;
 
-/// The process behind the first pipe.
+/// The process that reads from the first pipe.
 fn reader(running: &Running) -> String {
     let ended = pipemark(&["why", &running.pid(), "--for", "200ms", "--json", "-"]);
     ended.document()["stages"][1]["pid"].to_string()
@@ -22,7 +22,7 @@ fn capacity(reader: &str) -> usize {
     rustix::pipe::fcntl_getpipe_size(File::open(format!("/proc/{reader}/fd/0")).unwrap()).unwrap()
 }
 
-/// The outcome, and the capacity afterwards.
+/// Tunes a running pipeline; returns the outcome and the first pipe's capacity afterwards.
 fn tune(pipeline: &str) -> (Value, usize) {
     let running = Running::new(pipeline);
     let reader = reader(&running);
@@ -32,7 +32,7 @@ fn tune(pipeline: &str) -> (Value, usize) {
     (ended.document(), capacity(&reader))
 }
 
-/// A source that gives a burst after each sleep.
+/// A source that writes a burst after each sleep.
 fn bursts() -> String {
     "python3 -c 'import os,time
 while True:
@@ -59,7 +59,7 @@ fn what_does_not_help_is_put_back() {
     assert!(outcome["rounds"].as_u64() >= Some(5), "{outcome}");
 }
 
-/// The writer fills whatever there is, so it never is empty enough.
+/// The writer keeps the pipe full, so it can't be shrunk again in each round.
 #[test]
 fn a_full_pipe_is_measured_before_and_after_only() {
     let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));
@@ -80,7 +80,7 @@ fn an_interrupt_puts_the_old_capacities_back() {
     started.signal(Signal::INT);
     let (ended, _) = started.end();
     assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
-    // By any other signal that would end it.
+    // Other signals that would end it restore the capacities too.
     let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
     let large = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! The program as it is typed: help, bad usage, and the exit codes and streams that belong to them.
+//! The command line: help, bad usage, and the exit codes and streams of both.
 
 use crate::program::PIPEMARK;
 use std::fs;
@@ -51,7 +51,7 @@ fn dropped_verbs_name_their_replacement() {
     }
 }
 
-/// -h shows what people need first, --help everything.
+/// -h lists common flags, --help lists all.
 #[test]
 fn rare_flags_are_in_the_long_help_only() {
     for (verb, common, rare) in
@@ -64,7 +64,7 @@ fn rare_flags_are_in_the_long_help_only() {
     }
 }
 
-/// Who comes from another program looks for a line to type.
+/// Users of other programs look for a command to copy.
 #[test]
 fn the_help_of_relay_begins_with_three_examples() {
     let help = text(&pipemark(&["relay", "--help"]).stdout);
@@ -75,7 +75,7 @@ fn the_help_of_relay_begins_with_three_examples() {
     assert!(!text(&pipemark(&["relay", "-h"]).stdout).contains("EXAMPLES"));
 }
 
-/// What examples use can be looked up in the same text.
+/// Every flag in an example is explained in the same help text.
 #[test]
 fn every_flag_of_the_examples_is_listed() {
     for verb in ["lines", "gen", "sink", "relay", "why", "watch", "tune", "ab", "bw", "latency", "chain", "report"] {
@@ -206,7 +206,7 @@ fn a_mistake_in_a_suite_is_shown_in_its_place() {
     assert!(error.ends_with("6 | params = { send = \"wriite\" }\n  |                   ^^^^^^^^\n"), "{error}");
 }
 
-/// None of these may take long, much memory, or the program down.
+/// None of these may take long, use much memory or crash the program.
 #[test]
 fn hostile_suites_are_refused_in_a_sentence() {
     let head = "name = \"x\"\ntitle = \"X\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n";

@@ -1,24 +1,24 @@
-//! What `why` says about pipelines of each kind, rebuilt small: who holds them back, and what for.
+//! Verdicts of `why` on small pipelines of each kind: which stage is the bottleneck, and why.
 
 use serde_json::Value;
 
 use crate::program::{Ended, PIPEMARK, left_out, pipemark, run, unhindered};
 use crate::why::Running;
 
-/// The report on a pipeline that is run for some seconds.
+/// The report on a pipeline that `why` starts.
 fn ran(words: &[&str]) -> Value {
     let all = [&["why", "--for", "2500ms", "--json", "/dev/stderr"][..], words].concat();
-    // Before the tests beside it, where that is allowed.
+    // A higher priority than parallel tests, where permitted.
     unhindered(|| report(run(&["nice", "-n", "-10", "timeout", "-k", "1", "5", PIPEMARK], &all)))
 }
 
-/// The report in what was written to standard error.
+/// The JSON report on standard error.
 fn report(ended: Ended) -> Value {
     let line = ended.stderr.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{ended:?}"));
     serde_json::from_str(line).unwrap()
 }
 
-/// The report on one that runs already.
+/// The report on a pipeline that is already running.
 fn looked(pipeline: &str) -> Value {
     let running = Running::new(pipeline);
     unhindered(|| {
@@ -27,7 +27,7 @@ fn looked(pipeline: &str) -> Value {
     })
 }
 
-/// The kind, and the name of the stage.
+/// The kind of verdict, and the name of its stage.
 fn judged(report: &Value) -> (String, String) {
     let verdict = &report["verdict"];
     let stage = verdict["stage"].as_u64().map(|number| &report["stages"][number as usize - 1]["name"]);
@@ -48,10 +48,10 @@ fn has(program: &str) -> bool {
     found
 }
 
-/// The system's: others may be scripts that find one.
+/// The system's python3, because others may be scripts that start it.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Python that computes over what a child sends it.
+/// Python that hashes what its child sends.
 const HASHES: &str = "import hashlib,subprocess
 child = subprocess.Popen(['cat', '/dev/zero'], stdout=subprocess.PIPE)
 h = hashlib.sha256()
@@ -84,7 +84,7 @@ require('child_process').spawn('cat',['/dev/zero']).stdout.on('data',b=>{for(let
     assert_eq!(report["pipes"][0]["is_socket"], true, "{report}");
 }
 
-/// Python that sends to a process of its own, as `multiprocessing.Pipe` joins them: each holds both ends.
+/// Python that sends to its child through multiprocessing.Pipe, of which each process holds both ends.
 const SENDS: &str = "import hashlib,multiprocessing
 def work(connection):
     while block := connection.recv_bytes(): hashlib.sha512(block * 4)
@@ -200,7 +200,7 @@ else:
     while b.recv(65536): time.sleep(0.01)'";
     let report = looked(&format!("yes | {both}"));
     let (kind, stage) = judged(&report);
-    // Both processes are of one stage: then it is what sleeps in it.
+    // Both processes belong to one stage, so the verdict may name the stage instead of a peer.
     assert!(kind == "peer" || kind == "stage", "{report}");
     assert_eq!(stage, "python3", "{report}");
     let serve = "import socket,time,sys,os

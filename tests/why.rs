@@ -1,4 +1,4 @@
-//! `pipemark why`: what holds a pipeline back, and that it is the same with and without.
+//! `pipemark why`: what limits a pipeline, and that the pipeline's result is the same with and without it.
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::output::contradiction;
 use crate::program::{Ended, PIPEMARK, Started, left_out, pipemark, run, unhindered};
 
-/// A filter that passes blocks on and does something with each: `work` is Python, and may use `block`.
+/// A filter that passes blocks on and runs `work` for each: Python, which may use `block`.
 pub fn filter(work: &str) -> String {
     format!(
         "python3 -c 'import os,time
@@ -21,7 +21,7 @@ while block := os.read(0, 65536):
     )
 }
 
-/// A pipeline that is sampled while it runs, in a process group of its own.
+/// A running pipeline to sample, in a process group of its own.
 pub struct Running(Child);
 
 impl Running {
@@ -29,7 +29,7 @@ impl Running {
         let mut command = Command::new("bash");
         command.args(["-c", pipeline]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().unwrap();
-        // Before the tests beside it, where that is allowed: it is the pipeline's own limits that are to be found.
+        // A higher priority than parallel tests, where permitted: the pipeline's own limits are to be found.
         let _ = rustix::process::setpriority_pgrp(rustix::process::Pid::from_raw(child.id().cast_signed()), -10);
         std::thread::sleep(Duration::from_millis(500));
         Running(child)
@@ -113,7 +113,7 @@ while False:
         assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
         assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
     }
-    // The relay splices from pipe to pipe: what it waits for is in the kernel's function.
+    // The relay splices from pipe to pipe: the kernel function it sleeps in shows which side it waits for.
     let relay = format!("{PIPEMARK} relay --capacity keep");
     let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).look(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 3, "{report}");
@@ -121,7 +121,8 @@ while False:
     let report = Running::new(&format!("{slow} </dev/zero | {relay} | cat >/dev/null")).look(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 1, "{report}");
     assert!(share(&report, 2, "starved") > 0.5, "{report}");
-    // While it lets its input fill, its poll passes over it: that is no sleep of its own.
+    // While the relay lets its input fill it sleeps in a poll without descriptors, which must not count as its own
+    // sleep.
     let small = format!("dd if=/dev/zero bs=64 status=none | {PIPEMARK} relay | cat >/dev/null");
     let report = Running::new(&small).look(&["--for", "1s"]);
     assert!(share(&report, 2, "sleep") < 0.05, "{report}");
@@ -179,7 +180,7 @@ fn what_a_loop_or_a_thread_starts_anew_each_time_is_what_it_does() {
     let threads = threads.replace("import os", "import threading,os");
     for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
         let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).look(&["--for", "1s"]);
-        // On a busy machine the substitution may be there for long enough to be a stage of its own.
+        // On a busy machine the command substitution may live long enough to become a stage.
         let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
         assert!((2..names(&report).len()).contains(&place), "{report}");
         let runs = share(&report, place, "computing") + share(&report, place, "waiting_for_cpu");
@@ -194,7 +195,7 @@ fn a_pipeline_that_ends_at_once_has_rates() {
     for stage in 1..=3 {
         assert!(share(&report, stage, "bytes_in_per_second") > 0.0, "{report}");
     }
-    // What programs read to start is none of it.
+    // Reads at a program's start don't count.
     let words = ["why", "--json", "/dev/stdout", "sleep 0.6 | sleep 0.6 | cat"];
     let report: Value = serde_json::from_str(&pipemark(&words).stdout).unwrap();
     for stage in report["stages"].as_array().unwrap() {
@@ -204,7 +205,7 @@ fn a_pipeline_that_ends_at_once_has_rates() {
 
 #[test]
 fn a_pipeline_that_is_looked_at_for_a_time_goes_on_afterwards() {
-    // It ends when it has been judged.
+    // The pipeline ends once the verdict is written.
     let pipeline = "yes | (for _ in $(seq 400); do sleep 0.05; [ -s verdict ] && echo later && exit 7; done)";
     for (verb, verdict, expected) in [("why", "--json verdict", "later\n7\n"), ("watch", ">/dev/null 2>verdict", "7\n")]
     {
@@ -214,7 +215,7 @@ fn a_pipeline_that_is_looked_at_for_a_time_goes_on_afterwards() {
     }
 }
 
-/// What ended, without what `why` says about it.
+/// Exit code and standard output of a pipeline, under `why` and without it.
 fn same(pipeline: &str) -> [(Option<i32>, String); 2] {
     let of = |ended: Ended| (ended.code(), ended.stdout);
     let with = of(run(&["env", "SHELL=/bin/bash", PIPEMARK], &["why", pipeline]));
@@ -273,7 +274,7 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "4294967297"], 2),
         (vec!["why", "1 99999999999999999999"], 2),
         (vec!["why", &own, "--for", "1ms"], 1),
-        // Before the pipeline runs: it would write to standard output.
+        // This fails before the pipeline starts, which would print something.
         (vec!["why", "--json", "/nonexistent/file", "echo it ran"], 125),
     ] {
         let ended = pipemark(&words);
@@ -309,7 +310,7 @@ fn a_full_device_is_an_error_with_a_sentence() {
         let sentence = format!("pipemark: cannot write the {what} to standard output");
         assert!(stderr.starts_with(&sentence), "{words:?}: {stderr}");
     }
-    // A reader that leaves is none.
+    // A reader that leaves early is no error.
     let ended = run(&["bash", "-c"], &[&format!("{PIPEMARK} {} | true; echo ${{PIPESTATUS[0]}}", watch.join(" "))]);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("0\n", ""));
 }
@@ -399,7 +400,7 @@ fn no_pipe_is_opened_where_that_is_asked_for() {
     assert!(opened(&[]) > 0, "the test would see it");
 }
 
-/// Opening and closing a descriptor for each sample cost the pipeline a tenth of its CPU time.
+/// Opening files for each sample would cost the pipeline a tenth of its CPU time.
 #[test]
 fn samples_of_a_pipeline_that_it_runs_open_nothing() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
@@ -463,9 +464,9 @@ fn a_terminal_that_takes_no_commands_gets_lines() {
 fn the_next_pipeline_is_shown_where_one_was_asked_for_too() {
     let running = Running::new("yes | cat >/dev/null");
     let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {}", running.pid());
-    // Keys until it ends: what comes before it listens is lost.
+    // Keys are repeated because those typed before `watch` listens are lost.
     let keys = "(for _ in 1 2 3 4; do sleep 1; printf n; done; while printf q; do sleep 1; done) 2>/dev/null";
-    // The next pipeline is one of another test, which may end while it is opened.
+    // The next pipeline belongs to another test and may end while `watch` opens it.
     let screens = || {
         let ended = run(&["bash", "-c"], &[&format!("{keys} | script -qec '{watch}' /dev/null")]);
         ended.stdout.matches("\x1b[?1049h").count()
@@ -488,7 +489,7 @@ fn a_record_is_kept_shown_and_drawn() {
     {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
-    // As much for an hour as for some minutes: 720 moments of each stage.
+    // A record has at most 720 moments of each stage, however long the pipeline ran.
     assert!(ended.stdout.len() < 20_000_000);
 }
 

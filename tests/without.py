@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs a command without some system calls, as containers and sandboxes do.
+"""Runs a command for which some system calls fail, as in containers and sandboxes.
 
 usage: without.py EPERM|ENOSYS CALL[,CALL...] COMMAND...
 
-A seccomp filter answers the calls with the error; everything the command starts has the same filter.
+A seccomp filter answers these calls with the error, for the command and all its descendants.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import platform
 import struct
 import sys
 
-# System call numbers of the two architectures that the tests run on: x86-64, aarch64.
+# System call numbers on x86-64 and aarch64, the architectures that the tests run on.
 NUMBERS = {
     "io_uring_setup": (425, 425),
     "memfd_create": (319, 279),
@@ -55,7 +55,7 @@ def main():
     numbers = [NUMBERS[name][column] for name in sys.argv[2].split(",")]
     steps = program(getattr(errno, sys.argv[1]), numbers, architecture)
     code = ctypes.create_string_buffer(steps, len(steps))
-    # struct sock_fprog: the number of instructions and where they are.
+    # struct sock_fprog: the number of instructions and their address.
     holder = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps) // 8, ctypes.addressof(code)))
     libc = ctypes.CDLL(None, use_errno=True)
     for arguments in ((PR_SET_NO_NEW_PRIVS, 1, 0), (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(holder))):

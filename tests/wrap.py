@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wraps the paragraphs and list items of Markdown files at 100 columns, where a line is longer than 120."""
+"""Wraps paragraphs and list items of Markdown files at 100 columns if they have a line longer than 120."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ def wrapped(lines):
     text = " ".join([lines[0][len(first) :], *map(str.strip, lines[1:])])
     options = {"break_long_words": False, "break_on_hyphens": False}
     out = textwrap.wrap(text, 100, initial_indent=first, subsequent_indent=" " * len(first), **options)
-    # A line may not begin as a list, a heading or a quotation does.
+    # A wrapped line must not begin like a list item, a heading or a quotation.
     begins = any(re.match(r"\s*([-*+>#]|\d+\.)\s", line) for line in out[1:])
     return lines if begins else out
 

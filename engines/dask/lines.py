@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The line job on Dask: engines/dask/lines.py IN... OUT -- lines spaces
 
-On this machine's CPUs; on a cluster where DASK_SCHEDULER names its scheduler (tcp://HOST:8786). The parts of OUT, one after
-the other, are what `pipemark lines` makes of the files. See docs/scale.md."""
+Runs on this machine's CPUs, or on the cluster whose scheduler DASK_SCHEDULER names (tcp://HOST:8786). The parts of OUT,
+concatenated, equal the output of `pipemark lines` on the files. See docs/scale.md."""
 
 import os
 import sys

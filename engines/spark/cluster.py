@@ -15,7 +15,7 @@ BIN = Path(pyspark.__file__).parent / "bin"
 
 @contextlib.contextmanager
 def cluster(executors=2):
-    """The address of its master. Nothing of it is left afterwards."""
+    """Starts a cluster; returns its master's address, and afterwards ends and removes everything."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipemark-spark-")))
         environment = {**os.environ, "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(folder)}
@@ -33,7 +33,7 @@ def cluster(executors=2):
             ]
             with open(log, "wb") as file:
                 process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
-            # A worker that is told to end ends its executors.
+            # On SIGTERM a worker ends its executors.
             stack.callback(process.wait)
             stack.callback(process.terminate)
             return process, log
@@ -46,7 +46,7 @@ def cluster(executors=2):
                 time.sleep(0.05)
             return found[0]
 
-        # Hosts of their own, for Spark runs no task twice on one.
+        # Separate addresses, because Spark doesn't speculate on a task's own host.
         master = says(*start("127.0.0.1", "master.Master", "--port", "0"), r"spark://[\w.:]+")
         flags = ("--cores", "1", "--memory", "1g", master)
         workers = [start(f"127.0.0.{n + 2}", "worker.Worker", *flags) for n in range(executors)]
@@ -56,13 +56,13 @@ def cluster(executors=2):
 
 
 def executors():
-    """Their processes."""
+    """The process ids of the executors."""
     found = subprocess.run(["pgrep", "-f", "[C]oarseGrainedExecutorBackend"], stdout=subprocess.PIPE, text=True)
     return [int(pid) for pid in found.stdout.split()]
 
 
 def submit(master, script, *words, conf=(), **options):
-    """The process of a driver."""
+    """Starts a driver; returns its process."""
     settings = [word for setting in ["spark.log.level=WARN", *conf] for word in ("--conf", setting)]
     command = [BIN / "spark-submit", "--master", master, *settings, script, *words]
     return subprocess.Popen(command, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, **options)

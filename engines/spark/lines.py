@@ -2,7 +2,7 @@
 """The line job on Apache Spark: spark-submit engines/spark/lines.py IN... OUT -- lines spaces
 
 Each task streams a range of a file through `pipemark lines` into a file; no line passes through Python or the JVM. The
-parts of OUT, one after the other, are what `pipemark lines` makes of the files. See docs/scale.md."""
+parts of OUT, concatenated, equal the output of `pipemark lines` on the files. See docs/scale.md."""
 
 import contextlib
 import gc
@@ -19,17 +19,17 @@ from pyspark import SparkConf, SparkContext
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 import line_job  # noqa: E402
 
-# An executor's JVM only starts tasks, and soonest with what is compiled quickly rather than well.
+# An executor's JVM only starts tasks, which is fastest with the quick compiler alone.
 JAVA = "spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1"
 
 
 def quickly(function):
-    """Calls it with each task of a partition, without what Spark and its worker wait for or do again in between:
+    """Calls `function` with each task of a partition, and avoids two delays of Spark:
 
-    - The JVM sends the tasks behind a head, and Nagle's algorithm holds them back until the head is acknowledged, which
-      the kernel puts off for 40 ms. When this is called the head has been read, so it is acknowledged here.
-    - The worker reads again what pyspark's archive holds, and looks through all objects for what nobody needs: 0.1 s of
-      CPU time. The archive doesn't change, and what there is stays.
+    - The JVM sends the tasks after a header, and Nagle's algorithm delays them until the header is acknowledged, which
+      the kernel puts off for 40 ms. When this is called the header has been read, so it is acknowledged here.
+    - The worker reads pyspark's archive again and collects garbage among all objects: 0.1 s of CPU time. Neither is
+      needed, because the archive doesn't change and the existing objects stay.
     """
 
     def acknowledge():
@@ -52,7 +52,7 @@ def quickly(function):
 
 
 def start(stack):
-    # Before this a configuration doesn't know what spark-submit was told.
+    # Only after this does a SparkConf contain the settings of spark-submit.
     SparkContext._ensure_initialized()
     context = SparkContext(appName="pipemark lines", conf=SparkConf().setIfMissing(*JAVA))
     stack.callback(context.stop)
@@ -60,14 +60,14 @@ def start(stack):
 
 
 def on(context):
-    """Calls a function with each task on the executors."""
+    """Returns a function that calls another function with each task on the executors."""
     context.addPyFile(line_job.__file__)
 
     def each(function, tasks, partitions=None):
         try:
             return context.parallelize(tasks, partitions or len(tasks)).mapPartitions(quickly(function)).collect()
         except Py4JJavaError as error:
-            # The sentence of the last try, out of what the JVM says around it.
+            # The last attempt's message, extracted from the JVM's text.
             said = re.findall(r"line_job\.Failed: (.*)", str(error.java_exception))
             raise line_job.Failed(said[-1] if said else str(error.java_exception)) from None
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the line job promises on Spark, on this machine's CPUs and on a master with two executors: `make test-spark`."""
+"""Tests of the line job on Spark, on this machine's CPUs and on a master with two executors: `make test-spark`."""
 
 import os
 import re
@@ -81,7 +81,7 @@ class OnSpark(Folder):
         self.no_filter_remains()
 
     def test_the_same_bytes_with_tasks_run_twice(self):
-        # The first attempt of the first task gets stuck; the job ends when another has made it.
+        # The first attempt of the first task hangs; the job ends when another attempt has finished it.
         stuck = f'echo $$ >> {self.folder}/started; mkdir {self.folder}/first 2>/dev/null && exec sleep 100; exec {PIPEMARK} "$@"'
         driver = self.start(self.master, "lines", "length", pipemark=self.filter(stuck), conf=SPECULATION)
         driver.wait(timeout=200)

@@ -1,5 +1,5 @@
-/* What both programs share: the options, the bytes that are sent, and the answer.
- * How bytes are moved and summed is each program's own matter. See ../README.md. */
+/* Shared by both programs: the options, the bytes to send, and the answer.
+ * Each program moves and sums bytes in its own way. See ../README.md. */
 #ifndef STREAM_H
 #define STREAM_H
 
@@ -27,7 +27,7 @@ struct source {
     unsigned char *flipped; /* the byte to turn back before the next block */
 };
 
-/* What the child found out. */
+/* The child's result. */
 struct answer {
     uint64_t bytes;
     uint64_t checksum;
@@ -35,7 +35,7 @@ struct answer {
 
 struct options options_parse(int argc, char **argv);
 struct source source_open(const struct options *options);
-/* Block `number` of the stream, whose first `length` bytes are to be sent; valid until the next call. */
+/* Block `number` of the stream, of which the first `length` bytes are sent; valid until the next call. */
 const unsigned char *source_block(struct source *source, uint64_t number, size_t length);
 void source_close(struct source *source);
 
@@ -43,7 +43,7 @@ void source_close(struct source *source);
 int64_t now_ns(void);
 /* Prints the one line that the contract asks for; capacity in bytes. */
 void report(const char *runtime, const struct answer *answer, int64_t ns, int capacity);
-/* Says what failed and why (errno), and ends the process with status 1. */
+/* Prints what failed and why (errno), and ends the process with status 1. */
 _Noreturn void die(const char *what);
 
 #endif

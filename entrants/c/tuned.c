@@ -1,8 +1,8 @@
 /* The fastest C that still writes, reads and sums every byte: a pipe of 1 MiB and a checksum in lanes.
  *
  * Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and sums
- * them m - j times, so b is the sum over lanes of L * b[l] - l * a[l]. The compiler turns the lanes into vectors;
- * wider vectors by its extension, __attribute__((vector_size)), took twice the time in GCC 12. */
+ * them m - j times, so b is the sum over lanes of L * b[l] - l * a[l]. The compiler turns the lanes into vectors.
+ * Wider vectors, by __attribute__((vector_size)), took twice the time with GCC 12. */
 #define _GNU_SOURCE
 #include "stream.h"
 

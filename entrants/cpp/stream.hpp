@@ -1,5 +1,5 @@
-// What both programs share: the options, the bytes that are sent, and the ends of a pipe.
-// How the pipe is set up and the bytes are summed is each program's own matter. See ../README.md.
+// Shared by both programs: the options, the bytes to send, and the ends of a pipe.
+// Each program sets up the pipe and sums the bytes in its own way. See ../README.md.
 #pragma once
 
 #include <fcntl.h>
@@ -127,7 +127,7 @@ class Source {
   private:
     const Options &options_;
     Block block_;
-    std::byte *flipped_ = nullptr; // the byte to turn back before the next block
+    std::byte *flipped_ = nullptr; // the byte to restore before the next block
 };
 
 // A file descriptor that is closed when it goes out of scope.
@@ -184,7 +184,7 @@ struct Pipe {
     }
 };
 
-// Sums the blocks that the child received, one after the other.
+// Sums the blocks that the child receives.
 template <typename T>
 concept Checksum = requires(T checksum, std::span<const std::byte> block) {
     checksum.add(block);
@@ -237,7 +237,7 @@ inline void parent(const Options &options, Descriptor data, const Descriptor &ba
         throw std::system_error(errno, std::generic_category(), "cannot write the result");
 }
 
-// Streams the bytes through `data` from this process to a child of it.
+// Streams the bytes through `data` from this process to a child.
 template <Checksum C> void run(const Options &options, Pipe data) {
     Pipe back = Pipe::open();
     ::signal(SIGPIPE, SIG_IGN);
@@ -255,7 +255,7 @@ template <Checksum C> void run(const Options &options, Pipe data) {
     }
 }
 
-// The body of main: exit status 0 if everything went well, 2 for wrong usage, else 1.
+// The body of main. Exit status 0 on success, 2 for wrong usage, else 1.
 template <Checksum C, typename OpenPipe> int main(std::span<char *> arguments, OpenPipe open) {
     try {
         run<C>(parse_options(arguments), open());

@@ -10,7 +10,7 @@ static_assert(std::endian::native == std::endian::little, "words are taken as th
 
 // Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
 // sums them m - j times, so b is the sum over lanes of L * b[l] - l * a[l].
-// A row is one of the machine's vectors.
+// A row is one vector of the machine.
 class Checksum {
   public:
     explicit Checksum(stream::Pattern pattern)

@@ -16,7 +16,7 @@ program idiomatic
 
 contains
 
-   ! Adds the block's two running sums over its words; the last word is filled up with zeros.
+   ! Adds the block's two running sums over its words; the last word is padded with zeros.
    pure function add_position(checksum, words) result(sums)
       integer(int64), intent(in) :: checksum
       integer(int32), intent(in) :: words(:)
@@ -58,8 +58,8 @@ contains
       write (output_unit, '(i0,1x,i0)') answer%bytes, answer%checksum
    end subroutine child
 
-   ! Reads until the block is full or the stream ends. A pipe gives what it has, which ends the read statement
-   ! early with an end-of-file condition; the stream has ended when nothing came.
+   ! Reads until the block is full or the stream ends. When a pipe has fewer bytes, the read statement ends early with
+   ! an end-of-file condition; the stream has ended only when a read returns nothing.
    subroutine read_full(data, block, length)
       integer, intent(in) :: data
       type(block_t), intent(inout) :: block
@@ -92,7 +92,7 @@ contains
 
       folder = new_folder()
       call run('mkfifo '//folder//'/data '//folder//'/back')
-      ! Where the child fails, its shell says so in its place, so that nobody waits in vain.
+      ! If the child fails, its shell writes a line instead, so that the parent doesn't wait for ever.
       call execute_command_line('('//program_name()//' --child'//options%line//' || echo failed) <'//folder// &
                                 '/data >'//folder//'/back', wait=.false.)
       open (newunit=data, file=folder//'/data', access='stream', form='unformatted', action='write', status='old')
@@ -126,7 +126,7 @@ contains
       if (status /= 0) call fail(command//' failed')
    end subroutine run
 
-   ! A folder of this process alone; mkdir fails when the name is taken.
+   ! Makes a folder for this process; mkdir fails if the name is taken.
    function new_folder() result(folder)
       character(:), allocatable :: folder
       integer(int64) :: ticks

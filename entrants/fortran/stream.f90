@@ -1,7 +1,7 @@
-! What both programs share: the options, the bytes that are sent, the answer and the result line.
-! How bytes are moved and summed is each program's own matter. See ../README.md.
+! Shared by both programs: the options, the bytes to send, the answer and the result line.
+! Each program moves and sums bytes in its own way. See ../README.md.
 !
-! Fortran has no unsigned numbers: sums wrap around (-fwrapv), and words are in the machine's order, which has to
+! Fortran has no unsigned numbers: sums wrap around (-fwrapv), and words are in the machine's byte order, which must
 ! be little-endian.
 module stream
    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
@@ -35,7 +35,7 @@ module stream
       procedure :: prepare => block_prepare
    end type block_t
 
-   ! What the child found out.
+   ! The child's result.
    type :: answer_t
       integer(int64) :: bytes = 0
       integer(int64) :: checksum = 0
@@ -119,7 +119,7 @@ contains
       call c_f_pointer(c_loc(self%words), self%bytes, [size])
    end subroutine block_allocate
 
-   ! Fills the block as the one numbered 0.
+   ! Fills the block with the content of block 0.
    subroutine block_fill(self, options)
       class(block_t), intent(inout) :: self
       type(options_t), intent(in) :: options
@@ -137,7 +137,7 @@ contains
       end do
    end subroutine block_fill
 
-   ! Makes it the block that starts at the offset, of which the given number of bytes is sent.
+   ! Turns it into the block that starts at the offset, of which `length` bytes are sent.
    subroutine block_prepare(self, options, offset, length)
       class(block_t), intent(inout) :: self
       type(options_t), intent(in) :: options

@@ -1,5 +1,5 @@
-! The fastest Fortran that still writes, reads and sums every byte: the system's own calls by the standard's C
-! bindings, a pipe of 1 MiB, and a checksum in array rows that the compiler turns into vectors.
+! The fastest Fortran that still writes, reads and sums every byte: system calls through the standard's C bindings,
+! a pipe of 1 MiB, and a checksum in array rows that the compiler turns into vectors.
 module posix
    use, intrinsic :: iso_c_binding, only: c_int, c_ptr, c_size_t
    implicit none

@@ -3,8 +3,8 @@ import java.nio.ByteOrder;
 import java.util.List;
 
 /**
- * What both programs share: the options, the bytes that are sent, and the result line. How bytes are moved and
- * summed is each program's own matter. See ../README.md.
+ * Shared by both programs: the options, the bytes to send, and the result line. Each program moves and sums bytes in
+ * its own way. See ../README.md.
  */
 final class Stream {
     /** Multiplies the checksum before each block's sums are added to it. */
@@ -111,9 +111,9 @@ final class Stream {
     static final class Blocks {
         private final Options options;
         private final ByteBuffer buffer;
-        private int flipped = NONE; // the byte to turn back before the next block
+        private int flipped = NONE; // the byte to restore before the next block
 
-        /** Makes the block numbered 0 in the given buffer, whose capacity is the block size. */
+        /** Makes block 0 in the given buffer, whose capacity is the block size. */
         Blocks(Options options, ByteBuffer buffer) {
             this.options = options;
             this.buffer = buffer.order(ByteOrder.LITTLE_ENDIAN);
@@ -140,7 +140,7 @@ final class Stream {
             return buffer;
         }
 
-        /** The block of that number as it is to be sent, empty after the last; valid until the next call. */
+        /** The block of that number as it is sent, empty after the last; valid until the next call. */
         ByteBuffer send(long number) {
             if (flipped != NONE) {
                 invert(flipped);
@@ -160,7 +160,7 @@ final class Stream {
         }
     }
 
-    /** What the child found out; the capacity is in bytes and null where the program can't know. */
+    /** The child's result; the capacity is in bytes, and null if unknown. */
     static final class Answer {
         private final long bytes;
         private final long checksum;
@@ -172,7 +172,7 @@ final class Stream {
             this.capacity = capacity;
         }
 
-        /** The line that tells the parent. */
+        /** The line that the child sends to its parent. */
         String line() {
             return bytes + " " + Long.toHexString(checksum) + " " + capacity + "\n";
         }
@@ -189,7 +189,7 @@ final class Stream {
         }
     }
 
-    /** The command that starts this program once more, as the child. */
+    /** The command that starts this program again, as the child. */
     static List<String> childCommand(Class<?> program, String[] arguments) {
         var info = ProcessHandle.current().info();
         var command = new java.util.ArrayList<String>();

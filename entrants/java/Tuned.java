@@ -10,15 +10,15 @@ import java.nio.channels.FileChannel;
 
 /**
  * The fastest Java that still writes, reads and checks every byte: a pipe of 1 MiB, channels and direct buffers
- * instead of streams and arrays, and blocks that are compared with the ones that should have come. Both ends are compiled
- * by the time the clock starts: a stream of small blocks goes the same way first.
+ * instead of streams and arrays, and comparison of blocks with the expected ones. Both ends are compiled before the
+ * clock starts, because they first transfer a stream of small blocks.
  */
 public final class Tuned {
     private static final int CAPACITY = 1 << 20;
     private static final int F_SETPIPE_SZ = 1031;
     private static final int F_GETPIPE_SZ = 1032;
 
-    /** Enough for all that is called per block to be compiled: without, a stream of 2 GiB took a tenth longer. */
+    /** Enough to compile all that is called per block; without it a stream of 2 GiB took a tenth longer. */
     private static final int WARM_UP_BLOCKS = 20_000;
 
     private static final int WARM_UP_BLOCK = 4096;
@@ -26,10 +26,10 @@ public final class Tuned {
     private Tuned() {}
 
     /**
-     * Sums the blocks that the child received. A comparison is vectorised and a loop over words is not, so each
-     * block is compared, byte for byte, with the one that should have come: when they are equal so are their sums,
-     * and the sums of a numbered block follow from those of the block numbered 0. Any other block is summed word by
-     * word. The result is the same function of the bytes received either way.
+     * Sums the blocks that the child receives. A comparison is vectorised, a loop over words is not, so each block is
+     * compared, byte for byte, with the expected one: if they are equal, so are their sums, and the sums of any block
+     * follow from those of block 0. A block that differs is summed word by word. Both ways give the same function of
+     * the bytes received.
      */
     private static final class Checksum {
         private final boolean document;
@@ -96,7 +96,7 @@ public final class Tuned {
         }
     }
 
-    /** Asks for a large pipe on standard input and returns the capacity that it has then. */
+    /** Enlarges the pipe on standard input if allowed; returns its capacity. */
     private static int enlarge() throws Throwable {
         MethodHandle fcntl = Fcntl.handle();
         // Above the user's limit the pipe stays as it is; the capacity is read back.
@@ -118,14 +118,14 @@ public final class Tuned {
         }
     }
 
-    /** The stream that goes ahead of the one that counts. */
+    /** The stream before the measured one. */
     private static Stream.Options warmUp(Stream.Options options) {
         int block = Math.min(options.block(), WARM_UP_BLOCK);
         return new Stream.Options(
                 options.child(), (long) WARM_UP_BLOCKS * block, block, options.pattern(), options.seed(), -1);
     }
 
-    /** Adds blocks until so many bytes were received or the stream ends; returns how many were. */
+    /** Adds blocks until {@code most} bytes were received or the stream ends; returns the number of bytes. */
     private static long receive(FileChannel data, ByteBuffer block, Checksum checksum, long most) throws IOException {
         long bytes = 0;
         while (bytes < most && fill(data, block)) {
@@ -144,7 +144,7 @@ public final class Tuned {
         }
     }
 
-    /** Reads until the block is full or the stream ends; false if there was nothing more. */
+    /** Reads until the block is full or the stream ends; false if nothing was left. */
     private static boolean fill(FileChannel data, ByteBuffer block) throws IOException {
         block.clear();
         while (block.hasRemaining() && data.read(block) >= 0) {}
@@ -158,7 +158,7 @@ public final class Tuned {
                 .start();
         var blocks = new Stream.Blocks(options, ByteBuffer.allocateDirect(options.block()));
         try (BufferedReader back = new BufferedReader(new InputStreamReader(process.getInputStream()));
-                // The pipe's own end: the stream that Process gives copies every block once more.
+                // The pipe itself, because Process's stream copies every block once more.
                 FileChannel data = new FileOutputStream("/proc/" + process.pid() + "/fd/0").getChannel()) {
             process.getOutputStream().close();
             var warmUp = warmUp(options);

@@ -1,6 +1,6 @@
 // The pipe as a JavaScript programmer writes it: child_process and streams.
 //
-// What Node calls a pipe to a child is a Unix socket pair on Linux, so there is no capacity to report.
+// Node's "pipe" to a child is a Unix socket pair on Linux, so there is no capacity to report.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 import { Blocks, answerLine, fold, parseOptions, report, sums, xor } from './stream.mjs';
 
-/** Puts chunks of any length together to blocks; the last may be shorter. */
+/** Joins chunks of any length into blocks; the last may be shorter. */
 async function* blocksOf(chunks, size) {
   const block = Buffer.alloc(size);
   let have = 0;
@@ -51,7 +51,7 @@ async function parent(options) {
   const start = process.hrtime.bigint();
   const data = reader.stdin;
   for (const block of blocks.send()) {
-    // A stream keeps what it was given until it is written, so it gets a copy of the reused block.
+    // The stream keeps its argument until it is written, so it gets a copy of the reused block.
     if (!data.write(Buffer.from(block))) await once(data, 'drain');
   }
   data.end();

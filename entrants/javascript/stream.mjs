@@ -1,5 +1,5 @@
-// What both programs share: the options, the blocks, the sums of a block and the result line.
-// How bytes are moved and checked is each program's own matter. See ../README.md.
+// Shared by both programs: the options, the blocks, the sums of a block and the result line.
+// Each program moves and checks bytes in its own way. See ../README.md.
 
 import { parseArgs } from 'node:util';
 
@@ -105,7 +105,7 @@ export function fold(checksum, a, b) {
   return BigInt.asUintN(64, checksum * FACTOR + sums);
 }
 
-/** What the child tells its parent; the capacity is null where the program can't know. */
+/** The child's line to its parent; the capacity is null if unknown. */
 export function answerLine(bytes, checksum, capacity) {
   return JSON.stringify({ bytes, checksum: checksum.toString(16).padStart(16, '0'), capacity }) + '\n';
 }

@@ -1,8 +1,8 @@
 // The fastest JavaScript that still writes, reads and checks every byte: a real pipe of 1 MiB, synchronous reads
-// and writes of one buffer each, and blocks that are compared with the ones that should have come.
+// and writes of one buffer each, and comparison of blocks with the expected ones.
 //
-// Node can neither make a pipe (what it gives a child is a socket) nor set a capacity. So mkfifo makes it, and a line
-// of Perl enlarges it, before the clock starts; without Perl it keeps its capacity. Every byte is moved by JavaScript.
+// Node can neither make a pipe (it gives a child a socket) nor set a capacity. So mkfifo makes the pipe, and a line of
+// Perl, if installed, enlarges it before the clock starts. JavaScript moves every byte.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,10 +21,9 @@ const DATA = 0;
 const BACK = 1;
 
 /**
- * Sums the blocks that the child received. A loop over words is slow, so each block is compared, byte for byte, with
- * the one that should have come: when they are equal so are their sums, and the sums of a numbered block follow from
- * those of the block numbered 0. Any other block is summed word by word. The result is the same function of the bytes
- * received either way.
+ * Sums the blocks that the child receives. A loop over words is slow, so each block is compared, byte for byte, with the
+ * expected one: if they are equal, so are their sums, and the sums of any block follow from those of block 0. A block
+ * that differs is summed word by word. Both ways give the same function of the bytes received.
  */
 class Checksum {
   #document;
@@ -75,14 +74,14 @@ function writeAll(fd, block) {
   for (let sent = 0; sent < block.length; ) sent += fs.writeSync(fd, block, sent, block.length - sent);
 }
 
-/** Both ends of a pipe, opened by a name that is gone when this returns. */
+/** Both ends of a pipe, opened by a name that is removed before this returns. */
 function openPipe() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'pipemark-'));
   try {
     const name = path.join(folder, 'pipe');
     const made = spawnSync('mkfifo', [name], { stdio: 'inherit' });
     if (made.status !== 0) throw new Error(`mkfifo ${name} failed`);
-    // Opening one end waits for the other, but opening both at once does not.
+    // Opening one end waits for the other, but opening for reading and writing doesn't wait.
     const both = fs.openSync(name, 'r+');
     const ends = { read: fs.openSync(name, 'r'), write: fs.openSync(name, 'w') };
     fs.closeSync(both);
@@ -92,7 +91,7 @@ function openPipe() {
   }
 }
 
-/** Asks for a large pipe and returns the capacity that it has then, null if that can't be known. */
+/** Enlarges the pipe if allowed; returns its capacity, or null if unknown. */
 function enlarge(fd) {
   const { status, stdout } = spawnSync('perl', ['-e', ENLARGE], { stdio: [fd, 'pipe', 'ignore'] });
   return status === 0 ? Number(stdout) : null;

@@ -1,6 +1,6 @@
-"""What both programs share: the options, the blocks, their checksum and the result line.
+"""Shared by both programs: the options, the blocks, their checksum and the result line.
 
-How bytes are moved is each program's own matter. See ../README.md for the contract.
+Each program moves bytes in its own way. See ../README.md for the contract.
 """
 
 import argparse
@@ -80,12 +80,12 @@ class Source(Blocks):
 
 
 class Checksum:
-    """The checksum of the blocks that the child received.
+    """The checksum of the blocks that the child receives.
 
     A loop over words is some hundred times slower in Python than a comparison of bytes. So each block
-    is compared, byte for byte, with the one that should have come: when they are equal so are their
-    sums, and the sums of a numbered block follow from those of the block numbered 0. Any other block
-    is summed word by word. The result is the same function of the bytes received either way.
+    is compared, byte for byte, with the expected one: if they are equal, so are their sums, and the
+    sums of any block follow from those of block 0. A block that differs is summed word by word. Both
+    ways give the same function of the bytes received.
     """
 
     def __init__(self, options):

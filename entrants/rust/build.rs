@@ -1,4 +1,4 @@
-//! Puts the compiler's version into the programs, which report it as their runtime.
+//! Passes the compiler's version to the programs, which report it as their runtime.
 
 use std::env;
 use std::process::Command;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The transform of `pipemark lines` on Spark, in each way that Spark has: filter.py WAY, from a file on standard input to
-standard output. With --version, the version of Spark, once it has been seen to run.
+"""The transform of `pipemark lines` on Spark, in each way that Spark offers: filter.py WAY, from a file on standard input to
+standard output. --version starts Spark and prints its version.
 
-The JVM and its executors are this machine's. `damage` says what each way makes of bytes that are no tidy text."""
+The JVM and its executors run on this machine. `damage` reports what each way does to bytes that aren't clean text."""
 
 import contextlib
 import ctypes
@@ -38,7 +38,7 @@ def jvm_pipe(context, source, output, pipemark):
 
 
 def python_pipe(context, source, output, pipemark):
-    # Without checkCode a filter that fails is taken for one that has nothing to say.
+    # Without checkCode a failing filter would count as one with empty output.
     command = f"{shlex.quote(pipemark)} lines"
     context.textFile(f"file://{source}").pipe(command, checkCode=True).saveAsTextFile(output)
 
@@ -82,8 +82,8 @@ def spark(master="local[*]"):
 
 
 def end(context):
-    """Ends Spark so that the CPU time of its processes counts as this one's: the JVM is waited for, and so are Python's
-    workers, which come to this process when their daemon, who would leave them unwaited for, is killed before them."""
+    """Ends Spark so that the CPU time of its processes counts as this one's. This process must wait for the JVM and for the
+    Python workers, which it inherits by killing first their daemon, which wouldn't wait for them."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     proc = context._gateway.proc
     daemons = children(proc.pid)
@@ -104,12 +104,12 @@ def children(pid):
 
 
 def memory():
-    """A folder in memory if there is one."""
+    """A temporary folder, in memory if possible."""
     return tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
 def damage(context, pipemark):
-    """For each way, what of hostile bytes comes out otherwise than by the filter alone."""
+    """For each way, which hostile bytes it changes, compared with the filter alone."""
     found = {}
     with memory() as folder:
         source = Path(folder, "in")
@@ -130,7 +130,7 @@ def main(way):
         with spark() as context:
             print(f"Spark {context.version} of Python {sys.version.split()[0]}")
         return
-    # Whoever measures is the filter.
+    # The filter is the pipemark that started this script.
     pipemark = os.environ.get("PIPEMARK") or os.readlink(f"/proc/{os.getppid()}/exe")
     with spark() as context:
         if way == "damage":
@@ -138,12 +138,12 @@ def main(way):
                 print(f"{name:12} {'the same bytes' if not missing else f'changed: {missing}'}")
             return
         with memory() as folder:
-            # Standard input may be a file without a name.
+            # Standard input may be a file that has no name.
             WAYS[way](context, f"/proc/{os.getpid()}/fd/0", f"{folder}/out", pipemark)
             for path in parts(f"{folder}/out"):
                 with open(path, "rb") as part:
                     shutil.copyfileobj(part, sys.stdout.buffer, 1 << 20)
-            # Spark has read it through other descriptors; who measures looks at this one.
+            # Spark has read through other descriptors, but pipemark checks the offset of this one.
             os.lseek(0, 0, os.SEEK_END)
 
 

@@ -1,5 +1,5 @@
-//! What both programs share: the options, the bytes that are sent, and the answer.
-//! How bytes are moved and summed is each program's own matter. See ../README.md.
+//! Shared by both programs: the options, the bytes to send, and the answer.
+//! Each program moves and sums bytes in its own way. See ../README.md.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -67,7 +67,7 @@ pub const Source = struct {
     options: *const Options,
     buffer: []u8,
     offset: u64 = 0,
-    /// The byte to turn back before the next block.
+    /// The byte to restore before the next block.
     flipped: ?*u8 = null,
 
     pub fn init(options: *const Options, allocator: std.mem.Allocator) !Source {
@@ -114,11 +114,11 @@ pub const Source = struct {
     }
 };
 
-/// What the child found out.
+/// The child's result.
 pub const Answer = extern struct {
     bytes: u64 = 0,
     checksum: u64,
-    /// In bytes; 0 where the program can't know.
+    /// In bytes; 0 if unknown.
     capacity: u64 = 0,
 };
 

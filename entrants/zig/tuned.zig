@@ -1,5 +1,5 @@
-//! The fastest Zig that still writes, reads and sums every byte: a pipe of 1 MiB, system calls without std.Io
-//! between, and a checksum in vectors.
+//! The fastest Zig that still writes, reads and sums every byte: a pipe of 1 MiB, system calls without std.Io, and a
+//! checksum in vectors.
 
 const std = @import("std");
 const stream = @import("stream.zig");

@@ -1,4 +1,4 @@
-//! The line engine on arbitrary bytes, batches, threads and limits against a reference of ten lines.
+//! The line engine with arbitrary bytes, batches, threads and limits, against a reference of ten lines.
 #![no_main]
 
 use std::io::{Read, Write, pipe};
@@ -30,10 +30,10 @@ fuzz_target!(|case: Case| {
         .max_line(case.max_line.into())
         .send(if case.give_away { SendMethod::GiveAway } else { SendMethod::Write });
     let threads = NonZeroUsize::MIN.saturating_add(usize::from(case.threads) % 4);
-    // As much as a pipe is sure to hold before someone reads it, in and out.
+    // No more than a pipe surely holds unread, for input and output.
     let input = &case.input[..case.input.len().min(4096)];
 
-    // A pipe would be asked for a page at least.
+    // A pipe's capacity is at least a page.
     let (from_us, mut to_engine) = UnixStream::pair().unwrap();
     let (mut from_engine, output) = pipe().unwrap();
     to_engine.write_all(input).unwrap();

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares the commands A and B by `pipemark ab` as the action does: tables in the job's summary, a line beside the job for what came
-# out, and the code of --fail-on. Runs anywhere:
+# Compares the commands A and B with `pipemark ab`, for the action: prints tables to the job's summary and the result as an annotation,
+# and exits with the code of --fail-on. Runs anywhere:
 #
 #   A='sort words | uniq' B='sort -u words' packaging/action/ab.sh
 set -eu
@@ -8,7 +8,7 @@ set -eu
 folder=$(mktemp -d)
 json=$folder/ab.json
 ended=0
-# What the program says by itself on GitHub is said here, with a notice where nothing fails.
+# Annotations are written below instead of by pipemark, which writes none for a job that succeeds.
 env -u GITHUB_ACTIONS -u GITHUB_STEP_SUMMARY "${PIPEMARK:-pipemark}" ab --sessions "${SESSIONS:-10}" --runs "${RUNS:-5}" --threshold "${THRESHOLD:-3%}" \
 	${FAIL_ON:+--fail-on "$FAIL_ON"} --json "$json" --markdown "$folder/ab.md" -q -- "$A" -- "$B" || ended=$?
 if [ ! -s "$json" ]; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches the static program of this source's version from $RELEASES, checks it, and names it in $GITHUB_OUTPUT; or names $PROGRAM.
+# Fetches the static program of this version from $RELEASES unless $PROGRAM is set, checks it, and writes its path to $GITHUB_OUTPUT.
 set -eu
 if [ -z "${PROGRAM:-}" ]; then
 	cd "$(dirname "$0")/../.."

@@ -1,8 +1,8 @@
-// Opens a report in Chromium and says as JSON, on standard output, what a person would find there.
+// Opens a report in Chromium and prints, as JSON on standard output, what a person would find there.
 //
 //   node check.mjs REPORT.html [--pictures FOLDER]
 //
-// It judges nothing: the test that runs it does.
+// It judges nothing; the test that runs it does.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,12 +13,12 @@ const [file, option, folder] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  // Of root, Chromium asks for this; it opens nothing here but our own page.
+  // As root, Chromium runs only without its sandbox; it opens nothing but our own page here.
   args: process.getuid() === 0 ? ["--no-sandbox"] : [],
 });
 const found = { errors: [], requests: [], owned: [] };
 
-// A page in its own context: its errors, and what it asks for besides itself.
+// A page in its own browser context, with its errors and the requests it makes for other files.
 async function open(options) {
   const context = await browser.newContext({ bypassCSP: false, acceptDownloads: true, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
@@ -35,7 +35,7 @@ async function open(options) {
   return { page, ms: Date.now() - begin, close: () => context.close() };
 }
 
-// Charts are drawn when they come near.
+// Charts are drawn when they are scrolled near.
 async function scroll(page) {
   for (const chart of await page.locator(".chart").all()) await chart.scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelectorAll(".chart").length === document.querySelectorAll(".chart.drawn svg").length);
@@ -51,18 +51,18 @@ found.title = await page.title();
 found.charts = await marks(page);
 found.widths = await page.$$eval(".chart svg", (all) => all.map((svg) => svg.getBoundingClientRect().width));
 found.owned.push(...(await page.evaluate(() => Object.keys(window).filter((key) => key.startsWith("owned")))));
-// Markup that only an attack would bring: the page has no pictures, frames, links to elsewhere or handlers of its own.
+// Markup that only an attack would add: the page has no pictures, frames, outside links or inline handlers.
 found.strange = await page.$$eval("img, iframe, object, embed, base, form:not(.vega-bindings), [onerror], [onload], [onclick], a[href^='http'], a[href^='javascript']", (all) => all.map((e) => e.outerHTML.slice(0, 200)));
 found.text = await page.evaluate(() => document.body.innerText);
 
-// Hovering over the first mark of each chart.
+// Tooltips, by hovering over the last mark of each chart.
 found.tips = [];
 for (const chart of await page.locator(".chart").all()) {
   await chart.scrollIntoViewIfNeeded();
   const mark = chart.locator(".mark-symbol path, .mark-rect path").last();
   if ((await mark.count()) === 0) continue;
   await mark.scrollIntoViewIfNeeded();
-  // Scrolling hides the words again, and it may not be over yet: the pointer comes back until they stay.
+  // Scrolling hides the tooltip and may still go on, so move the pointer again until it stays.
   let words = "";
   for (let tries = 0; tries < 20 && words === ""; tries++) {
     const box = await mark.boundingBox();
@@ -76,7 +76,7 @@ for (const chart of await page.locator(".chart").all()) {
   await page.mouse.move(2, 2);
 }
 
-// The legend hides by key and by mouse, and the chart follows.
+// The legend hides marks by key and by mouse.
 found.legends = [];
 for (const legend of await page.locator(".legend").all()) {
   const chart = legend.locator("xpath=ancestor::div[@class='panel']").locator('.chart');
@@ -92,7 +92,7 @@ for (const legend of await page.locator(".legend").all()) {
   found.legends.push({ before, hidden, after: await count() });
 }
 
-// What can be taken along.
+// Downloads.
 const taken = async (locator) => {
   const [download] = await Promise.all([page.waitForEvent("download"), locator.click()]);
   const bytes = readFileSync(await download.path());
@@ -108,7 +108,7 @@ found.raw = { schema: json.schema, trials: json.trials.length, samples: json.tri
 
 const violations = async (page) => {
   await page.$$eval("details", (all) => all.forEach((details) => (details.open = true)));
-  // The page's own policy would refuse this script too.
+  // The page's content security policy would block axe too.
   const session = await page.context().newCDPSession(page);
   await session.send("Page.setBypassCSP", { enabled: true });
   await page.evaluate(axe);
@@ -117,7 +117,7 @@ const violations = async (page) => {
 };
 found.axe = await violations(page);
 
-// Printing draws all charts, whether they were seen or not.
+// Printing draws all charts, including those never scrolled to.
 const unseen = await open({ viewport: { width: 900, height: 400 }, colorScheme: "dark" });
 await unseen.page.evaluate(() => dispatchEvent(new Event("beforeprint")));
 await unseen.page.waitForTimeout(200);

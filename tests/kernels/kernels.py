@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Boots kernels of Debian in virtual machines with the static program, a busybox and `init` beside this file, and prints what worked.
+"""Boots Debian kernels in virtual machines with the static program, busybox and `init` from this folder, and prints what works.
 
     tests/kernels/kernels.py --program build/static/pipemark
-    tests/kernels/kernels.py --program … --only 5.10 --only 7        those whose version begins so
+    tests/kernels/kernels.py --program … --only 5.10 --only 7        kernels whose version begins so
     tests/kernels/kernels.py --program … --flavour rt --cpus 8 --numa 2
     tests/kernels/kernels.py --program build/arm64/pipemark --processor arm64 --flavour 16k
 
-Kernels come from Debian's archive by apt, each release's newest; build/kernels keeps them. Needs qemu, apt-get and
-dpkg-deb, no root. KVM is used where a machine boots with it, else everything is emulated. What a machine wrote is in
-build/kernels/VERSION.log; the table is in build/kernels/table.md."""
+apt downloads the newest kernel of each Debian release to build/kernels. Needs qemu, apt-get and dpkg-deb, but not root.
+Uses KVM if a machine boots with it, and emulation otherwise. The output of a machine is in build/kernels/VERSION.log; the
+table is in build/kernels/table.md."""
 
 import argparse
 import lzma
@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build/kernels"
 SUITES = ["bullseye", "bookworm", "trixie", "sid"]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-# What differs between processors: as Debian and as qemu call it, and what qemu needs to be told.
+# For each Debian architecture: the qemu program, its machine and CPU options, and the console.
 PROCESSORS = {
     "amd64": ("qemu-system-x86_64", [], "max", "ttyS0"),
     "arm64": ("qemu-system-aarch64", ["-machine", "virt"], "max,pauth-impdef=on", "ttyAMA0"),
@@ -34,7 +34,7 @@ HOST = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
 
 
 def apt(architecture, command, *words, **options):
-    """An apt of its own, which knows these suites and no installed package."""
+    """Runs an apt tool with its own configuration: only these suites, no installed packages."""
     root = BUILD / "apt" / architecture
     settings = {
         "Dir::Etc::sourcelist": root / "sources.list",
@@ -51,7 +51,7 @@ def apt(architecture, command, *words, **options):
 
 
 def mirror():
-    """Where this machine's own apt gets Debian from, or DEBIAN_MIRROR."""
+    """DEBIAN_MIRROR, or the mirror that this machine's apt uses for Debian."""
     if "DEBIAN_MIRROR" in os.environ:
         return os.environ["DEBIAN_MIRROR"]
     command = ["apt-get", "indextargets", "--format", "$(SITE) $(ORIGIN) $(LABEL)", "Created-By: Packages"]
@@ -78,7 +78,7 @@ def update(architecture, suites):
 
 
 def unpacked(architecture, package, version):
-    """The folder of a package of the archive."""
+    """The unpacked folder of a package."""
     folder = BUILD / "unpacked" / f"{package}_{version}_{architecture}".replace(":", "_")
     if not folder.exists():
         debs = BUILD / "apt" / architecture / "debs"
@@ -93,7 +93,7 @@ def unpacked(architecture, package, version):
 
 
 def kernels(architecture, suites, flavour):
-    """Each suite's newest kernel of a flavour: its suite, version and folders."""
+    """The newest kernel of a flavour in each suite: suite, version and folders."""
     suffix = {"generic": architecture, "16k": f"{architecture}-16k"}.get(flavour, f"{flavour}-{architecture}")
     meta = f"linux-image-{suffix}"
     found = []
@@ -106,7 +106,7 @@ def kernels(architecture, suites, flavour):
                 found.append((suite, image, version))
     for suite, image, version in found:
         names = [f"linux-image-{image}"]
-        # Newer releases have the kernel and its modules in packages of their own.
+        # Newer releases split the kernel and its modules into further packages.
         depends = apt(architecture, "apt-cache", "depends", f"linux-image-{image}={version}")
         names += [name for name in (f"linux-binary-{image}", f"linux-modules-{image}") if name in depends]
         yield suite, image, [unpacked(architecture, name, version) for name in names]
@@ -147,7 +147,7 @@ def initramfs(out, program, busybox, native, folders):
 
 
 def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words=""):
-    """Runs a machine to its end or its time limit; what it reported, and whether it came to its end."""
+    """Runs a machine until it ends or its time is up; returns the cases it reported, and whether it finished."""
     qemu, machine, cpu, console = PROCESSORS[architecture]
     log = BUILD / f"{name}.log"
     log.write_text("")
@@ -174,7 +174,7 @@ def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words="
 
 
 def accelerator(architecture, kernel, initrd):
-    """kvm if a machine comes up with it within seconds: a device that is there may not work within another machine."""
+    """kvm if a machine boots with it within seconds, since /dev/kvm may exist and not work inside another machine."""
     if architecture != HOST or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     cases, _ = boot(architecture, kernel, initrd, "probe", 20, "kvm", 2, 1)
@@ -182,7 +182,7 @@ def accelerator(architecture, kernel, initrd):
 
 
 def table(columns):
-    """A row for each case, a column for each kernel."""
+    """A Markdown table with a row for each case and a column for each kernel."""
     names = list(dict.fromkeys(name for _, cases, _ in columns for name, _, _ in cases if name not in ("kernel", "missing", "host")))
     rows = ["| case | " + " | ".join(column for column, _, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name in names:

@@ -1,7 +1,7 @@
 """Starts a program in a network where strangers connect to every port that opens: flooded.py FILE PROGRAM WORD…
 
-Needs a network namespace of its own (unshare -n), which it gives few ports. FILE gets a byte for the first connection of
-each stranger. Exits with 77 where it may not change the network."""
+Needs its own network namespace (unshare -n), in which it leaves few ports. Each stranger appends a byte to FILE at its first
+connection. Exits with 77 if it may not change the network."""
 
 import fcntl
 import os
@@ -46,7 +46,7 @@ def main():
         sys.exit(77)
     for _ in range(2):
         words = [sys.executable, __file__, "stranger", sys.argv[1], str(os.getpid())]
-        # Without the mark of the test: they are not of the program.
+        # No mark of the test, because they don't belong to the program.
         subprocess.Popen(words, env={}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.execv(sys.argv[2], sys.argv[2:])
 

@@ -1,5 +1,5 @@
-//! The program under test, as a person uses it: started in an empty folder of its own, waited for with a limit, its
-//! document read back; and how it looks from outside: its ends, and what it leaves behind.
+//! Runs the program as a user does, in an empty folder and with a time limit; reads its document, observes its
+//! processes, and lists what it leaves behind.
 
 pub mod past;
 
@@ -19,13 +19,13 @@ use tempfile::TempDir;
 
 pub const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
-/// Nothing here takes this long, on any machine that can run it at all.
+/// Far longer than anything here takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The variable that tells our processes from all others: children inherit it.
+/// An environment variable that marks our processes; children inherit it.
 const MARK: &str = "PIPEMARK_TEST_MARK";
 
-/// What the program said when it ended.
+/// How the program ended and what it printed.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -43,14 +43,14 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
     }
 
-    /// The same, of a measurement that has to have gone well.
+    /// The document of a measurement that must have succeeded.
     pub fn measured(&self) -> Value {
         assert_eq!(self.code(), Some(0), "{}\n{}", self.stderr, self.stdout);
         self.document()
     }
 }
 
-/// Runs `pipemark WORDS` to its end, and makes sure that nothing is left of it.
+/// Runs `pipemark WORDS` to its end; panics if it leaves anything behind.
 pub fn pipemark(words: &[&str]) -> Ended {
     run(&[PIPEMARK], words)
 }
@@ -60,12 +60,12 @@ pub fn bw(flags: &str) -> Value {
     bw_under(&[PIPEMARK], flags).measured()
 }
 
-/// Where runs take least time: ends that may move between CPUs are given 70 ms to settle, pinned ones 10.
+/// The placement with the shortest runs: pinned ends settle for 10 ms, ends that may move between CPUs for 70 ms.
 pub fn placement() -> &'static str {
     if thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) { "cross" } else { "free" }
 }
 
-/// The same, started by other words that end with the program, and judged by the caller.
+/// [`bw`], started by `launcher`, whose last word is the program; the caller checks the exit code.
 pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     let mut words = vec!["bw", "--json", "-"];
     words.extend(flags.split_whitespace());
@@ -80,7 +80,7 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     run(launcher, &words)
 }
 
-/// A report of `why` in which other programs, such as the tests beside this one, don't take the CPUs; the sixth whatever it says.
+/// Calls `report` until its verdict isn't `cpu`, which parallel tests and other programs may cause; at most six times.
 pub fn unhindered(mut report: impl FnMut() -> Value) -> Value {
     for _ in 0..5 {
         let report = report();
@@ -91,7 +91,7 @@ pub fn unhindered(mut report: impl FnMut() -> Value) -> Value {
     report()
 }
 
-/// Runs other words that end with the program.
+/// Runs `launcher WORDS` to its end; panics if it leaves anything behind.
 pub fn run(launcher: &[&str], words: &[&str]) -> Ended {
     let started = Started::new(launcher, words);
     let (ended, left) = started.end();
@@ -99,23 +99,23 @@ pub fn run(launcher: &[&str], words: &[&str]) -> Ended {
     ended
 }
 
-/// The program while it runs. Dropping it kills it and all of its processes.
+/// A running program. Dropping it kills all its processes.
 pub struct Started {
     child: Child,
     output: Option<(JoinHandle<String>, JoinHandle<String>)>,
     mark: String,
     folder: TempDir,
-    /// Names in /dev/shm that others had there before.
+    /// Names in /dev/shm before the start.
     before: BTreeSet<String>,
 }
 
 impl Started {
-    /// Starts the program in an empty folder, which is also the one for temporary files.
+    /// Starts the program in an empty folder, which is its TMPDIR too.
     pub fn new(launcher: &[&str], words: &[&str]) -> Started {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::Builder::new().prefix("pipemark-test-").tempdir().unwrap();
-        // Whoever a test becomes may write here.
+        // Tests may run the program as another user.
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         let before = names(Path::new("/dev/shm")).collect();
         let mut child = Command::new(launcher[0])
@@ -123,7 +123,7 @@ impl Started {
             .args(words)
             .env(MARK, &mark)
             .env("TMPDIR", folder.path())
-            // What tests measure does not belong in the history of whoever runs them.
+            // Keeps measurements of tests out of the user's history.
             .env("XDG_DATA_HOME", folder.path().join("data"))
             .env_remove("NO_COLOR")
             .current_dir(folder.path())
@@ -145,37 +145,37 @@ impl Started {
         send(self.child.id(), signal);
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     pub fn is_over(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The processes it has started and not yet reaped, in the order of their start.
+    /// The processes it has started and not yet reaped, oldest first.
     pub fn children(&self) -> Vec<u32> {
         let process = self.child.id();
         let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
         list.split_whitespace().map(|number| number.parse().unwrap()).collect()
     }
 
-    /// It and all processes that come of it.
+    /// The ids of its process and all descendants.
     pub fn marked(&self) -> Vec<u32> {
         marked(&self.mark)
     }
 
-    /// The folder it works in.
+    /// Its working folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Its ends, once `count` of them have their links; panics if it is over before.
+    /// Its ends, once `count` of them have their links; panics if the program ends first.
     pub fn ends(&mut self, count: usize) -> Vec<End> {
         let begin = Instant::now();
-        // Whatever whoever started the tests left open is inherited all the way down.
+        // Every process also inherits the pipes that the tests themselves were started with.
         let inherited = pipes("self").into_iter().map(|(_, pipe)| pipe).collect();
         loop {
             let ends: Vec<End> =
@@ -192,13 +192,13 @@ impl Started {
         }
     }
 
-    /// The end of the first pair with this role, in the middle of a run.
+    /// The end with this role, of the first pair of a run.
     pub fn end_with(&mut self, role: Role) -> End {
         self.ends(2).into_iter().find(|end| end.role == role).expect("a pair has both roles")
     }
 
-    /// Waits for its end; returns what it said and what is left of it: processes, files in its folder, shared memory,
-    /// System V queues.
+    /// Waits for its end. Also returns what it left behind: processes, files in its folder, shared memory, System V
+    /// queues.
     pub fn end(mut self) -> (Ended, Vec<String>) {
         let begin = Instant::now();
         let status = loop {
@@ -214,7 +214,7 @@ impl Started {
                 None => thread::sleep(Duration::from_millis(2)),
             }
         };
-        // An end that is killed by the kernel with its parent takes a moment to go.
+        // An end that the kernel kills with its parent takes a moment to disappear.
         let gone = Instant::now();
         let mut processes = marked(&self.mark);
         while !processes.is_empty() && gone.elapsed() < Duration::from_secs(5) {
@@ -225,7 +225,7 @@ impl Started {
         for folder in [self.folder.path(), Path::new("/dev/shm")] {
             left.extend(names(folder).filter(|name| name.contains("pipemark") && !self.before.contains(name)));
         }
-        // Whoever is left holds the other side of what is read to the end now.
+        // Remaining processes hold the pipes open, so reading their output would never end.
         for process in processes {
             send(process, Signal::KILL);
         }
@@ -258,7 +258,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// System V queues of any pipemark that are there now and stay: those of others that run meanwhile go in a moment.
+/// System V queues of any pipemark that don't disappear: those of parallel tests do, within moments.
 fn lasting_queues() -> Vec<String> {
     let mut lasting = sysv_queues();
     let begin = Instant::now();
@@ -270,7 +270,7 @@ fn lasting_queues() -> Vec<String> {
     lasting.iter().map(|(key, number, _)| format!("System V queue {number} with key {key:#x}")).collect()
 }
 
-/// Key, number and permissions (octal) of the System V queues with a key as pipemark's have it.
+/// Key, number and permissions (octal) of System V queues whose key is one of pipemark's.
 pub fn sysv_queues() -> Vec<(i64, u64, u32)> {
     let list = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     let queue = |line: &str| {
@@ -281,7 +281,7 @@ pub fn sysv_queues() -> Vec<(i64, u64, u32)> {
     list.lines().skip(1).filter_map(queue).filter(|&(key, ..): &(i64, _, _)| key >> 28 == 2).collect()
 }
 
-/// The names of POSIX queues; `None` where they cannot be listed: their file system has to be mounted for that.
+/// The names of all POSIX queues; `None` without the right to mount their file system, which listing them needs.
 pub fn posix_queues() -> Option<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let list = "mount -t mqueue pipemark-test \"$0\" && ls \"$0\"";
@@ -290,7 +290,7 @@ pub fn posix_queues() -> Option<Vec<String>> {
     listed.status.success().then(|| names.lines().map(str::to_owned).collect())
 }
 
-/// Words that start a program which gets `error` (EPERM) from the system calls called `names`, as in a container.
+/// Words that start a program whose system calls `names` fail with `error`, such as EPERM, as in a container.
 pub fn refusing<'a>(error: &'a str, names: &'a str) -> Vec<&'a str> {
     vec!["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py"), error, names]
 }
@@ -299,7 +299,7 @@ fn send(process: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
 }
 
-/// All processes with this mark in their environment; a zombie shows none.
+/// All processes with this mark in their environment. A zombie has no environment.
 fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
     let processes =
@@ -312,7 +312,7 @@ fn marked(mark: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The pipes that a process has open: descriptors, and which pipe each belongs to.
+/// The open pipes of a process: descriptor and pipe.
 fn pipes(process: &str) -> Vec<(u32, String)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let all = entries.filter_map(|entry| {
@@ -339,7 +339,7 @@ pub struct End {
 }
 
 impl End {
-    /// `None` for a process that is no end, or that has no link yet.
+    /// `None` for a process that isn't an end, or has no link yet.
     fn of(process: u32, inherited: &BTreeSet<String>) -> Option<End> {
         let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
         words.split(|&byte| byte == 0).any(|word| word == b"__end").then_some(())?;
@@ -355,15 +355,15 @@ impl End {
         send(self.process, signal);
     }
 
-    /// The fields of its stat from the state on.
+    /// The fields of its /proc/PID/stat from the state on.
     fn stat(&self) -> Option<Vec<String>> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
-        // The name before them may itself hold anything.
+        // The name before them may contain any character.
         Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
     }
 
-    /// Waits until a busy end (one with delays, or that spins) is certainly in its measured window: before it, it uses
-    /// only a few milliseconds of CPU time. False if it is over.
+    /// Waits until a busy end (with delays or spinning) must be in its measured window: before that it uses only a few
+    /// milliseconds of CPU time. False if it has ended.
     pub fn reaches_window(&self) -> bool {
         while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
             let ticks: u64 = stat[11..13].iter().map(|word| word.parse::<u64>().unwrap()).sum();
@@ -375,7 +375,7 @@ impl End {
         false
     }
 
-    /// Stops it and waits until it does not run any more. False if it is over.
+    /// Stops it and waits until it has stopped. False if it has ended.
     pub fn stop(&self) -> bool {
         self.signal(Signal::STOP);
         while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
@@ -387,13 +387,13 @@ impl End {
         false
     }
 
-    /// A second reader and a second writer of its link.
+    /// Opens a second reader and a second writer of its link.
     pub fn link(&self) -> io::Result<(File, File)> {
         Ok((File::open(&self.link)?, File::options().write(true).open(&self.link)?))
     }
 }
 
-/// Says what a test does not try here, and why; `make test` sums it up at its end.
+/// Reports what a test skips, and why; `make test` lists all such skips at its end.
 pub fn left_out(what: &str, why: impl fmt::Display) {
     eprintln!("skipped: {what}: {why}");
     if let Some(list) = std::env::var_os("PIPEMARK_LEFT_OUT") {
@@ -408,7 +408,7 @@ pub fn trials(document: &Value) -> Vec<&Value> {
     all.iter().filter(|trial| trial["params"]["link"] != "memory-copy").collect()
 }
 
-/// The only trial besides the limit.
+/// The only trial besides the memory-copy limit.
 pub fn only(document: &Value) -> &Value {
     match trials(document)[..] {
         [one] => one,
@@ -425,13 +425,13 @@ pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The CPUs that may be used here, as the program sees them.
+/// The CPUs that the program may use.
 pub fn allowed_cpus() -> Vec<u64> {
     let host = pipemark(&["list", "machine", "--format", "json"]).measured();
     host["topology"].as_array().unwrap().iter().map(|cpu| number(&cpu["cpu"])).collect()
 }
 
-/// A file that exists as long as the test.
+/// A temporary file, removed when dropped.
 pub fn file(content: &[u8], suffix: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
     file.write_all(content).unwrap();

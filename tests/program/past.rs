@@ -1,5 +1,4 @@
-//! A history to test with: a database of one's own, a document that was really measured, and what is in the database by
-//! SQLite's own account.
+//! A history for tests: its own database, measured documents, and the database's content as SQLite reads it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,15 +9,15 @@ use tempfile::TempDir;
 
 use super::{Ended, pipemark};
 
-/// A folder with a database in it that goes away with the test.
+/// A temporary folder with a database.
 pub struct Past {
     folder: TempDir,
 }
 
-/// A measurement of a moment: five runs of one trial.
+/// A short measurement: five runs of one trial.
 pub const SMALL: [&str; 8] = ["bw", "--block", "4k", "--place", "free", "--runs", "5", "--time"];
 
-/// The rest of [`SMALL`] and what a test adds.
+/// [`SMALL`], completed, and more words.
 pub fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], &["2ms", "--quiet"], more].concat()
 }
@@ -52,14 +51,14 @@ impl Past {
         pipemark(&[words, &flag].concat())
     }
 
-    /// Runs `pipemark history WORDS`, which has to go well; returns what it printed.
+    /// Runs `pipemark history WORDS`, which must succeed; returns its output.
     pub fn history(&self, words: &[&str]) -> String {
         let ended = self.run(&[&["history"], words].concat());
         assert_eq!(ended.code(), Some(0), "{words:?}: {}", ended.stderr);
         ended.stdout
     }
 
-    /// The list for programs.
+    /// The list as JSON.
     pub fn list(&self, words: &[&str]) -> Vec<Value> {
         serde_json::from_str(&self.history(&[&["list", "--format", "json"], words].concat())).unwrap()
     }
@@ -69,21 +68,21 @@ impl Past {
         self.list(words).iter().map(|run| run["id"].as_u64().unwrap()).collect()
     }
 
-    /// Measures and keeps a moment.
+    /// Makes a short measurement and saves it.
     pub fn measure(&self, more: &[&str]) {
         let ended = self.run(&small(more));
         assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     }
 
-    /// Takes a document in.
+    /// Imports a document.
     pub fn import(&self, document: &Value) {
         let path = self.file("import.json");
         fs::write(&path, document.to_string()).unwrap();
         self.history(&["import", path.to_str().unwrap()]);
     }
 
-    /// The database as it is after the next one who opens it has put in order what a kill left behind: whole, with a
-    /// document for each run. Returns the runs' labels in the order in which they were kept.
+    /// Opens the database with SQLite, which repairs what a kill left, and checks that it is whole and each run has a
+    /// document. Returns the labels of the runs, oldest first.
     pub fn intact(&self) -> Vec<Option<String>> {
         let database = Connection::open(self.db()).unwrap();
         let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -102,20 +101,20 @@ impl Past {
     }
 }
 
-/// A document that was measured a moment ago.
+/// A document measured just now.
 pub fn document() -> Value {
     let ended = pipemark(&small(&["--no-save", "--json", "-"]));
     ended.measured()
 }
 
-/// The document as it would be from another time: began then, and every run `speed` times as fast.
+/// The document as if measured at `started`, with every run at `speed` times 1 GiB/s.
 pub fn at(document: &Value, started: &str, speed: f64) -> Value {
     let mut document = document.clone();
     document["started"] = started.into();
     for trial in document["trials"].as_array_mut().unwrap() {
         let mut figures = Vec::new();
         for (index, sample) in trial["samples"].as_array_mut().unwrap().iter_mut().enumerate() {
-            // Runs differ by some per mille; exactly 1 GiB/s times the speed in the middle.
+            // Runs differ by a per mille; the median is exactly 1 GiB/s times `speed`.
             let figure = speed * (1.0 + (index as f64 - 2.0) / 1000.0);
             sample["ns"] = 1_000_000_000u64.into();
             sample["bytes"] = ((figure * f64::from(1 << 30)) as u64).into();

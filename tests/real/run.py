@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Real pipelines with known answers, and what `pipemark why` makes of them.
+"""Real pipelines with known bottlenecks, and the verdicts of `pipemark why` on them.
 
-    tests/real/run.py                   every case whose programs are here; a table of verdicts and the totals
-    tests/real/run.py --small           about sixteen short cases; with --strict it fails if one is wrong
+    tests/real/run.py                   run every case whose programs are installed; print verdicts and totals
+    tests/real/run.py --small           about sixteen short cases; with --strict, fail if one is wrong
     tests/real/run.py --only 'gzip|xz'  cases whose family/name matches
-    tests/real/run.py --json FILE       the same as data ('-' is standard output)
-    tests/real/run.py --list            the cases, and what each needs
-    tests/real/run.py --packages        Debian's packages that are missing; --install installs them first
+    tests/real/run.py --json FILE       write the results as JSON ('-' is standard output)
+    tests/real/run.py --list            list the cases and what each needs
+    tests/real/run.py --packages        list missing Debian packages; --install installs them first
     tests/real/run.py --time            don't run pipemark: time each pipeline and its fix, alternating
     tests/real/run.py --time --update   the same, and write the medians into the files
 
@@ -37,8 +37,8 @@ from pathlib import Path
 REAL = Path(__file__).resolve().parent
 ROOT = REAL.parent.parent
 RESULTS = ["right", "half", "wrong", "none", "inconclusive", "skipped"]
-LIMIT = 30  # seconds that a pipeline may take when it is timed
-EXTRA = 25  # seconds after --for within which the verdict must be there
+LIMIT = 30  # seconds within which a timed pipeline must end
+EXTRA = 25  # seconds after --for within which the verdict must appear
 REQUIRED = {"name", "programs", "pipeline", "look", "truth", "right", "asks", "why"}
 KNOWN = REQUIRED | {
     "set", "packages", "fix_packages", "fix_programs", "setup", "service", "ready", "reset", "shell", "small", "fix", "measure",
@@ -73,7 +73,7 @@ def check(case):
 
 
 def missing(case, timing):
-    """Why a case can't be run here, or None."""
+    """Why a case can't run here, or None."""
     programs = list(case["programs"])
     names = list(case.get("packages", []))
     if timing:
@@ -99,13 +99,13 @@ def missing(case, timing):
 
 
 def packages(cases):
-    """Debian's packages of the programs that are missing, of the pipelines and of their fixes."""
+    """Debian packages of the programs that pipelines and their fixes need and that are missing."""
     absent = [case for case in cases if missing(case, True)]
     return sorted({name for case in absent for name in case.get("packages", []) + case.get("fix_packages", [])})
 
 
 def install(cases):
-    """Install what is missing, one package after another: some distributions lack one."""
+    """Installs missing packages one by one, because a distribution may lack some."""
     names = packages(cases)
     if not names:
         return
@@ -120,7 +120,7 @@ def install(cases):
 
 def environment(case, folder):
     toolchains = ["/usr/local/go/bin", os.path.expanduser("~/.cargo/bin"), "/usr/lib/postgresql/15/bin"]
-    # What PYTHONUNBUFFERED and its like would do to a pipeline must not depend on who runs it.
+    # Variables such as PYTHONUNBUFFERED would change a pipeline, so results would depend on who runs it.
     kept = {
         name: os.environ[name]
         for name in ("HOME", "USER", "RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME")
@@ -141,7 +141,7 @@ def environment(case, folder):
 
 @functools.cache
 def cache():
-    """A folder for what data.py makes, which lasts as long as this process."""
+    """A folder for data.py's output, removed when this process ends."""
     folder = tempfile.mkdtemp(prefix="real-cache-", dir=os.environ.get("REAL_TMP"))
     atexit.register(shutil.rmtree, folder, True)
     return folder
@@ -155,7 +155,7 @@ def shell(case):
 
 
 def adopt_orphans():
-    """Make this process the parent of whatever its descendants leave behind, so that all can be found and ended."""
+    """Makes this process the parent of orphaned descendants, so that it can find and end them all."""
     if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:
         sys.exit("tests/real/run.py: can't become a subreaper")
 
@@ -201,7 +201,7 @@ def end_descendants():
 
 
 class Place:
-    """A case's temporary folder with its data made; with its services running where it is entered."""
+    """A case's temporary folder, with its data. As a context manager it also runs the case's services."""
 
     def __init__(self, case):
         self.case = case
@@ -263,7 +263,7 @@ class Failure(Exception):
 
 
 def times(case, place, runs, turn):
-    """Medians of the pipeline, its fix and the vain remedy; all times; whether pipeline and fix have the same output."""
+    """Median times of the pipeline, its fix and the vain remedy; all times; whether pipeline and fix have the same output."""
     commands = {"before": case["pipeline"], "after": case.get("fix"), "vain_after": case.get("vain")}
     commands = {key: command for key, command in commands.items() if command}
     found = {key: [] for key in commands}
@@ -271,7 +271,7 @@ def times(case, place, runs, turn):
     for _ in range(runs):
         for key, command in commands.items():
             if found[key] and math.isinf(found[key][0]):
-                found[key].append(math.inf)  # once is enough for what never ends
+                found[key].append(math.inf)  # what never ends is run only once
                 continue
             turn.take()
             if "reset" in case:
@@ -287,7 +287,7 @@ def times(case, place, runs, turn):
 
 
 class Turn:
-    """A lock that is held while pipelines are timed, for at most about three minutes at a stretch."""
+    """A lock held while pipelines are timed, for at most about three minutes without a break."""
 
     def __init__(self, path):
         self.path, self.file, self.begin = path, None, 0
@@ -308,7 +308,7 @@ class Turn:
 
 
 def time_once(case, command, place):
-    """Seconds until the end, or until the first byte of output (measure = "first"); infinite after the limit."""
+    """Seconds until the end, or until the first byte of output (measure = "first"); infinity after the limit."""
     limit = case.get("limit", LIMIT)
     begin = time.monotonic()
     process = subprocess.Popen(
@@ -335,7 +335,7 @@ def time_once(case, command, place):
 
 
 def update(case, medians):
-    """Write medians over the lines that hold them."""
+    """Replaces the medians in the case's file."""
     text = case["file"].read_text()
     begin = text.index(f'name = "{case["name"]}"')
     end = text.find("\n[[case]]", begin)
@@ -354,7 +354,7 @@ def update(case, medians):
 
 
 def look(case, binary, place):
-    """What pipemark says of a case: its JSON, or None with the reason."""
+    """Runs `why` on a case; returns its JSON, or None and the reason."""
     with place:
         if "reset" in case:
             place.run(case["reset"], 30)
@@ -388,7 +388,7 @@ def read_json(file):
 
 
 def judge(case, answer):
-    """One of RESULTS, and what is amiss."""
+    """One of RESULTS, and what is wrong."""
     verdict = answer["verdict"]
     stages = {stage["number"]: stage for stage in answer["stages"]}
     kind = verdict["kind"]
@@ -399,7 +399,7 @@ def judge(case, answer):
     amiss = []
     places = [right for right in case["right"] if same_place(right, verdict, stages, answer)]
     if not any(right["kind"] == kind for right in places):
-        # A kind that has no stage, such as `balanced`, names no place: it is wrong where it isn't the truth.
+        # A kind without a stage, such as `balanced`, names no place, so it can't be half right.
         named = any("stage" in right or "pipe" in right for right in places)
         if named and kind not in ("balanced", "cpu"):
             return "half", f"kind {kind} instead of {' or '.join(sorted({right['kind'] for right in places}))}"
@@ -427,7 +427,7 @@ def judge(case, answer):
 
 
 def same_place(right, verdict, stages, answer):
-    """Whether a verdict's stage or pipe is that of an alternative. One without either fits any."""
+    """Whether a verdict has the stage or pipe of this alternative. An alternative without either accepts any."""
     if "stage" in right:
         names = right["stage"] if isinstance(right["stage"], list) else [right["stage"]]
         stage = stages.get(verdict.get("stage"))
@@ -465,7 +465,7 @@ def is_remedy(word, one):
 
 
 def all_rates_true(case, answer, stages):
-    """Whether a rate that is shown is within 10 % of the known one; a dash is never false."""
+    """Whether all displayed rates are within 10 % of the known one; a dash is never wrong."""
     rate = case.get("rate")
     if rate is None:
         return True
@@ -586,7 +586,7 @@ def time_cases(cases, runs, lock, write):
 
 
 def prepared(cases, turn, timing):
-    """Each case with its place, or why there is none. Data is made before the lock is taken."""
+    """Each case with its place, or why there is none. Data is made without holding the lock."""
     for some in (cases[i : i + 30] for i in range(0, len(cases), 30)):
         turn.give()
         yield from zip(some, [prepare(case, timing) for case in some])

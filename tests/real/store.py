@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A slow object store: store.py PORT FILE RATE [PART PAUSE].
 
-Serves FILE with ranges at RATE MiB/s for each connection. Takes uploads, and after each PART MiB of one works PAUSE
-seconds before it reads on."""
+Serves FILE, also by ranges, at RATE MiB/s for each connection. Accepts uploads, but reads nothing for PAUSE seconds after each
+PART MiB."""
 
 import http.server
 import os

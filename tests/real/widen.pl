@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Runs a command with its standard input, a pipe, enlarged to 1 MiB: the fix for a pipe too small.
+# Enlarges the pipe on standard input to 1 MiB and runs a command: the fix for a pipe that is too small.
 use strict;
 use warnings;
 fcntl(STDIN, 1031, 1 << 20) or die "F_SETPIPE_SZ: $!\n";

@@ -403,5 +403,5 @@ impl AbPlan {
     }
 }
 
-/// More can't be ranked: each is compared with every other.
+/// The most commands, because ranking compares each with every other.
 const MOST_COMMANDS: usize = 1024;

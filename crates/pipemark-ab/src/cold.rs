@@ -9,13 +9,13 @@ use serde::Serialize;
 use pipemark_host::child::RunError;
 use pipemark_model::neutral;
 
-/// How far the files were cold.
+/// How cold the files were.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdPages {
     /// Pages of all files together.
     pub pages: u64,
-    /// The most of them that stayed in memory before a run, in spite of being dropped.
+    /// The most of them that stayed in memory before a run, although they were dropped.
     pub stayed: u64,
 }
 

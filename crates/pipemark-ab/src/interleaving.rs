@@ -28,8 +28,8 @@ pub const MOST_ROUNDS: u32 = 500;
 /// Above this, the shell's start is too small a part of the time to be measured.
 const LONG: Duration = Duration::from_millis(500);
 
-/// How many bytes the environment grows from one session to the next, up to a page: this covers all stack positions
-/// within a page, in steps that are no power of two.
+/// Bytes by which the environment grows from one session to the next, up to a page. This covers stack positions all
+/// over a page, in steps that aren't a power of two.
 const PADDING: usize = 272;
 const MOST_PADDING: usize = 4096;
 
@@ -238,7 +238,7 @@ impl Runner<'_> {
                 }
                 let rounds = per_session.unwrap_or(LEAST_ROUNDS.max(made + 1));
                 let total = u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * self.entries.len() as u64;
-                // The first round of all runs in the order of the commands: the first one's output is the reference.
+                // The first round has the order of the commands, because the first command's output is the expected one.
                 let order = match (session, round) {
                     (1, 0) => (0..self.entries.len()).collect(),
                     _ => self.order(session - 1 + round, &mut random),
@@ -308,7 +308,7 @@ impl Runner<'_> {
     }
 
     fn mode(&self, session: u32, hashed: bool) -> RunMode {
-        // Another stack position is as good as another memory layout: all commands get the same.
+        // Each session has another stack position, as an example of another memory layout, for all commands alike.
         RunMode {
             hashed,
             kept: self.kept,
@@ -317,7 +317,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Measures the shell's start, if it is a relevant part of short commands.
+    /// Measures the shell's start, if a command is short enough for it to matter.
     fn measure_shell(&mut self, session: u32) -> Result<(), ExitError> {
         let shortest = |command: &CommandRuns| command.runs.iter().filter_map(|run| run.figures[0]).reduce(f64::min);
         let short = self.rounds.commands.iter().filter_map(shortest).any(|time| time < LONG.as_nanos() as f64);
@@ -392,8 +392,8 @@ impl Runner<'_> {
         made >= MOST_ROUNDS || elapsed >= self.plan.budget || looks && self.is_known()
     }
 
-    /// Whether these runs are enough: for several commands see [`is_resolved`]; for one, its figure is known within 3
-    /// %.
+    /// Whether these runs are enough: for several commands see [`is_resolved`]; for one, its figure must be known
+    /// within 3 %.
     fn is_known(&self) -> bool {
         let (by, criterion) = (self.plan.by, self.plan.criterion);
         let command = &self.rounds.commands[self.plan.reference];

@@ -188,7 +188,7 @@ impl TimedCommand {
     }
 }
 
-/// The sum of both; of memory the larger.
+/// Adds the usage of both; memory is the larger one's.
 fn sum(one: Usage, other: Usage) -> Usage {
     Usage {
         user_ns: one.user_ns + other.user_ns,

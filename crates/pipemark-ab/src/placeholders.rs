@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use pipemark_model::{nearest, neutral};
 
-/// A parameter and the values that it takes.
+/// A parameter and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
     /// Letters, digits, `_` and `-`.

@@ -14,7 +14,7 @@ use crate::shell::Shell;
 /// The version of the form of [`AbResult`]; bumped when a field changes its meaning.
 pub const AB_SCHEMA: &str = "pipemark-ab/2";
 
-/// What `ab --json` writes; docs/ab.schema.json is made of it.
+/// The output of `ab --json`; docs/ab.schema.json is generated from it.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AbResult {
@@ -24,29 +24,29 @@ pub struct AbResult {
     pub version: String,
     /// When it began, seconds since 1970.
     pub started: u64,
-    /// How many sessions.
+    /// The number of sessions.
     pub sessions: u32,
-    /// What started the commands.
+    /// The shell that started the commands.
     pub shell: Shell,
-    /// What the shell takes by itself, in nanoseconds; absent where it was not measured.
+    /// The time of the shell itself, in nanoseconds; absent if it was not measured.
     pub shell_start: Option<Estimate>,
-    /// Whether that was taken off the times: of estimates and comparisons, not of `runs`.
+    /// Whether estimates and comparisons exclude that time; the times in `runs` include it.
     pub shell_start_taken_off: bool,
-    /// Copies of each command that ran at once.
+    /// The number of copies of each command that ran in parallel.
     pub concurrent: usize,
-    /// How far the files of `--cold` were.
+    /// How cold the files of `--cold` were.
     pub cold: Option<ColdPages>,
-    /// The key of the figure that ranks and verdicts of commands go by.
+    /// The key of the figure that decides ranks and verdicts of commands.
     pub by: String,
-    /// What a change of it must be to count.
+    /// The changes of that figure that count.
     pub criterion: Criterion,
     /// The label of the command that the others are compared with.
     pub reference: String,
-    /// What was measured of each run.
+    /// The figures of each run.
     pub figures: Vec<FigureInfo>,
-    /// In the order in which they were typed.
+    /// In the order of the command line.
     pub commands: Vec<CommandResult>,
-    /// Whether the person ended it early, with what had been measured until then.
+    /// Whether the user ended it early; it then has the complete rounds until then.
     pub interrupted: bool,
     /// What disturbed the measurement.
     pub warnings: Vec<String>,
@@ -58,7 +58,7 @@ pub struct AbResult {
 pub struct FigureInfo {
     /// Its key in `runs` and `figures` of commands.
     pub key: String,
-    /// What it is counted in: ns, bytes, count, or what the person said.
+    /// Its unit: ns, bytes, count, or the user's.
     pub unit: String,
     /// Which way is better.
     pub better: Better,
@@ -68,12 +68,12 @@ pub struct FigureInfo {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandResult {
-    /// What it is called.
+    /// Its label.
     pub label: String,
-    /// Whether `--name` called it so.
+    /// Whether the label is from `--name`.
     #[serde(skip)]
     pub named: bool,
-    /// What was run.
+    /// The command as run.
     pub command: String,
     /// The values of its parameters.
     pub parameters: BTreeMap<String, String>,
@@ -81,15 +81,15 @@ pub struct CommandResult {
     pub failed: Option<String>,
     /// One more than the number of commands with a better verdict; tied commands share a rank.
     pub rank: Option<usize>,
-    /// The capacity that was asked for.
+    /// The requested capacity.
     pub capacity: Option<Capacity>,
     /// The capacity that the kernel granted to the pipes between the stages, in bytes.
     pub capacity_granted: Option<u64>,
-    /// What it wrote, in bytes.
+    /// The size of its output, in bytes.
     pub output: u64,
-    /// Whether each run wrote what the first of its parameters did.
+    /// Whether each run wrote the same as the first run with these parameters.
     pub same_output: bool,
-    /// Each run that counts, in order.
+    /// The runs that count, in order.
     pub runs: Vec<TimedRun>,
     /// By key; those that could not be measured are absent.
     pub figures: BTreeMap<String, FigureResult>,
@@ -103,26 +103,26 @@ pub struct TimedRun {
     pub session: u32,
     /// From 1, in each session.
     pub round: u32,
-    /// Of the last stage; null where a signal ended it.
+    /// The exit code of the last stage; null if a signal ended it.
     pub exit_code: Option<i32>,
     /// By key.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,
 }
 
-/// What the runs say of a figure.
+/// A figure over all runs.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureResult {
     /// The figure.
     pub estimate: Estimate,
-    /// Whether it is an upper bound, as the kernel counts pipemark's own memory in.
+    /// Whether it is an upper bound, because the kernel includes pipemark's own memory.
     pub at_most: bool,
-    /// Against the reference, which has none itself; absent too where there is no ratio.
+    /// Against the reference; absent for the reference itself and where there is no ratio.
     pub comparison: Option<Comparison>,
     /// Its verdict; absent for the reference.
     pub verdict: Option<Verdict>,
-    /// Where it is inconclusive: why, and what would help.
+    /// If it is inconclusive: why, and what would help.
     pub why: Option<String>,
 }
 

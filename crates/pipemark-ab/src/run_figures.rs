@@ -121,7 +121,7 @@ pub fn of_run(kinds: &[FigureKind], run: &PipelineRun) -> Result<Vec<Option<f64>
     kinds.iter().map(figure).collect()
 }
 
-/// Fields besides the figures in the JSON of a run.
+/// Other fields in the JSON of a run, which no figure may be named after.
 const RUN_FIELDS: [&str; 6] = ["label", "command", "session", "round", "warmup", "exit_code"];
 
 /// The index of the figure that `--by` names.

@@ -12,7 +12,7 @@ use pipemark_stats::verdict::Verdict;
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
-/// A shorter time is mostly that of starting a process.
+/// Nanoseconds below which most of a command's time is the start of its process.
 const SHORT: f64 = 5e6;
 /// A chart needs this many values of a parameter.
 const FEWEST_POINTS: usize = 3;
@@ -374,7 +374,7 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
     }
 }
 
-/// Which of two is how many times as fast, with the interval.
+/// The sentence that says which of two commands is how many times as fast, with the interval.
 fn time_sentence(a: &str, b: &str, comparison: &Comparison, verdict: Verdict) -> Option<String> {
     let time = 1.0 + comparison.change;
     let Some((low, high)) = comparison.judged() else {

@@ -21,7 +21,7 @@ impl Shell {
     /// The program to start for `text`, and its arguments.
     ///
     /// # Errors
-    /// A sentence, when there is no shell and the text is no list of words.
+    /// A message, when there is no shell and the text can't be split into words.
     pub fn words(self, text: &str) -> Result<Vec<String>, String> {
         let with = |shell: &str| Ok(vec![shell.to_owned(), "-c".to_owned(), text.to_owned()]);
         match self {

@@ -13,7 +13,7 @@ pub enum ShellStart {
     NotMeasured,
     /// This was subtracted from each time.
     TakenOff(Estimate),
-    /// It was measured, but not subtracted from any time, because a command is so short.
+    /// It was measured, but not subtracted from any time, because one command is too short for that.
     LeftIn(Estimate),
 }
 

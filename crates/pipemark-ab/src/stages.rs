@@ -74,7 +74,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
         return Err(format!("a {missing} is missing at the end"));
     }
     for stage in &mut stages {
-        // A backslash at the end escapes the blank behind it.
+        // The end isn't trimmed, because a backslash may escape a blank there.
         *stage = stage.trim_start().to_owned();
         let word = stage.split_whitespace().next();
         match word {

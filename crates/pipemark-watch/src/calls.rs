@@ -86,7 +86,7 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
 }
 
-/// The stage that makes the pieces small which `payer` reads or writes, and whether by its own writes.
+/// The stage that makes the small pieces which `payer` reads or writes, and whether its own writes do.
 fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
     let writer_of = |stage: &StageFigures| {
         let pipe = figures.pipes.iter().find(|pipe| pipe.to == stage.number)?;

@@ -76,7 +76,7 @@ impl Watcher {
             }
             let [run, waited, switches] = deltas;
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-            // Threads and children that came and went are included in the ticks only, which are coarse.
+            // Threads and children that have ended are included only in the ticks, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
             let samples = counts.states.iter().sum::<u32>();
             let since = samples - counts.last;
@@ -122,6 +122,7 @@ impl Watcher {
         }
         self.count_starts(&faults);
     }
+
     /// Divides the machine's process starts among the stages that reaped children, in proportion to their `faults`. The
     /// count includes processes of other programs, so a stage gets at most as many as its faults allow.
     fn count_starts(&mut self, faults: &[u64]) {

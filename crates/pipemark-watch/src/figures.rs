@@ -13,7 +13,7 @@ pub struct Counts {
     pub states: [u32; ThreadState::COUNT],
     /// Nanoseconds that its current threads were on a CPU.
     pub run: u64,
-    /// Nanoseconds on a CPU, including threads and children that came and went, and nanoseconds waiting for one.
+    /// Nanoseconds on a CPU, including threads and children that have ended, and nanoseconds waiting for one.
     pub cpu: Option<u64>,
     pub cpu_wait: Option<u64>,
     /// Bytes read and written, as far as the kernel counts them.
@@ -28,7 +28,7 @@ pub struct Counts {
     /// Processes that it started, as far as known.
     pub starts: u64,
     pub switches: Option<u64>,
-    /// Threads or children came and went, so some of their time is missing.
+    /// Threads or children have started or ended, so some of their time is missing.
     pub changed: bool,
     /// Nanoseconds in which a CPU limit held its control group back.
     pub throttled: Option<u64>,
@@ -205,7 +205,7 @@ impl PipelineFigures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
         let counts = |place: usize| {
-            // The shell that starts a short pipeline: no pipe joins it, and it is missing from most of the time.
+            // The shell that starts a short pipeline isn't joined to it by a pipe, and exists for a small part of the time.
             let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
             seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
         };
@@ -408,8 +408,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     }
 }
 
-/// The rate of a pipe, from whichever side counts it; a side that also uses other files counts too much. Then sets the
-/// rates of those ends of stages that are not counted themselves.
+/// Sets the rate of each pipe, from the side that counts all of its bytes; a side that also uses other files counts too
+/// much. Then sets the same rates at the stages' ends.
 fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
     /// The counts of the two ends of a pipe count as equal within this factor.
     const DISAGREE: f64 = 1.1;
@@ -554,13 +554,13 @@ mod tests {
         // Never observed to wait: then the kinds of its ends decide.
         assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
-        // Nor less than the average of its threads.
+        // It runs at least as long as its threads on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
             (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
-        // Where children came and went, some of their time is unknown.
+        // With children that started and ended, some of their time is unknown.
         let changed = Counts { changed: true, ..counts(100, 0, 0) };
         assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
     }

@@ -28,7 +28,7 @@ fn buffers(stage: &StageFigures) -> bool {
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= STARVED;
     let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
-    // The output of a last filter goes to a file or to a process outside.
+    // A filter at the end writes to a file or to a process outside the pipeline.
     let is_last = readers.peek().is_none() && stage.writes_others && programs::filters(&stage.words);
     let reader_waits = is_last || readers.any(|pipe| waits(pipe.to));
     let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MOST).contains(&bytes));

@@ -1,4 +1,4 @@
-//! The result of sampling a pipeline: what `why --json` writes, and what a record keeps.
+//! The report on a pipeline, as `why --json` writes it and records store it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,33 +9,33 @@ use crate::phases::Timeline;
 use crate::sampler::{self, Subject, Watcher};
 use crate::{state, verdict};
 
-/// The result of sampling a pipeline: what `--json` writes.
+/// The report on a pipeline, as written by `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineReport {
     pub schema: String,
-    /// As it was typed, or the names of its stages.
+    /// The pipeline as typed, or the names of its stages.
     pub pipeline: String,
     pub verdict: PipelineVerdict,
-    /// Stretches of time with verdicts of their own, if there is more than one.
+    /// Periods with different verdicts, if there is more than one.
     pub phases: Vec<Phase>,
     pub seconds: f64,
     pub samples: u32,
     pub samples_per_second: f64,
-    /// The worst of what could be read of a thread.
+    /// The least detailed file of /proc that was readable for a thread.
     pub access: ProcFile,
-    /// CPUs that the watching took.
+    /// CPU use of pipemark itself, in CPUs.
     pub own_cpu: f64,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
-    /// What could not be seen, and what would show more.
+    /// What could not be read, and how to see more.
     pub notes: Vec<String>,
-    /// Where each stage stands among all that the watcher has found.
+    /// The index of each stage among all that the watcher has found.
     #[serde(skip)]
     pub places: Vec<usize>,
 }
 
-/// What kind of thing holds it back.
+/// The kind of bottleneck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -45,7 +45,7 @@ pub enum VerdictKind {
     Cpu,
     Throttled,
     Balanced,
-    /// Small reads or writes: the calls take the time.
+    /// Small reads or writes, whose calls take the time.
     Calls,
     /// A stage keeps its output in a buffer.
     Held,
@@ -53,7 +53,7 @@ pub enum VerdictKind {
     Burst,
     /// Processes wait for each other in a circle.
     Deadlock,
-    /// A process or host beyond a socket.
+    /// A process or host at the other end of a socket.
     Peer,
     /// Starting processes.
     Starts,
@@ -63,28 +63,28 @@ pub enum VerdictKind {
     Unknown,
 }
 
-/// What holds it back, and what follows.
+/// The bottleneck, and the gain from removing it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineVerdict {
     pub kind: VerdictKind,
-    /// Stages and pipes by their numbers, from 1 at the source.
+    /// The number of a stage or a pipe, from 1 at the source.
     pub stage: Option<usize>,
     pub pipe: Option<usize>,
-    /// In a word or two, such as `computing`.
+    /// A word or two, such as `computing`.
     pub reason: String,
     pub text: String,
-    /// How many times as fast the pipeline gets at most if this is fixed; `None` if no bound is known.
+    /// How many times as fast the pipeline can get at most if this is fixed; `None` if unknown.
     pub bound: Option<f64>,
-    /// The stage that limits it then.
+    /// The stage that is the bottleneck then.
     pub next: Option<usize>,
-    /// What is the matter, as an identifier that doesn't change with the wording of `text`.
+    /// An identifier of the cause, which doesn't change with the wording of `text`.
     #[serde(default)]
     pub cause: String,
-    /// Whether the evidence leaves no other candidate.
+    /// Whether the evidence rules out other causes.
     #[serde(default)]
     pub sure: Certainty,
-    /// What to do about it, the best first: from a table, for programs and causes that were seen.
+    /// Remedies for the programs and causes that were found, the best first.
     #[serde(default)]
     pub remedies: Vec<Remedy>,
     pub advice: Vec<String>,
@@ -101,18 +101,18 @@ pub enum Certainty {
     Unsure,
 }
 
-/// Something to do about a verdict.
+/// A remedy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
-    /// Which row of the table, such as `gzip-pigz`.
+    /// Its row in the table of remedies, such as `gzip-pigz`.
     pub id: String,
     pub text: String,
-    /// To paste into a shell; empty where there is nothing to paste.
+    /// A command for the shell; empty if there is none.
     pub command: String,
 }
 
-/// A stretch of time with its verdict.
+/// A period with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
@@ -122,21 +122,21 @@ pub struct Phase {
     pub verdict: PipelineVerdict,
 }
 
-/// A stage in figures. Shares are of the time in which it lived, from 0 to 1.
+/// Figures of a stage. Shares are of the time in which it existed, from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageFigures {
-    /// Counted from 1 at the source.
+    /// From 1 at the source.
     pub number: usize,
     pub name: String,
     pub command: String,
-    /// Its first process; others too, or none, may live at the end.
+    /// Its first process; at the end it may have others, or none.
     pub pid: u32,
     pub processes: usize,
     pub threads: usize,
-    /// The share of the whole in which it was there.
+    /// The share of the whole time in which it existed.
     pub present: f64,
-    /// What is neither starved nor blocked.
+    /// The share in which it was neither starved nor blocked.
     pub busy: f64,
     pub starved: f64,
     pub blocked: f64,
@@ -151,14 +151,14 @@ pub struct StageFigures {
     pub stopped: f64,
     pub other: f64,
     pub unknown: f64,
-    /// Its descriptors can't be seen; its place follows from the others'.
+    /// Its descriptors are unreadable; its place is inferred from those of other stages.
     pub hidden: bool,
-    /// CPUs that it used, and that it waited for.
+    /// CPUs that it used, and CPUs that it waited for.
     pub cpu: Option<f64>,
     pub cpu_wait: Option<f64>,
     pub bytes_in_per_second: Option<f64>,
     pub bytes_out_per_second: Option<f64>,
-    /// Calls of read and write and their like on any file, and the bytes of one in the mean.
+    /// Calls such as read and write on any file, and the mean bytes per call.
     #[serde(default)]
     pub reads_per_second: Option<f64>,
     #[serde(default)]
@@ -167,46 +167,46 @@ pub struct StageFigures {
     pub bytes_per_read: Option<f64>,
     #[serde(default)]
     pub bytes_per_write: Option<f64>,
-    /// CPUs that it used in the kernel: of `cpu`, in steps of 10 ms.
+    /// CPUs that it used in the kernel, part of `cpu`, measured in steps of 10 ms.
     #[serde(default)]
     pub kernel: Option<f64>,
-    /// Processes that it started, as far as is known: from the machine's count, and from what it reaped.
+    /// Processes that it started, as far as known: from the machine's count, and from those that it reaped.
     #[serde(default)]
     pub starts_per_second: Option<f64>,
-    /// CPUs that processes used which it started and reaped.
+    /// CPUs used by processes that it started and reaped.
     #[serde(default)]
     pub cpu_of_children: Option<f64>,
-    /// Bytes that it has read since it last wrote something, and for how many seconds nothing has come out.
+    /// Bytes that it has read since its last write, and seconds since then.
     #[serde(default)]
     pub held_bytes: Option<u64>,
     #[serde(default)]
     pub seconds_silent: Option<f64>,
-    /// What a socket that it waits for leads to.
+    /// The other end of a socket that it waits for.
     #[serde(default)]
     pub peer: Option<PeerFigures>,
     pub switches_per_second: Option<f64>,
     pub throttled: Option<f64>,
-    /// How far it is in the file that it reads, from 0 to 1.
+    /// Its position in the file that it reads, from 0 to 1.
     pub progress: Option<f64>,
-    /// Until it is through, at the rate of this time.
+    /// Seconds until the end of that file, at the current rate.
     pub seconds_left: Option<f64>,
-    /// The difference between the share of samples in which it ran and the kernel's count, to which the shares above are
-    /// corrected; null where that isn't counted.
+    /// The difference between the share of samples in which it ran and the kernel's counters, by which the shares above are
+    /// corrected; null where those are missing.
     #[serde(default)]
     pub sampling_error: Option<f64>,
-    /// Which CPUs it may use.
+    /// The CPUs that it may use.
     #[serde(skip)]
     pub cpus: Vec<usize>,
-    /// All of its processes at the end.
+    /// Its processes at the end.
     #[serde(skip)]
     pub pids: Vec<u32>,
-    /// What `other` is, where that was seen.
+    /// What `other` stands for, if known.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
-    /// Its words, as it was started.
+    /// Its command line.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// It has files or sockets besides its pipes that it may read, and such that it may write.
+    /// It has files or sockets besides its pipes that it may read, and ones that it may write.
     #[serde(skip)]
     pub reads_others: bool,
     #[serde(skip)]
@@ -214,15 +214,15 @@ pub struct StageFigures {
     /// It compares text by the rules of a language.
     #[serde(skip)]
     pub collates: bool,
-    /// Bytes of one write in the mean, before it fell silent.
+    /// Mean bytes per write before it fell silent.
     #[serde(skip)]
     pub wrote_before: Option<f64>,
-    /// What it did when, in a record.
+    /// Its activity over time, in a record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moments: Vec<StageMoment>,
 }
 
-/// What a stage did at one moment, or in the mean around it.
+/// A stage's shares at one moment, or their means around it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageMoment {
@@ -233,7 +233,7 @@ pub struct StageMoment {
     pub blocked: f64,
 }
 
-/// A pipe in figures.
+/// Figures of a pipe.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipeFigures {
@@ -245,13 +245,13 @@ pub struct PipeFigures {
     pub writer_waits: f64,
     pub reader_waits: f64,
     pub bytes_per_second: Option<f64>,
-    /// For how many seconds the writer waits at a time; null where that is too short for samples.
+    /// The length of the writer's waits in seconds; null if they are too short for samples.
     #[serde(default)]
     pub stretch: Option<f64>,
-    /// The same of the reader.
+    /// The same for the reader.
     #[serde(default)]
     pub reader_stretch: Option<f64>,
-    /// It is a pair of sockets, which has no capacity that could be changed.
+    /// It is a pair of sockets, whose capacity can't be changed.
     #[serde(default)]
     pub is_socket: bool,
 }
@@ -260,22 +260,22 @@ pub struct PipeFigures {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerFigures {
-    /// A process of this machine, or an address.
+    /// A process on this machine, or an address.
     pub name: String,
     pub pid: Option<u32>,
-    /// TCP, otherwise a Unix socket.
+    /// A TCP connection; otherwise a Unix socket.
     pub tcp: bool,
-    /// The stage waits to send, not to receive.
+    /// The stage waits to send, rather than to receive.
     pub sends: bool,
-    /// Bytes that wait in the socket, to be read and to be sent.
+    /// Bytes in the socket that wait to be read, and to be sent.
     pub receive_queue: u64,
     pub send_queue: u64,
-    /// Shares of the time in which TCP had something to send that the receiver's window and the own buffer limited it.
+    /// Of the time in which TCP had data to send, the shares in which the receiver's window and its own buffer limited it.
     pub window_limited: Option<f64>,
     pub buffer_limited: Option<f64>,
 }
 
-/// What may be read of a thread, the best first.
+/// The files of /proc that show what a thread does, the most detailed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -40,7 +40,7 @@ pub struct SamplingOptions {
     pub period: Duration,
 }
 
-/// A stage and what is remembered of it.
+/// A stage with its state over all scans.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
@@ -238,7 +238,7 @@ impl Watcher {
         self.record(&moments);
         // Smoothed, so that one interruption doesn't count as the cost of a sample.
         self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
-        // Last: a process that wakes on this CPU while scanning keeps it busy would seem to run.
+        // The scan comes last, because a process that wakes on this CPU meanwhile would seem to run.
         if now >= self.found.next {
             self.scan();
         }

@@ -22,7 +22,7 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// How often to check for changes, and how often while a pipeline starts.
+/// How often to check for changes; how often while a pipeline starts; how long it is taken to start.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
@@ -86,7 +86,7 @@ impl Known {
         Known { process, ends: BTreeMap::new(), threads: Vec::new(), stat, io, children, listed: String::new() }
     }
 
-    /// A process that isn't sampled otherwise.
+    /// A process that isn't part of the pipeline, read once.
     pub fn of(process: Process) -> Known {
         Known::new(process, false)
     }
@@ -344,7 +344,7 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
-        // Stages with their old first process have precedence: another stage may have taken over one of the others.
+        // Stages with their old first process have precedence, because another stage may now have one of the others.
         let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
             shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
@@ -361,7 +361,7 @@ impl Watcher {
         let now = Some(Instant::now());
         for (stage, &taken) in self.stages.iter_mut().zip(&taken) {
             if !(stage.alive && taken) {
-                // The next round of a loop has counters of its own.
+                // The next round of a loop starts new counters.
                 (stage.since, stage.totals) = (now, Totals::default());
             }
             stage.alive = taken;

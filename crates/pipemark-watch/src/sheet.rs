@@ -29,8 +29,8 @@ pub fn why(report: &PipelineReport) -> Sheet {
     sheet
 }
 
-/// The live report, its stages apart from the rest: with the busy share of each over time, in the order of the data or
-/// the busiest first; `narrow` omits pipes and rates.
+/// The live report: a sheet of the stages with the busy share of each over time, in the order of the data or the
+/// busiest first, and a sheet of the rest. `narrow` omits pipes and rates.
 pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, narrow: bool) -> [Sheet; 2] {
     let [mut stages, mut verdict] = <[Sheet; 2]>::default();
     let mut grid = grid(report, history, busiest_first);
@@ -97,7 +97,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);
         let busy = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
-        // The whole time: with more moments than columns, each point is a mean.
+        // All of the time: if there are more moments than points, each point is a mean.
         let mean = |moments: &[f64]| moments.iter().sum::<f64>() / moments.len() as f64;
         let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(POINTS).max(1)).rev().map(mean).collect();
         let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);

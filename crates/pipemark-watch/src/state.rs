@@ -459,8 +459,7 @@ mod tests {
     use super::*;
 
     /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file, 5 a socket of this
-    /// machine,
-    /// 6 an eventfd, 7 a timer.
+    /// machine, 6 an eventfd, 7 a timer.
     struct Fake {
         memory: Vec<u8>,
         watched: Vec<(u64, u32)>,

@@ -79,7 +79,7 @@ impl Thread {
         let asleep = if state == 'D' { ThreadState::Disk } else { ThreadState::Other };
         if self.access == ProcFile::Wchan {
             match self.function().as_deref() {
-                // It has just started to run; or this is always the content, where the function is hidden.
+                // It has just started to run; or the kernel hides the function, and this is always the content.
                 None | Some("0" | "") => {
                     self.misses += 1;
                     if self.misses == 1 {

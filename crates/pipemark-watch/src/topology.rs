@@ -1,4 +1,4 @@
-//! Determines which processes form a pipeline, and which of them form one stage. Works on what was read of them.
+//! Determines which processes form a pipeline, and which of them form one stage, from what was read of them. Pure.
 //!
 //! Standard input and output are followed to the holders of the other end; other descriptors only between processes of
 //! one group or family, or a shell's or a terminal's would lead to the whole session. Standard error is followed only

@@ -144,7 +144,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Tries `capacity` for `rounds` rounds of two slots, on all pipes or on `only` the one with this number.
+    /// Tries `capacity` for `rounds` rounds of two slots, on all pipes or, with `only`, on the pipe with this number.
     pub fn new(capacity: u64, rounds: usize, only: Option<usize>) -> Tuning {
         Tuning { capacity, rounds, only, ..Tuning::default() }
     }

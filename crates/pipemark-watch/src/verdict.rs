@@ -140,7 +140,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if parts.len() < 2 {
         return of_one(figures);
     }
-    // The longest part counts for scripts.
+    // In a script with several pipelines, the one that existed longest counts.
     let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
     let only = |part: &[usize]| {
         let mut figures = figures.clone();

@@ -1,6 +1,6 @@
-// Package stream is what both programs share: the options, the bytes that are
-// sent, and the result line. How bytes are moved and summed is each program's
-// own matter. See ../../README.md.
+// Package stream is shared by both programs: the options, the bytes to send, and
+// the result line. Each program moves and sums bytes in its own way. See
+// ../../README.md.
 package stream
 
 import (
@@ -48,7 +48,7 @@ type Blocks struct {
 	buffer  []byte
 }
 
-// NewBlocks makes the block numbered 0.
+// NewBlocks makes block 0.
 func NewBlocks(options *Options) *Blocks {
 	buffer := make([]byte, options.Block)
 	x := options.Seed
@@ -65,7 +65,7 @@ func NewBlocks(options *Options) *Blocks {
 	return blocks
 }
 
-// Expect is the whole block of that number, valid until the next call.
+// Expect returns the whole block of that number, valid until the next call.
 func (b *Blocks) Expect(number uint64) []byte {
 	if !b.options.Document {
 		var stamp [8]byte
@@ -75,7 +75,7 @@ func (b *Blocks) Expect(number uint64) []byte {
 	return b.buffer
 }
 
-// Send gives each block to write, until the last or an error.
+// Send passes each block to write, until the last or an error.
 func (b *Blocks) Send(write func([]byte) error) error {
 	block := int64(b.options.Block)
 	for offset := int64(0); offset < b.options.Bytes; offset += block {
@@ -95,11 +95,11 @@ func (b *Blocks) Send(write func([]byte) error) error {
 	return nil
 }
 
-// Answer is what the child found out.
+// Answer is the child's result.
 type Answer struct {
 	Bytes    int64  `json:"bytes"`
 	Checksum string `json:"checksum"`
-	Capacity *int   `json:"capacity"` // in bytes; none where the program can't know
+	Capacity *int   `json:"capacity"` // in bytes; nil if unknown
 }
 
 // NewAnswer is an answer whose capacity is unknown.

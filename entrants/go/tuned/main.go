@@ -1,7 +1,6 @@
 // Command tuned is the fastest Go that still writes, reads and checks every
-// byte: a blocking pipe of 1 MiB outside the runtime's poller, calls that its
-// scheduler does not know of, and blocks that are compared with the ones that
-// should have come.
+// byte: a blocking pipe of 1 MiB outside the runtime's poller, calls that bypass
+// its scheduler, and comparison of blocks with the expected ones.
 package main
 
 import (
@@ -32,17 +31,16 @@ const (
 	childBack = 4
 )
 
-// checksum sums the blocks that the child received. A comparison is vectorised
-// and a loop over words is not, so each block is compared, byte for byte, with
-// the one that should have come: when they are equal so are their sums, and the
-// sums of a numbered block follow from those of the block numbered 0. Any other
-// block is summed word by word. The result is the same function of the bytes
-// received either way.
+// checksum sums the blocks that the child receives. A comparison is vectorised, a
+// loop over words is not, so each block is compared, byte for byte, with the
+// expected one: if they are equal, so are their sums, and the sums of any block
+// follow from those of block 0. A block that differs is summed word by word. Both
+// ways give the same function of the bytes received.
 type checksum struct {
 	document bool
 	expected *stream.Blocks
 	words    uint32 // in a whole block
-	a, b     uint32 // sums of the block numbered 0
+	a, b     uint32 // sums of block 0
 	xor      byte   // of a whole block
 	number   uint64
 	value    uint64
@@ -113,11 +111,10 @@ func fcntl(fd, command, argument int) (int, error) {
 	return int(n), nil
 }
 
-// transfer is read(2) or write(2) of a block that is not empty, made without
-// telling the scheduler, which takes a call that lasts for a reason to wake
-// another thread, and that finds nothing to do. A raw call keeps its processor
-// and holds up the collector, but nobody else needs the one, and with no garbage
-// there is nothing to do for the other.
+// transfer is read(2) or write(2) of a block that is not empty, without telling
+// the scheduler: for a long call the scheduler wakes another thread, which finds
+// nothing to do. A raw call keeps its processor and delays the garbage collector,
+// but no other goroutine needs the processor, and there is no garbage.
 func transfer(call uintptr, fd int, block []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&block[0])), uintptr(len(block)))

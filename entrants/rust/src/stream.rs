@@ -1,5 +1,5 @@
-//! What both programs share: the options, the bytes that are sent, and the parent's half of the job.
-//! How the child reads and sums is each program's own matter. See ../../README.md.
+//! Shared by both programs: the options, the bytes to send, and the parent's half of the job.
+//! The child reads and sums in each program's own way. See ../../README.md.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -84,7 +84,7 @@ impl Options {
 struct Source<'a> {
     options: &'a Options,
     block: Vec<u8>,
-    /// The byte to turn back before the next block.
+    /// The byte to restore before the next block.
     flipped: Option<usize>,
 }
 
@@ -131,11 +131,11 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What the child tells its parent on its standard output, after the line `ready`.
+/// What the child writes to its standard output for its parent, after the line `ready`.
 pub struct Answer {
     pub bytes: u64,
     pub checksum: u64,
-    /// In bytes; none where the program has no way to know.
+    /// In bytes; `None` if unknown.
     pub capacity: Option<u64>,
 }
 
@@ -153,7 +153,7 @@ pub fn say_ready() -> io::Result<()> {
     io::stdout().flush()
 }
 
-/// Fills the block from as many reads as it takes, fewer bytes at the end of the stream only.
+/// Reads until the block is full or the stream ends; returns the number of bytes.
 pub fn fill(input: &mut impl Read, block: &mut [u8]) -> io::Result<usize> {
     let mut have = 0;
     while have < block.len() {

@@ -1,5 +1,5 @@
-//! The fastest Rust that still writes, reads and sums every byte: a pipe of 1 MiB, a file instead of the locked
-//! and buffered standard input, and a checksum in lanes.
+//! The fastest Rust that still writes, reads and sums every byte: a pipe of 1 MiB, a file instead of the locked and
+//! buffered standard input, and a checksum in lanes.
 
 mod stream;
 
@@ -21,9 +21,9 @@ unsafe extern "C" {
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
 }
 
-/// Asks for a large pipe and returns the capacity that it has then, which stays as it was above the user's limit.
+/// Enlarges the pipe unless that exceeds the user's limit; returns its capacity.
 fn enlarge(pipe: BorrowedFd<'_>) -> Option<u64> {
-    // SAFETY: the descriptor is open while it is borrowed, and both commands take and return numbers only.
+    // SAFETY: the descriptor is open while it is borrowed, and both commands take and return only numbers.
     let capacity = unsafe {
         fcntl(pipe.as_raw_fd(), F_SETPIPE_SZ, CAPACITY);
         fcntl(pipe.as_raw_fd(), F_GETPIPE_SZ)
@@ -32,7 +32,7 @@ fn enlarge(pipe: BorrowedFd<'_>) -> Option<u64> {
 }
 
 /// Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
-/// sums them m - j times, so b is the sum over lanes of L * b\[l\] - l * a\[l\]. The compiler makes lanes vectors.
+/// sums them m - j times, so b is the sum over lanes of L * b\[l\] - l * a\[l\]. The compiler turns lanes into vectors.
 fn add_position(checksum: u64, block: &[u8]) -> u64 {
     let (mut lanes_a, mut lanes_b) = ([0u32; LANES], [0u32; LANES]);
     let (words, rest) = block.as_chunks::<4>();

@@ -6,7 +6,7 @@ use super::*;
 use crate::report::{PipelineVerdict, ProcFile, StageFigures};
 use crate::{SamplingOptions, Subject, Timeline, Watcher};
 
-/// Of one stage.
+/// A report on one stage.
 fn report() -> PipelineReport {
     let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
     let mut watcher = Watcher::new(Subject::Processes(vec![std::process::id()]), options);

@@ -49,7 +49,7 @@ fn a_pipeline_is_found_from_each_of_its_processes() {
     for seed in [11, 12, 13] {
         assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12], [13]], "{seed}");
     }
-    // From the shell all that it runs is seen.
+    // From the shell, all that it runs is found.
     assert_eq!(found(&lines, &[10], Reach::Joined).len(), 3);
 }
 
@@ -175,19 +175,19 @@ fn data_that_goes_in_circles_is_no_endless_search() {
 #[test]
 fn a_process_that_cant_be_looked_into_fills_the_gap_of_its_group() {
     let mut processes = snapshot(&[
-        // The shell that started it all can't be looked into either.
+        // The shell that started them is unreadable too.
         (10, 1, 10, &[]),
         (11, 10, 11, &[(1, 100, Out)]),
         (12, 10, 11, &[]),
         (13, 10, 11, &[(0, 101, In)]),
-        // A pipeline of another group lacks nothing of this one.
+        // Ends of another group's pipeline fill no gap here.
         (21, 10, 21, &[(1, 200, Out)]),
     ]);
     (processes[0].ends, processes[2].ends) = (None, None);
     fill_gaps(&mut processes);
     let found: Vec<Vec<u32>> = stages(&processes, &[11], Reach::Joined).into_iter().map(|shape| shape.pids).collect();
     assert_eq!(found, [[11], [12], [13]]);
-    // Of two such nobody can say which is where.
+    // With two unreadable processes it isn't known which has which end.
     let mut two = snapshot(&[(11, 10, 11, &[(1, 100, Out)]), (12, 10, 11, &[]), (13, 10, 11, &[])]);
     (two[1].ends, two[2].ends) = (None, None);
     fill_gaps(&mut two);
@@ -202,14 +202,14 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
     for seed in [11, 12] {
         assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12]], "{seed}");
     }
-    // One that writes its output elsewhere is no writer of its errors' pipe.
+    // If its output is piped elsewhere, its standard error doesn't lead to a stage.
     let lines: [Line<'_>; 3] =
         [(11, 10, 11, &[(1, 100, Out), (2, 101, Out)]), (12, 10, 11, &[(0, 100, In)]), (13, 10, 11, &[(0, 101, In)])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
 }
 
-/// As Python's multiprocessing has it: workers share the output of their parent, take work from one pipe of which it holds both
-/// ends and give results to another, and it would see by pipes of their own that they end.
+/// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to another, and
+/// the parent holds both ends of both; a further pipe for each worker would show the parent that it has ended.
 #[test]
 fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
     let lines: [Line<'_>; 5] = [

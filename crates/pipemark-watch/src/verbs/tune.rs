@@ -82,7 +82,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     }
 }
 
-/// Signals that end nothing, and those that are caught elsewhere.
+/// Signals that don't end this program, and those that are caught elsewhere.
 fn unheard() -> Vec<i32> {
     let harmless = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
     let stopping = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];

@@ -271,7 +271,7 @@ pub fn is_free() -> bool {
     can_draw() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
 }
 
-/// Samples until `ended` returns true, or the user requests something. `ended` waits until the moment it is given.
+/// Samples until `ended` returns true, or the user requests something. `ended` waits until the given moment.
 fn watch(
     watcher: &mut Watcher,
     live: &mut dyn WatchView,
@@ -376,7 +376,7 @@ pub fn start(
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
     let mut broken = None;
     let mut timeline = Timeline::default();
-    // Opened once: opening and closing one per sample cost the pipeline a tenth of its speed.
+    // Opened once, because one for each sample would cost the pipeline a tenth of its speed.
     let end = child.pidfd().ok();
     let deadline = time.map(|time| Instant::now() + time);
     let mut has_ended = |until: Instant| {
@@ -400,7 +400,7 @@ pub fn start(
         part.intervals.into_iter().for_each(|interval| timeline.add(interval));
         match key {
             None => break,
-            // The screen reads Ctrl-C as a key: the pipeline gets its usual signal.
+            // The screen gets Ctrl-C as a key, so the pipeline's signal must come from here.
             Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
             // The screen closes, the pipeline goes on.
             Some(Key::Quit | Key::Next) => {}
@@ -408,7 +408,7 @@ pub fn start(
     }
     let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
     let mut wait = || while !has_ended(Instant::now() + WAIT) {};
-    // Not onto the screen of a pipeline that goes on and uses the terminal.
+    // A pipeline that goes on and uses the terminal must end before anything is printed there.
     if io::stderr().is_terminal() && watcher.uses_terminal() {
         wait();
     }

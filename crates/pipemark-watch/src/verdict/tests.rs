@@ -75,7 +75,7 @@ fn what_a_stage_waits_for_is_its_reason() {
     let found = verdict(&line(vec![stage(1, 5, 0, 95), slow]));
     assert_eq!((found.stage, found.reason.as_str()), (Some(2), "sleeping"));
     assert_eq!(found.bound, Some(0.95 / 0.05).filter(|&bound| bound < 20.0));
-    // In words that say what it is, as far as that is known.
+    // The text names the kind of wait, as far as known.
     let waits = |lock: f64, waits_for| {
         let waits = StageFigures { lock, other: 0.95 - lock, computing: 0.0, waits_for, ..stage(2, 95, 5, 0) };
         verdict(&line(vec![stage(1, 5, 0, 95), waits])).text
@@ -83,7 +83,7 @@ fn what_a_stage_waits_for_is_its_reason() {
     assert!(waits(0.0, None).contains(": waiting for something else (95 %"), "{}", waits(0.0, None));
     assert!(waits(0.0, Some("a signal")).contains(": waiting for a signal (95 %"));
     assert!(waits(0.95, None).contains(": waiting for a lock, a timer or another thread (95 %"));
-    // What it does for a while too can be done about.
+    // There is advice on its second reason too.
     let waits = StageFigures { computing: 0.6, waiting_for_cpu: 0.35, ..stage(2, 95, 5, 0) };
     let found = verdict(&line(vec![stage(1, 5, 0, 95), waits]));
     assert!(found.advice.iter().any(|advice| advice.contains("taskset")), "{:?}", found.advice);
@@ -98,7 +98,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     large.pipes[0].capacity = Some(1 << 20);
     assert_eq!(verdict(&large).advice, Vec::<String>::new());
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
-    // Where part of the work is the switching between the two, a larger pipe may gain more than that.
+    // If part of the work is switching between the two, a larger pipe may gain more than that.
     let mut switched = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]);
     switched.stages[0].switches_per_second = Some(20_000.0);
     let found = verdict(&switched);
@@ -109,7 +109,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
     assert!(advice.contains("a larger pipe from s1 to s2 may help too, 1.2 times as fast at most"), "{advice}");
-    // Two looks of twenty are no share, nor is all of the little time for which it was there.
+    // Waits in few samples are no evidence, nor are those of stages that existed only briefly.
     let few = PipelineFigures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
     let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 60, 40, 0)]);
@@ -147,7 +147,7 @@ fn pipelines_that_nothing_joins_are_judged_each_alone() {
     assert!(found.text.starts_with("2 pipelines that nothing joins. s2 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains(". s3 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains("at most 4.9 times as fast; then s4 limits it"), "{}", found.text);
-    // In a script the longest counts.
+    // In a script the pipeline that existed longest counts.
     two.stages[..2].iter_mut().for_each(|stage| stage.present = 0.3);
     assert_eq!(verdict(&two).stage, Some(3));
 }
@@ -162,14 +162,14 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
     assert_eq!(found.kind, VerdictKind::Cpu);
     all.iter_mut().for_each(|one| one.cpus = (0..8).collect());
     assert_eq!(verdict(&line(all.clone())).kind, VerdictKind::Balanced);
-    // One with many threads takes nearly all: the others only wait behind it.
+    // A stage with many threads uses nearly all CPU time; the others only wait for it.
     let mut many = [stage(1, 30, 0, 70), stage(2, 100, 0, 0), stage(3, 26, 74, 0)];
     for (one, (run, wait)) in many.iter_mut().zip([(0.03, 0.27), (1.8, 4.46), (0.01, 0.25)]) {
         (one.cpu, one.cpu_wait) = (Some(run), Some(wait));
     }
     let found = verdict(&line(many.to_vec()));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
-    // Two are bound to one CPU while others are free.
+    // Two stages are pinned to one CPU while others are idle.
     all.truncate(3);
     all[0].cpus = vec![3];
     all[1].cpus = vec![3];
@@ -190,7 +190,7 @@ fn where_others_have_the_cpus_no_stage_is_to_blame() {
     let found = verdict(&figures);
     assert_eq!((found.kind, found.stage), (VerdictKind::Cpu, None), "{}", found.text);
     assert!(found.text.contains("others use 1.9 of 2") && found.remedies[0].id == "cpu-busy", "{found:?}");
-    // Its own threads have them.
+    // Its own threads use them.
     figures.stages[1].cpu = Some(1.8);
     assert_ne!(verdict(&figures).reason, "CPUs are taken by other programs");
 }

@@ -7,7 +7,7 @@ use std::{env, io};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::runtime::Builder;
 
-/// As published on this thread alone; with an argument by a scheduler of N threads, or of one for each CPU for `all`.
+/// Runs on this thread, as published; with an argument N on a scheduler of N threads, with `all` on one thread for each CPU.
 fn main() -> io::Result<()> {
     let mut runtime = match env::args().nth(1).as_deref() {
         None => Builder::new_current_thread(),

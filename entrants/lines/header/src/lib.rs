@@ -1,9 +1,9 @@
-//! What the four programs do to a line, kept in one place so that they differ in structure alone.
+//! The transform of a line, shared by the four programs so that they differ only in structure.
 #![forbid(unsafe_code)]
 
 /// The header of `line`: how many spaces it has, `>6` if more than six.
 ///
-/// Characters are compared one by one, as the document's programs do it.
+/// Characters are compared one by one, as in the published programs.
 pub fn header(line: &str) -> &'static str {
     match line.chars().filter(|&character| character == ' ').count() {
         0 => "[spaces: 0]",

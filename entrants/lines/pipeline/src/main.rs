@@ -1,5 +1,4 @@
-//! Tokio with one task per stage. Bounded queues between them are the only back-pressure, and each carries one line an
-//! item.
+//! Tokio with one task per stage. The only back-pressure is the bounded queues between them, whose items are single lines.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;
@@ -15,7 +14,7 @@ type Transformed = (&'static str, String);
 /// Lines a queue holds before its sender waits.
 const QUEUE: usize = 1024;
 
-/// As published on one thread for each CPU; with an argument N on N.
+/// Runs on one thread for each CPU, as published; with an argument N on N threads.
 fn main() -> io::Result<()> {
     let mut runtime = Builder::new_multi_thread();
     if let Some(threads) = env::args().nth(1) {
@@ -30,8 +29,8 @@ async fn run() -> io::Result<()> {
     let input = tokio::spawn(read(to_transform));
     let transform = tokio::spawn(transform(from_input, to_output));
     let output = tokio::spawn(write(from_transform));
-    // The output first: if it fails the others stop as their queue closes, and its error is the one to report. The
-    // input is asked only after a good output, as it may wait for a line which never comes.
+    // The output first: if it fails, the others stop because their queue closes, and its error is the one to report.
+    // Awaiting the input after a failed output could wait for a line that never arrives.
     output.await??;
     transform.await?;
     input.await?

@@ -1,4 +1,4 @@
-//! Blocking code from std in one loop, with the buffers that std gives to stdin and to a BufWriter.
+//! Blocking std code in one loop, with std's default buffers for stdin and BufWriter.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead, BufWriter, Write};

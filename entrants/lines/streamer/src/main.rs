@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::runtime::Builder;
 use tokio_stream::wrappers::LinesStream;
 
-/// As published on one thread for each CPU; with an argument N on N.
+/// Runs on one thread for each CPU, as published; with an argument N on N threads.
 fn main() -> io::Result<()> {
     let mut runtime = Builder::new_multi_thread();
     if let Some(threads) = env::args().nth(1) {
