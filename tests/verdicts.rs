@@ -177,7 +177,7 @@ while True:
     let report = looked(&format!("{writer} | {reader}"));
     assert_eq!(report["verdict"]["kind"], "burst", "{report}");
     let ids: Vec<&Value> = report["verdict"]["remedies"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
-    assert_eq!(ids[0], "burst-mbuffer", "{report}");
+    assert_eq!(ids[0], "burst-relay-buffer", "{report}");
     assert!(!report["verdict"]["advice"].to_string().contains("tune"), "{report}");
 }
 
