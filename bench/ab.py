@@ -2,7 +2,6 @@
 """`pipemark ab` beside hyperfine: how often each reports a difference between equal commands, and how often it finds a real one.
 
     bench/ab.py pairs [--seconds S]     pairs of commands, equal or 2, 5 or 10 % slower, for S seconds
-    bench/ab.py ci [--seconds S]        the job of docs/ci.md: nothing planted and 10 %, also with two busy loops beside it
     bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, also beside two busy loops
     bench/ab.py start                   a command's time, by ab and by a C program that starts it and waits
 

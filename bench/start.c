@@ -31,7 +31,8 @@ int main(int count, char **words) {
         uint64_t begin = now();
         pid_t child;
         int status;
-        if (posix_spawnp(&child, words[2], NULL, NULL, words + 2, environ) != 0 || waitpid(child, &status, 0) < 0 || status != 0) {
+        if (posix_spawnp(&child, words[2], NULL, NULL, words + 2, environ) != 0 || waitpid(child, &status, 0) < 0 ||
+            status != 0) {
             perror(words[2]);
             return 1;
         }

@@ -82,7 +82,7 @@ inline Options parse_options(std::span<char *> arguments) {
 // Memory for one block, starting on a page.
 class Block {
   public:
-    explicit Block(std::size_t size) : memory_(new (page) std::byte[size]{}), size_(size) {}
+    explicit Block(std::size_t size) : memory_(new(page) std::byte[size]{}), size_(size) {}
     Block(const Block &) = delete;
     Block &operator=(const Block &) = delete;
     ~Block() { ::operator delete[](memory_, page); }
