@@ -1,7 +1,7 @@
 //! Reads a command's output: counts and discards it, hashes it, or keeps it for figures in it.
 
 use std::fs::File;
-use std::io::PipeReader;
+use std::io::{PipeReader, PipeWriter};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 use sha2::{Digest, Sha256};
 
-use pipemark_host::child::{Interrupt, RunError, wait_readable};
+use pipemark_host::child::{Child, Interrupt, RunError, wait_readable};
 
 use crate::conditions::{not_run, too_long};
 
@@ -80,21 +80,42 @@ impl KeptEnds {
     }
 }
 
-/// Reads all streams to their ends.
+/// Reads all streams to their ends and waits until all stages have ended; none is reaped.
+///
+/// While a stage runs, `writers` keeps the streams from ending: the end of a stream and the end of its stage would each
+/// wake this thread, and a short run is measured with what a wake-up takes.
 ///
 /// # Errors
 /// At the deadline, or when the user interrupts.
-pub fn drain(streams: &mut [OutputStream], deadline: Instant, interrupt: &Interrupt) -> Result<(), RunError> {
+pub fn drain(
+    streams: &mut [OutputStream],
+    mut writers: Vec<PipeWriter>,
+    stages: &[Child],
+    deadline: Instant,
+    interrupt: &Interrupt,
+) -> Result<(), RunError> {
     let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
     let kept = streams.iter().any(|stream| stream.hash.is_some() || stream.kept.is_some());
     let mut block = vec![0; if kept { TAKEN } else { 0 }];
+    // The last stage mostly ends last. One descriptor at a time: with --concurrent there may be many stages.
+    let mut running = stages.iter().rev();
+    let mut next = || running.next().map(Child::pidfd).transpose().map_err(not_run);
+    let mut stage = next()?;
     loop {
+        if stage.is_none() {
+            writers.clear();
+        }
         let mut open: Vec<&mut OutputStream> = streams.iter_mut().filter(|stream| !stream.ended).collect();
-        if open.is_empty() {
+        if open.is_empty() && stage.is_none() {
             return Ok(());
         }
-        let readers: Vec<_> = open.iter().map(|stream| stream.reader.as_fd()).collect();
-        let ready = wait_readable(&readers, deadline, Some(interrupt))?.ok_or_else(too_long)?;
+        let readers = open.iter().map(|stream| stream.reader.as_fd());
+        let waited: Vec<_> = readers.chain(stage.as_ref().map(AsFd::as_fd)).collect();
+        let ready = wait_readable(&waited, deadline, Some(interrupt))?.ok_or_else(too_long)?;
+        if ready == open.len() {
+            stage = next()?;
+            continue;
+        }
         match open[ready].take(&nowhere, &mut block) {
             Ok(0) => open[ready].ended = true,
             Ok(count) => open[ready].bytes += count as u64,

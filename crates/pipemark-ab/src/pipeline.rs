@@ -11,11 +11,11 @@ use pipeio_harness::usage::Usage;
 use rustix::process::Signal;
 use sha2::Digest;
 
-use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, how_ended, wait_for_first};
+use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, how_ended};
 use pipemark_host::field;
 use pipemark_model::{Capacity, Nanos, neutral};
 
-use crate::conditions::{RunConditions, not_run, too_long};
+use crate::conditions::{RunConditions, not_run};
 use crate::counted_events::HardwareCounters;
 use crate::drain::{OutputStream, TAKEN, drain};
 use crate::pipeline_memory::MemorySampler;
@@ -108,13 +108,9 @@ impl TimedCommand {
         for _ in 0..conditions.copies {
             capacity = self.start(conditions, mode, &writers, &mut stages)?;
         }
-        drop(writers);
         let pids = || stages.iter().map(Child::pid).collect();
         let sampler = mode.memory.then(|| MemorySampler::start(pids())).transpose().map_err(not_run)?;
-        drain(&mut streams, deadline, interrupt)?;
-        for stage in &stages {
-            wait_for_first([stage], deadline, Some(interrupt))?.ok_or_else(too_long)?;
-        }
+        drain(&mut streams, writers, &stages, deadline, interrupt)?;
         let elapsed = begin.elapsed();
         let pipeline_memory = sampler.and_then(MemorySampler::peak);
         let bytes =
