@@ -49,7 +49,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
         ];
         for (end, value, which) in ends {
             let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
-            of_trials(&name, unit, &format!("{which}{}", figure.help()), &|record| {
+            of_trials(&name, unit, &format!("{which}{}", in_unit(&figure.help(), unit)), &|record| {
                 // For round trips, the throughput of their bytes is irrelevant.
                 let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
                 let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
@@ -83,6 +83,19 @@ fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
         figure => figure.column(),
     };
     (stem.strip_suffix(suffix).unwrap_or(stem), unit, factor)
+}
+
+/// A figure's description in the unit it is exported in.
+fn in_unit(help: &str, unit: &str) -> String {
+    match unit {
+        "seconds" => help.replace("Nanoseconds", "Seconds").replace("nanoseconds", "seconds"),
+        "seconds_per_byte" => help.replace("per GiB", "per byte"),
+        "per_byte" => help.replace("per MiB", "per byte"),
+        "seconds_per_message" => {
+            help.replace("per million messages", "per message").replace("per million lines", "per line")
+        }
+        _ => help.to_owned(),
+    }
 }
 
 fn family(name: &str, unit: &str, help: &str, out: &mut String) {
@@ -141,6 +154,11 @@ mod tests {
                 if let Some(rest) = line.strip_prefix("# HELP ") {
                     family = rest.split(' ').next().unwrap();
                     assert_eq!(text.matches(&format!("# HELP {family} ")).count(), 1, "{name}: {family} twice");
+                    for (unit, others) in
+                        [("_seconds", "anoseconds"), ("_seconds_per_byte", "per GiB"), ("_per_byte", "per MiB")]
+                    {
+                        assert!(!family.ends_with(unit) || !line.contains(others), "{name}: {line}");
+                    }
                 } else if let Some(rest) = line.strip_prefix("# UNIT ") {
                     let unit = rest.split(' ').nth(1).unwrap();
                     assert!(family.ends_with(&format!("_{unit}")), "{name}: {line}");
