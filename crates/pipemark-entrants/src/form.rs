@@ -166,7 +166,7 @@ impl EntrantFile {
         }
         for (name, versions) in programs().flat_map(|program| &program.with) {
             if !self.tools.iter().any(|tool| tool.name == *name && tool.version.is_some()) {
-                return Err(format!("'{name}' is no tool with a version"));
+                return Err(format!("'{name}' is not a tool with a version"));
             }
             check_bounds(name, [&versions.at_least, &versions.below])?;
         }
