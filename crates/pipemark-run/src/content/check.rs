@@ -9,7 +9,7 @@ use crate::content::{Payload, PayloadStream};
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {
-    format!("byte {position} is wrong: it was changed, or this is another content or another seed")
+    format!("byte {position} is wrong: it was changed, or the content or seed is another")
 }
 
 /// Compares a stream with its content, piece by piece as it arrives.
@@ -69,7 +69,7 @@ impl Check {
                         self.fault = Some(match position < FIRST {
                             true => other_content(position),
                             false => {
-                                format!("byte {position} is wrong: it is {found:#04x} where {expected:#04x} belongs")
+                                format!("byte {position} is wrong: {found:#04x} instead of {expected:#04x}")
                             }
                         });
                         return;
@@ -124,7 +124,7 @@ mod tests {
         {
             let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
             let fault = check(&other, &sent(&content, 100_000)).expect("it is seen");
-            assert!(fault.contains("another seed"), "{sent_as}: {fault}");
+            assert!(fault.contains("seed is another"), "{sent_as}: {fault}");
         }
     }
 

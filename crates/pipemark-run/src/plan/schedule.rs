@@ -112,7 +112,9 @@ impl ScheduleChoices {
                 let min = self.min_runs.unwrap_or(MIN_RUNS.min(self.max_runs.unwrap_or(MIN_RUNS)));
                 let max = self.max_runs.unwrap_or(MAX_RUNS.max(min));
                 if min > max {
-                    return Err(format!("at least {min} runs and at most {max} contradict each other"));
+                    return Err(format!(
+                        "min-runs = {min} is above max-runs = {max}; raise max-runs or lower min-runs"
+                    ));
                 }
                 Runs::Adaptive { min, max }
             }
@@ -120,7 +122,7 @@ impl ScheduleChoices {
         let run_limit = match self.run_limit {
             Some(limit) if limit <= longest => {
                 return Err(format!(
-                    "the limit of {limit:?} per run would end runs that measure for {longest:?}; raise --limit or lower --time"
+                    "the limit of {limit:?} per run would abort runs that take {longest:?}; raise --limit or lower --time"
                 ));
             }
             Some(limit) => limit,

@@ -528,9 +528,9 @@ fn a_table_of_gains_fits_its_trials() {
     let cells: Vec<_> = gains.blocks[0].columns[0].cells.iter().flatten().map(|cell| cell.published).collect();
     assert_eq!(cells, [None, Some(3.5)]);
     for (column, words) in [
-        ("when = [{}]", "both fit the row"),
-        ("when = [{ capacity = \"1m\" }]", "no trial with a baseline fits"),
-        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", "no trial fits"),
+        ("when = [{}]", "both match the row"),
+        ("when = [{ capacity = \"1m\" }]", "no trial with a baseline matches"),
+        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", "no trial matches"),
         ("when = [{ capacity = \"32k\" }]\npublished = { 8k = -100 }", "above -100"),
         ("when = [{ capacity = \"32k\", speed = \"1\" }]", "speed"),
     ] {
@@ -561,12 +561,12 @@ fn a_claim_fits_its_trials() {
     assert_eq!((gain.low, gain.high), (Some(82.5), Some(330.0)));
     assert!(of("open = \"no other system here\"").unwrap().claims[0].experiments.is_empty());
     for (claim, words) in [
-        ("low = 1", "no trial fits that has another"),
+        ("low = 1", "no matching trial has another"),
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
         (small, "needs low, high or about"),
         ("shown-by = \"magic\"", "is no demonstration; use two-flips or blocking"),
-        ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "fit no trial"),
+        ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),
     ] {
