@@ -55,8 +55,8 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     shares.sort_by_key(|(idle, _)| idle.ends().block);
     let [(first, contrast), rest @ ..] = shares.as_slice() else { return None };
     let (piece, of_pipe) = match first.job.is_round_trip() {
-        false => ("block", "of what a pipe takes for it"),
-        true => ("round trip", "of a pipe's"),
+        false => ("block", "of the time of a pipe"),
+        true => ("round trip", "of the time of a pipe"),
     };
     let words = |(idle, share): &(MeasuredTrial, Contrast)| {
         format!("{} per {piece} of {}, {}", time(own_ns(*idle)), idle.ends().block, share.percent())

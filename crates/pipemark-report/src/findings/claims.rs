@@ -69,7 +69,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         return not_measured(reason.clone());
     }
     if claim.shown_by.is_some() {
-        return claim.answer.clone().unwrap_or_else(|| not_measured("it was not tried".to_owned()));
+        return claim.answer.clone().unwrap_or_else(|| not_measured("the demonstration did not run".to_owned()));
     }
     let asked = asked(claim, records);
     let measured = |record: &Record| record.measured().is_some();
@@ -87,7 +87,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
         let reason = short.map(|short| short.in_words()).or(reason);
-        return not_measured(reason.unwrap_or_else(|| "this machine doesn't count it, or no run ended".to_owned()));
+        return not_measured(reason.unwrap_or_else(|| "not counted on this machine, or no run ended".to_owned()));
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
@@ -122,7 +122,7 @@ impl Shortfall {
         let start = self.start.map_or_else(String::new, |share| {
             format!(": starting the processes took {} % of a run", three_digits(share * 100.0))
         });
-        format!("measured at {bytes}, needs at least {needs}{start}")
+        format!("measured with {bytes}; at least {needs} are needed{start}")
     }
 }
 
@@ -180,14 +180,14 @@ fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Opt
     let open = evidence.iter().filter(|one| one.verdict == ClaimVerdict::CantTell).filter_map(runs);
     let (needed, made) = open.reduce(|one, other| if other.0 > one.0 { other } else { one })?;
     let made = match made {
-        1.0 => "1 was made".to_owned(),
-        made => format!("{made:.0} were made"),
+        1.0 => "1 was done".to_owned(),
+        made => format!("{made:.0} were done"),
     };
     Some(match needed {
         few if few < MOST_RUNS => {
-            format!("about {} runs would decide it ({made})", round_up(few.max(FEWEST_RUNS as f64)))
+            format!("about {} runs would decide ({made})", round_up(few.max(FEWEST_RUNS as f64)))
         }
-        _ => format!("too near the limit for any number of runs ({made})"),
+        _ => format!("too close to the limit for any number of runs ({made})"),
     })
 }
 
@@ -318,13 +318,13 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
         _ if claim.figure == "copies" && least != most => {
             format!("{} to {}", with_interval(least), with_interval(most))
         }
-        Which::Most => format!("the most: {}", with_interval(most)),
-        Which::Least => format!("the least: {}", with_interval(least)),
+        Which::Most => format!("maximum: {}", with_interval(most)),
+        Which::Least => format!("minimum: {}", with_interval(least)),
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
             let count = |verdict: ClaimVerdict| {
-                let words = if verdict == ClaimVerdict::Reversed { "the other way" } else { verdict.in_words() };
+                let words = if verdict == ClaimVerdict::Reversed { "opposite" } else { verdict.in_words() };
                 (evidence.iter().filter(|one| one.verdict == verdict).count(), words)
             };
             let counts =

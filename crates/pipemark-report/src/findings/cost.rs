@@ -102,7 +102,7 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
         .even_at()
         .map_or_else(String::new, |size| format!("; below about {size} the calls cost more than the bytes"));
     let text = format!(
-        "Each block costs about {} for the calls and {} per {unit} with {}, by a line from {} to {} with {}{even}.",
+        "Each block costs about {} for the calls and {} per {unit} with {} (linear fit from {} to {}, {}){even}.",
         words(cost.line.intercept, 1.0)?,
         words(cost.line.slope, per)?,
         setting(sweep[0].job, &[Key::Block]),
@@ -127,10 +127,10 @@ pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
         let (call, bytes) = (time(cost.line.intercept.value), time(cost.line.slope.value * per));
         format!("{} {call} + {bytes} per {unit} ({}{until})", rivals.named(name, &rivals.names), cost.r_squared())
     };
-    let what = if rivals.job().is_round_trip() { "a message costs, half a round trip," } else { "a block costs" };
+    let what = if rivals.job().is_round_trip() { "Cost of a message (half a round trip)" } else { "Cost of a block" };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
     let situation = situation(rivals.job());
-    let text = format!("What {what} {situation}, fixed and by its bytes: {}.", clauses.join("; "));
+    let text = format!("{what} {situation}, fixed + by size: {}.", clauses.join("; "));
     let by_link: Map<String, Value> = costs.iter().map(|(name, cost)| (name.clone(), cost.evidence())).collect();
     Some(Candidate::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
 }

@@ -124,7 +124,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
         [.., high] => (high > 0.0).then(|| format!("at most {}", show(high))),
     };
     let figures = format!(
-        "{} for {}, where {} takes {}, and {} for each GiB more, where it takes {}",
+        "{} for {} ({}: {}), and {} for each further GiB ({})",
         range(few)?,
         ByteSize(new[0].bytes() as u64),
         finding.to,
@@ -163,8 +163,8 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let (line, kib) = spends(theirs);
     let share = |length: f64| theirs.0 / (theirs.0 + theirs.1 * length) * 100.0;
     let text = format!(
-        "The conjecture that the cost per line dominates: std-baseline spends {line} ns of its CPU time on each line and {kib} \
-         ns on each KiB, so that the line is {:.0} % of the cost with 8 bytes, and {:.0} % with 285{}.",
+        "Does the cost per line dominate? std-baseline spends {line} ns of CPU time on each line and {kib} ns on each KiB: the \
+         line is {:.0} % of the cost with 8 bytes, and {:.0} % with 285{}.",
         share(SHORT),
         share(LONG),
         ours.map(spends).map_or_else(String::new, |(line, kib)| {
@@ -193,7 +193,7 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
     let also = match held.len() {
         0 => String::new(),
-        _ => format!("; held back until more come by {}", Vec::from_iter(held.iter().copied()).join(", ")),
+        _ => format!("; held back until more lines arrive: {}", Vec::from_iter(held.iter().copied()).join(", ")),
     };
     let text = format!("At {rate} lines per second a line takes {} (medians){also}.", told.join(", "));
     let evidence =
@@ -209,7 +209,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let slowest = filters().min_by(|one, other| one.throughput().total_cmp(&other.throughput()))?;
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
     let text = format!(
-        "Of the top line {}, {}, the fastest filter, {}, has {}, the slowest, {}, {:.1} %.",
+        "Share of the top line {} ({}): the fastest filter, {}, {}; the slowest, {}, {:.1} %.",
         fed_by(group),
         top.headline(),
         lines(&best).filter,
@@ -241,7 +241,7 @@ fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
         format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(*ours))
     };
     let text = format!(
-        "Published, from other hardware ({}), in times of {}: {}; {}.",
+        "Published, from other hardware ({}), as multiples of {}: {}; {}.",
         shortest.source,
         lines(first).filter,
         ratios.iter().map(words).collect::<Vec<_>>().join("; "),

@@ -80,7 +80,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     }
     let candidate = |contrast: &Contrast| {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
-        let over_limit = if quota { ", all that a user over the system's limit gets," } else { "" };
+        let over_limit = if quota { ", what a user over the per-user limit gets," } else { "" };
         let effect = match contrast.more() {
             true => format!("gives {contrast} the throughput"),
             false => format!("cuts throughput to {}", contrast.percent()),
@@ -144,7 +144,7 @@ pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     // A figure near an end's own limit understates the link.
     let warnings = |one: MeasuredTrial| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
     let ceiling = match warnings(contrast.new) || warnings(contrast.base) {
-        true => "; making and checking the bytes takes so long that the pipe itself may do more",
+        true => "; writing and checking the bytes takes so long that the pipe itself may be faster",
         false => "",
     };
     let text = format!(

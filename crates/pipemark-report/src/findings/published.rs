@@ -64,9 +64,9 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     // The best trial of either side is nearly the best of the other side too.
     let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
     let shape = match Contrast::throughput(ours, *theirs_at) {
-        _ if ours.record.id == theirs_at.record.id => Some(("the shapes agree on where the best is", true)),
-        Some(contrast) if near(&contrast) => Some(("the shapes agree within 5 % on where the best is", true)),
-        Some(contrast) if contrast.less() => Some(("the shapes differ", false)),
+        _ if ours.record.id == theirs_at.record.id => Some(("the best is the same", true)),
+        Some(contrast) if near(&contrast) => Some(("the best is the same within 5 %", true)),
+        Some(contrast) if contrast.less() => Some(("the best differs", false)),
         _ => None,
     };
     evidence["their_best"] = theirs_at.record.id.clone().into();

@@ -62,8 +62,8 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     // The weights keep this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
-        (2.0, choose(&untouched), "Best for passing data on untouched", &untouched),
-        (1.0, choose(&plain).filter(|plain| !same(plain)), "Best with plain write and read", &plain),
+        (2.0, choose(&untouched), "Best for passing data on unread", &untouched),
+        (1.0, choose(&plain).filter(|plain| !same(plain)), "Best with write and read", &plain),
     ];
     let candidate = |(effect, choice, purpose, those): (f64, Option<MeasuredTrial>, &str, &Vec<MeasuredTrial>)| {
         let choice = choice?;

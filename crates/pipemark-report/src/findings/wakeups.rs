@@ -71,7 +71,7 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     };
     let seconds = |one: MeasuredTrial| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
     let text = format!(
-        "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s: {}.",
+        "{} instead of blocking is {}; CPU time {cost_words}, {} s per {} instead of {} s: {}.",
         capitalised(waiting(other.ends().wait)),
         speed.as_fast()?,
         seconds(other)?,
@@ -101,8 +101,8 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let clause = |contrast: &Contrast| {
         let pause = gap(&contrast.new).unwrap_or_default();
         match contrast.same() {
-            true => format!("with {pause} between it takes as long, within 3 %"),
-            false => format!("with {pause} between it takes {}, {contrast} as long", contrast.new.headline()),
+            true => format!("after a pause of {pause} it takes as long (within 3 %)"),
+            false => format!("after a pause of {pause} it takes {}, {contrast} as long", contrast.new.headline()),
         }
     };
     let clauses: Vec<String> = contrasts.iter().map(clause).collect();
@@ -131,7 +131,7 @@ pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
         }
         let trip = best.estimates.headline();
         let text = format!(
-            "The shortest round trip of ends that {wait} takes {} ({}–{}) and {} s of CPU time per million messages: {}, {}.",
+            "Shortest round trip of ends that {wait}: {} ({}–{}), with {} s of CPU time per million messages: {}, {}.",
             best.headline(),
             time(trip.low?),
             time(trip.high?),
@@ -180,7 +180,7 @@ pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
     let longest =
         tails.iter().max_by(|one, other| one.sure.0.total_cmp(&other.sure.0)).filter(|tail| tail.sure.0 >= TAIL)?;
     let shortest = tails.iter().min_by(|one, other| one.sure.1.total_cmp(&other.sure.1))?;
-    let mut text = format!("Of a hundred round trips the slowest takes at least {}", longest.words());
+    let mut text = format!("The slowest of a hundred round trips takes at least {}", longest.words());
     let mut evidence = json!({ "longest": longest.evidence() });
     if shortest.sure.1 < longest.sure.0 {
         text.push_str(&format!(", but only {}", shortest.words()));
