@@ -80,7 +80,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     }
     let candidate = |contrast: &Contrast| {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
-        let over_limit = if quota { ", what a user over the per-user limit gets," } else { "" };
+        let over_limit = if quota { ", the size once over the per-user limit," } else { "" };
         let effect = match contrast.more() {
             true => format!("gives {contrast} the throughput"),
             false => format!("cuts throughput to {}", contrast.percent()),

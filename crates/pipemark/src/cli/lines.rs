@@ -80,7 +80,7 @@ struct InputFiles {
 
 #[derive(Debug, Clone, Subcommand)]
 enum TransformName {
-    /// Prefix each line with its number of spaces: [spaces: N], or >6 (the default)
+    /// Prefix each line with its number of spaces, [spaces: N] or >6 (the default transform)
     Spaces(InputFiles),
     /// Prefix each line with its number and a tab
     Number {
