@@ -114,7 +114,7 @@ const SENDS: [WordChoice<SendMethod>; 2] = [
     (
         "give-away",
         SendMethod::GiveAway,
-        "vmsplice(2), which hands pages over without copying: faster if the pipe is large and the reader slow",
+        "vmsplice(2), which hands pages over without copying; whether it is faster depends on pipe and reader",
     ),
 ];
 
