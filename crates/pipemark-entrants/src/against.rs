@@ -139,7 +139,7 @@ mod tests {
         };
         assert_eq!(ns("rate,MiB/s=Bandwidth: ([0-9.]+)", "Bandwidth: 2.00 MB/second"), Ok(500_000_000));
         assert_eq!(ns("time,ms=took ([0-9.]+)", "took 4641 ms"), Ok(4_641_000_000));
-        assert!(ns("time,s=took ([0-9.]+)", "nothing").unwrap_err().contains("nothing that --figure time matches"));
+        assert!(ns("time,s=took ([0-9.]+)", "nothing").unwrap_err().contains("no match of --figure time"));
         assert!(ns("rate,MB/s=([0-9.]+)", "0").unwrap_err().contains("a rate of 0"));
         assert!(ns("time,s=(.*)", "-1").unwrap_err().contains("a time of -1"));
     }
@@ -150,7 +150,7 @@ mod tests {
             ("x", Some("speed,MB/s=x"), "neither rate nor time"),
             ("x", Some("rate=x"), "write rate,UNIT=REGEX with one of B/s"),
             ("x", Some("time,MB/s=x"), "one of s, ms, us, ns, not MB/s"),
-            ("x | y", None, "several commands"),
+            ("x | y", None, "more than one command"),
             ("", None, "is not a stage"),
             ("./...", None, "no letter or digit"),
         ] {

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn no_match_is_an_error_and_never_zero() {
         let error = figure("x=took ([0-9.]+)").find([b"", b""]).unwrap_err();
-        assert!(error.contains("nothing that --figure x matches"), "{error}");
+        assert!(error.contains("no match of --figure x"), "{error}");
         let error = figure("x=took (.*)").find([b"took long", b""]).unwrap_err();
         assert!(error.contains("'long', which is not a number"), "{error}");
         assert!(figure("x=(inf)").find([b"inf", b""]).is_err());

@@ -341,7 +341,7 @@ mod tests {
         says(&[1.0], &[0.0], Pairing::None, "the figure 0,");
         says(&[f64::NAN], &[1.0], Pairing::None, "the figure NaN");
         says(&[1.0], &[1.0, 2.0], Pairing::Rounds, "1 rounds can't be paired with 2");
-        says(&[1.0; 1001], &[1.0], Pairing::None, "1001 runs are more than the 1000");
+        says(&[1.0; 1001], &[1.0], Pairing::None, "1001 runs are too many to compare");
     }
 
     #[test]

@@ -290,7 +290,7 @@ mod tests {
         }
         let [warning] = &one(outcome).warnings[..] else { panic!() };
         assert!(matches!(warning, Warning::AboveCeiling { above: 2, runs: 7, .. }), "{warning:?}");
-        assert!(warning.to_string().starts_with("2 of 7 runs are above what the sink can do alone"), "{warning}");
+        assert!(warning.to_string().starts_with("2 of 7 runs are above the limit of the sink alone"), "{warning}");
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
 }
 
 fn at_most(bound: Option<f64>) -> String {
-    bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default()
+    bound.map(|bound| format!(", at most {bound:.1} times as fast")).unwrap_or_default()
 }
 
 /// A larger pipe; how to try it depends on how long the pipeline runs.

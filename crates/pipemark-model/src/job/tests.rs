@@ -14,7 +14,7 @@ fn contradictions_are_named() {
         ("send=tee verify=full", "over and over"),
         ("block=1m total=64k", "larger than the total"),
         ("total=1m time=1s", "not both"),
-        ("send=in-place", "does not go with --link pipe; use write, vmsplice"),
+        ("send=in-place", "does not work with --link pipe; use write, vmsplice"),
         ("link=tcp capacity=1m", "is for pipes and rings"),
         ("link=pipe buffer=1m", "is for sockets"),
         ("link=null verify=full", "moves no bytes"),
@@ -38,7 +38,7 @@ fn contradictions_are_named() {
         ("feed=file filter=sed place=free", "give one"),
         ("feed=yes-long filter=sed total=1m place=free", "give a time"),
         ("feed=yes-long filter=sed", "use place free"),
-        ("feed=yes-long filter=sed place=free block=1k", "the filter sed does not take block 1 KiB"),
+        ("feed=yes-long filter=sed place=free block=1k", "the filter sed does not accept block 1 KiB"),
         ("feed=timed filter=sed place=free", "give a rate"),
         ("feed=yes-long filter=sed place=free rate=10", "use the feed timed"),
     ] {
@@ -59,9 +59,9 @@ fn an_entrant_takes_what_its_contract_says() {
     for (words, sentence) in [
         ("verify=count", "checks everything or nothing"),
         ("place=cross", "free or same"),
-        ("capacity=1m", "does not take capacity 1 MiB"),
-        ("read-block=1k", "does not take read-block"),
-        ("send=vmsplice", "does not take send"),
+        ("capacity=1m", "does not accept capacity 1 MiB"),
+        ("read-block=1k", "does not accept read-block"),
+        ("send=vmsplice", "does not accept send"),
     ] {
         let error = with(words).expect_err(words);
         assert!(error.contains(sentence), "{error}");

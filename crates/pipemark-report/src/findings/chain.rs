@@ -259,7 +259,8 @@ mod tests {
         let outcomes = all.map(|n| chain(n, gib * (0.2 + 0.4 * f64::from(n)), 0.01 + 0.002 * f64::from(n))).collect();
         let finding = finding(outcomes, "chain-cost");
         assert!(
-            finding.text.contains("within 10 % of one line from 2 to 128 stages") && finding.text.contains("400 ms"),
+            finding.text.contains("From 2 to 128 stages, the medians of real time are within 10 % of a straight line")
+                && finding.text.contains("400 ms"),
             "{}",
             finding.text
         );
@@ -283,7 +284,10 @@ mod tests {
         let seconds = |n: u32| if n <= 4 { 0.1 + 0.1 * f64::from(n) } else { 0.4 * f64::from(n) - 1.0 };
         let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;
-        assert!(text.contains("within 10 % of one line from 4 to 128 stages; that of shorter"), "{text}");
+        assert!(
+            text.contains("From 4 to 128 stages, the medians of real time are within 10 % of a straight line; shorter"),
+            "{text}"
+        );
         let outcomes = [1, 2, 4, 8, 16, 32].map(|n| chain(n, f64::from(n * n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;
         assert!(text.contains("Not linear"), "{text}");
@@ -306,6 +310,6 @@ mod tests {
         // As published: 2.308 GB/s for a chain of one, 3.488 for four.
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
-        assert!(finding.text.contains("not within 10 % of one line"), "{}", finding.text);
+        assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
     }
 }

@@ -439,14 +439,14 @@ mod tests {
         let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
-        assert!(answer(&most).here.starts_with("the most: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        assert!(answer(&most).here.starts_with("maximum: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
         assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
         let each = answer(&asked("gain", Some(5.0), None));
         assert_eq!(each.verdict, ClaimVerdict::DoesntHold);
         assert_eq!(
             each.here,
-            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, the other way for 1; 250 ms a run"
+            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, opposite for 1; 250 ms a run"
         );
     }
 
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::NotMeasured, "one CPU only"));
         let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
         assert_eq!(few.verdict, ClaimVerdict::CantTell, "too few runs for an interval");
-        assert!(few.here.ends_with("about 5 runs would decide it (4 were made)"), "{}", few.here);
+        assert!(few.here.ends_with("about 5 runs would decide (4 were done)"), "{}", few.here);
         let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
         assert_eq!(answer(&open, &records).here, "another system is needed");
     }
@@ -506,13 +506,13 @@ mod tests {
         assert_eq!((little.verdict, little.evidence.len()), (ClaimVerdict::NotMeasured, 0));
         assert_eq!(
             little.here,
-            "measured at 832 KiB, needs at least 408 MB: starting the processes took 96.2 % of a run"
+            "measured with 832 KiB; at least 408 MB are needed: starting the processes took 96.2 % of a run"
         );
         // This volume answers the claim and slightly less doesn't, whatever the scale.
         assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };
-        assert_eq!(of("832k", &own).here, "measured at 832 KiB, needs at least 1 MiB");
+        assert_eq!(of("832k", &own).here, "measured with 832 KiB; at least 1 MiB are needed");
         assert_ne!(of("2m", &own).verdict, ClaimVerdict::NotMeasured);
     }
 
@@ -526,7 +526,7 @@ mod tests {
         let open = answer(&asked("ratio", Some(1.2), None), &records);
         assert_eq!(open.verdict, ClaimVerdict::CantTell, "{open:?}");
         assert!(
-            open.here.contains("; about ") && open.here.ends_with("runs would decide it (7 were made)"),
+            open.here.contains("; about ") && open.here.ends_with("runs would decide (7 were done)"),
             "{}",
             open.here
         );

@@ -315,7 +315,7 @@ mod tests {
         assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
         let top = text(&found, "lines-top-line");
         assert!(
-            top.starts_with("Of the top line fed by yes with lines of 285 bytes, 4.00 GiB/s, the fastest"),
+            top.starts_with("Share of the top line fed by yes with lines of 285 bytes (4.00 GiB/s): the fastest"),
             "{top}"
         );
         // Findings on filters don't concern pipemark's own senders and receivers.
@@ -343,12 +343,10 @@ mod tests {
         ]);
         let sql = text(&found, "spark-sql");
         assert!(
-            sql.contains(
-                "8.00 s (8.00 s–8.00 s) for 1 MiB, where lines-1 takes 10.0 ms (10.0 ms–10.0 ms), and 20.0 s (20"
-            ),
+            sql.contains("8.00 s (8.00 s–8.00 s) for 1 MiB (lines-1: 10.0 ms (10.0 ms–10.0 ms)), and 20.0 s (20"),
             "{sql}"
         );
-        assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");
+        assert!(sql.contains("for each further GiB (200 ms (200 ms–200 ms))"), "{sql}");
         // Filters that processed different volumes aren't compared.
         let found = all(vec![
             of("lines-1", "1m", 0.01, 1.0),
@@ -356,7 +354,7 @@ mod tests {
             of("spark-sql", "1m", 8.0, 1.0),
             of("spark-sql", "513m", 18.0, 513.0),
         ]);
-        assert!(!found.iter().any(|finding| finding.text.contains("for each GiB more")), "{found:?}");
+        assert!(!found.iter().any(|finding| finding.text.contains("for each further GiB")), "{found:?}");
     }
 
     #[test]
@@ -368,7 +366,7 @@ mod tests {
             filter("yes-long", "std-baseline", 1.0, cpu(285.0), 0),
         ]);
         let conjecture = text(&found, "lines-conjecture");
-        assert!(conjecture.contains("40.0 ns of its CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
+        assert!(conjecture.contains("40.0 ns of CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
         assert!(conjecture.contains("83 % of the cost with 8 bytes, and 12 % with 285."), "{conjecture}");
     }
 
@@ -385,7 +383,7 @@ mod tests {
             all(vec![seconds("std-baseline", 1.0, 4.0), seconds("baseline", 0.5, 5.0), seconds("pipeline", 0.25, 6.0)]);
         assert_eq!(
             text(&found, "lines-published"),
-            "Published, from other hardware (stress.sh), in times of std-baseline: baseline 1.25×, here 2.00×; \
+            "Published, from other hardware (stress.sh), as multiples of std-baseline: baseline 1.25×, here 2.00×; \
              pipeline 1.50×, here 4.00×; fed by zcat."
         );
     }

@@ -243,9 +243,7 @@ mod tests {
         }
         assert_eq!(
             text(&findings(&records(all), None), "language-best-block"),
-            [
-                "The smallest block with which tuned programs are within 5 % of their best: 64 KiB for c; 1 MiB for java."
-            ]
+            ["Smallest block within 5 % of the best, tuned programs: 64 KiB for c; 1 MiB for java."]
         );
     }
 
@@ -261,8 +259,7 @@ mod tests {
         assert_eq!(
             text(&found, "language-gap"),
             [
-                "java, written idiomatically, takes 1.00 s per GiB, tuned 0.50 s, where tuned c takes 0.25 s: 67 % of the \
-              difference is the way it is written, 33 % the language."
+                "java takes 1.00 s per GiB written idiomatically and 0.50 s tuned; tuned c takes 0.25 s: the way it is written causes 67 % of the difference, the language 33 %."
             ]
         );
         let tuning = &text(&found, "tuning")[0];
@@ -278,8 +275,8 @@ mod tests {
         let texts = text(&findings(&all, None), "language-by-block");
         assert_eq!(
             texts,
-            ["Of 3 tuned programs, within 10 % of the fastest are 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
-              64 KiB (the slowest, go, has 95.0 %): from 64 KiB on the language does not matter."]
+            ["Within 10 % of the fastest of 3 tuned programs: 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
+              64 KiB (the slowest, go, has 95.0 %); from 64 KiB on, the language does not matter."]
         );
     }
 }

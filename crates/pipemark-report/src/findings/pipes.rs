@@ -292,7 +292,7 @@ mod tests {
                 [
                     "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
                      cores (blocks of 64 KiB).",
-                    "A capacity of 8 KiB, all that a user over the system's limit gets, instead of 64 KiB cuts throughput to \
+                    "A capacity of 8 KiB, the size once over the per-user limit, instead of 64 KiB cuts throughput to \
                      35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
                 ]
             );
@@ -404,7 +404,7 @@ mod tests {
                 ]
             );
             records[3].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 4.1e9 });
-            assert!(texts("fresh-data", &records)[0].ends_with("the pipe itself may do more."));
+            assert!(texts("fresh-data", &records)[0].ends_with("the pipe itself may be faster."));
             assert_eq!(texts("fresh-data", &records[..2]), [""; 0]);
         }
     }

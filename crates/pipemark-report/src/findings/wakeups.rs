@@ -274,12 +274,12 @@ mod tests {
         fn gain_and_cost_are_told_together() {
             assert_eq!(
                 texts("spin", 1.25, 1_000_000_000, &STEADY),
-                ["Spinning instead of blocking is 1.25× (1.25–1.25) as fast; CPU time: 1.60× (1.60–1.60), \
+                ["Spinning instead of blocking is 1.25× (1.25–1.25) as fast; CPU time 1.60× (1.60–1.60), \
                   1.60 s per GiB instead of 1.00 s: write → read across two cores (blocks of 64 KiB)."]
             );
             assert!(texts("poll", 0.5, 0, &STEADY)[0].starts_with("Polling instead of blocking is only 0.50×"));
             assert!(
-                texts("spin", 1.0, 0, &STEADY)[0].contains("is as fast (within 3 %); CPU time: the same within 3 %")
+                texts("spin", 1.0, 0, &STEADY)[0].contains("is as fast (within 3 %); CPU time the same within 3 %")
             );
         }
 
@@ -293,7 +293,7 @@ mod tests {
             let found = crate::findings::texts("wait", &records);
             assert_eq!(
                 found,
-                ["Spinning instead of blocking is 20.0× (20.0–20.0) as fast; CPU time: 0.05× (0.05–0.05), \
+                ["Spinning instead of blocking is 20.0× (20.0–20.0) as fast; CPU time 0.05× (0.05–0.05), \
                      0.20 s per million messages instead of 4.00 s: shm across two cores (messages of 64 B)."]
             );
         }
@@ -323,8 +323,7 @@ mod tests {
             assert_eq!(
                 texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
                 [
-                    "A round trip takes 4.00 µs back to back; with 100 µs between it takes as long, within 3 %, with 1.00 ms between it \
-                     takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
+                    "A round trip takes 4.00 µs back to back; after a pause of 100 µs it takes as long (within 3 %), after a pause of 1.00 ms it takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
                 ]
             );
         }
@@ -357,9 +356,9 @@ mod tests {
             assert_eq!(
                 texts("round-trip", &records),
                 [
-                    "The shortest round trip of ends that block takes 4.00 µs (3.99 µs–4.01 µs) and 4.00 s of CPU time per million \
+                    "Shortest round trip of ends that block: 4.00 µs (3.99 µs–4.01 µs), with 4.00 s of CPU time per million \
                      messages: pipe across two cores (messages of 8 B), copied twice.",
-                    "The shortest round trip of ends that spin takes 200 ns (199 ns–200 ns) and 0.20 s of CPU time per million \
+                    "Shortest round trip of ends that spin: 200 ns (199 ns–200 ns), with 0.20 s of CPU time per million \
                      messages: shm across two cores (messages of 8 B), copied twice.",
                 ]
             );
@@ -387,7 +386,7 @@ mod tests {
             assert_eq!(
                 texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 12)]),
                 [
-                    "Of a hundred round trips the slowest takes at least 12.0× (12.0–12.0) the median by tcp across two cores \
+                    "The slowest of a hundred round trips takes at least 12.0× (12.0–12.0) the median by tcp across two cores \
                      (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs), but only 2.00× (2.00–2.00) the median by pipe across \
                      two cores (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs)."
                 ]

@@ -157,7 +157,7 @@ mod tests {
         let spoken = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
         assert_eq!(
             words(&spoken, &[]),
-            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1.00 ms between)"
+            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a pause of 1.00 ms between messages)"
         );
         let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
         assert_eq!(

@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(check(&content, &bytes), None, "{word}");
             bytes[200_003] ^= 1;
             let fault = check(&content, &bytes).expect("a changed byte is seen");
-            assert!(fault.starts_with("byte 200003 is wrong: it "), "{word}: {fault}");
+            assert!(fault.starts_with("byte 200003 is wrong: "), "{word}: {fault}");
         }
     }
 

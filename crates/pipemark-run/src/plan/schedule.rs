@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn contradictions_are_named() {
         let bounds = ScheduleChoices { min_runs: Some(7), max_runs: Some(6), ..Default::default() };
-        assert!(bounds.complete(SECOND).unwrap_err().contains("contradict"));
+        assert!(bounds.complete(SECOND).unwrap_err().contains("is above max-runs = 6"));
         let limit = ScheduleChoices { run_limit: Some(SECOND), ..Default::default() };
         assert!(limit.complete(SECOND).unwrap_err().contains("--limit"));
         assert!(limit.complete(SECOND / 2).is_ok());

@@ -227,7 +227,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             e("parms = {}"),
-            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, across, params, axes, cases, baseline, published, \
+            "x.toml:6:1: 'parms' is unknown here; use name, title, about, across, params, axes, cases, baseline, published, \
              gains, volume, against (did you mean params?)",
             "parms",
         ),
@@ -269,7 +269,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             published("unit = \"MB\"\nvalues = { 64 = 1.5 }"),
-            "x.toml:11:8: 'MB' has no meaning here; use B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s",
+            "x.toml:11:8: 'MB' is unknown here; use B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s",
             "\"MB\"",
         ),
         (
@@ -565,7 +565,7 @@ fn a_claim_fits_its_trials() {
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
         (small, "needs low, high or about"),
-        ("shown-by = \"magic\"", "is no demonstration; use two-flips or blocking"),
+        ("shown-by = \"magic\"", "is not a demonstration; use two-flips or blocking"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),
@@ -613,7 +613,7 @@ fn a_program_of_someone_s_own_has_a_row_for_each_block() {
     // A suite without totals has no trials to compare the program with.
     let own = AgainstProgram::parse("./mine", None).unwrap();
     let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();
-    assert!(timed.add_against(&own).unwrap_err().contains("moves a number of bytes"));
+    assert!(timed.add_against(&own).unwrap_err().contains("an experiment with a number of bytes"));
     let twice = plan_of(&with_experiment(&format!("{body}\n[[experiment.against]]\ncommand = \"/other/mine x\"")));
     assert!(twice.unwrap_err().to_string().contains("two programs are called 'mine'"));
 }

@@ -303,7 +303,7 @@ fn figures_that_cannot_be_are_refused() {
     let mut many = base.clone();
     let sample = many.trials[0].samples[0].clone();
     many.trials[0].samples = vec![sample; 1001];
-    assert!(refused(two(&base, &many)).contains("1001 runs are more than the 1000"));
+    assert!(refused(two(&base, &many)).contains("1001 runs are too many"));
 }
 
 /// With one session of each, only the history shows how much sessions differ.
