@@ -224,7 +224,7 @@ parameters! {
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
     /// Number of stages between source and sink
     Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
-    /// Use a command that writes {total} bytes as the source, in place of pipemark's own source and sink
+    /// Command that writes {total} bytes, in place of pipemark's own source and sink
     ///
     /// The last stage, or the command itself with --length 0, then writes to /dev/null, and the real time is that of the
     /// shell pipeline. No byte is checked.
@@ -233,10 +233,10 @@ parameters! {
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
     /// Expected exit code of every stage, such as 1 for a grep without a match
     Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| whole("exit code", text, 0, 255);
-    /// Keep the reader busy for 0.5 to 1.5 times DELAY after each call, in microseconds
+    /// Busy time of the reader after each call, 0.5 to 1.5 times the value, in microseconds
     ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Keep the writer busy for 0.5 to 1.5 times DELAY before each call, in microseconds
+    /// Busy time of the writer before each call, 0.5 to 1.5 times the value, in microseconds
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
     /// Messages per second, each timed from its due time; closed: send the next after a reply
