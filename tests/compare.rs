@@ -171,12 +171,16 @@ fn another_machine_is_a_warning_that_names_it() {
     let new = files.json("new.json", &other);
     let ended = compare(&[&base, &new]);
     assert_eq!(ended.code(), Some(0));
-    assert!(ended.stdout.contains("what differs: kernel (") && ended.stdout.contains("77 in NEW"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("machine or system differs: kernel (") && ended.stdout.contains("77 in NEW"),
+        "{}",
+        ended.stdout
+    );
     // Without a table the warning still appears.
     for flags in [&["--quiet"][..], &["--json", "-"], &["--markdown", "-"], &["--format", "csv"], &["--format", "json"]]
     {
         let ended = compare(&[&[base.as_str(), &new], flags].concat());
-        assert!(ended.stderr.contains("what differs: kernel ("), "{flags:?} {}", ended.stderr);
+        assert!(ended.stderr.contains("machine or system differs: kernel ("), "{flags:?} {}", ended.stderr);
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{flags:?} {said:?}");
     }
