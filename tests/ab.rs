@@ -119,7 +119,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
         crate::program::run(&["env", &variable, crate::program::PIPEMARK], &words)
     };
     assert_eq!(one(&[]).code(), Some(3));
-    assert!(one(&["--ignore-output"]).stdout.contains("The outputs differ: --ignore-output."));
+    assert!(one(&["--ignore-output"]).stdout.contains("The outputs differ (--ignore-output)."));
 }
 
 #[test]
@@ -208,14 +208,14 @@ fn ctrl_c_keeps_whole_rounds_and_cleans_up() {
 fn bad_usage_is_code_2() {
     for (words, expected) in [
         (&[][..], "required"),
-        (&["--fail-on", "worse", "--", "true"], "are for two commands"),
+        (&["--fail-on", "worse", "--", "true"], "need at least two commands"),
         (&["--capacity", "1,2,3", "--", "seq 3 | cat", "--", "seq 3 | cat"], "3 values for 2 commands"),
         (&["--capacity", "64k,1m", "--", "seq 3"], "no pipe"),
         (&["--capacity", "64k,1m", "--", "seq 3 | cat; true"], "put it in ( )"),
         (&["--capacity", "quota,1m", "--", "seq 3 | cat"], "use a size"),
         (&["--fail-on", "slower", "--", "true", "--", "true"], "not a verdict"),
         (&["--runs", "0", "--", "true", "--", "true"], "invalid value"),
-        (&["--parameter", "n=1..4:0", "--", "seq {n}"], "a step of 0"),
+        (&["--parameter", "n=1..4:0", "--", "seq {n}"], "the step is 0"),
         (&["--parameter", "n=4..1", "--", "seq {n}"], "the range is empty"),
         (&["--parameter", "n=1,2", "--", "seq {m}"], "there is {m}"),
         (&["--parameter", "n=1..300", "--", "seq {n}"], "use --yes"),
@@ -227,7 +227,7 @@ fn bad_usage_is_code_2() {
         (&["--name", "x", "--", "true", "--", "true"], "one for each"),
         (&["--setup", "a", "--setup", "b", "--", "true"], "2 times for 1 commands"),
         (&["--by", "memry", "--", "true", "--", "true"], "did you mean memory?"),
-        (&["--figure", "x=(", "--", "true"], "no regular expression"),
+        (&["--figure", "x=(", "--", "true"], "not a regular expression"),
         (&["--cpus", "1000", "--", "true"], "CPU 1000"),
         (&["--env", "X", "--", "true"], "NAME=VALUE"),
         (&["--json", "-", "--json-lines", "-", "--", "true"], "standard output"),

@@ -91,9 +91,9 @@ fn a_program_that_goes_wrong_has_no_figure() {
     let figure = "time,s=took ([0-9.]+) s";
     for (command, words) in [
         ("sh -c 'echo took 1 s; exit 3'", "status 3"),
-        ("sh -c 'echo done'", "nothing that --figure time matches"),
+        ("sh -c 'echo done'", "no match of --figure time"),
         ("sh -c 'echo took 0 s'", "a time of 0"),
-        ("sh -c 'head -c 100000 /dev/zero'", "bytes, of which at most"),
+        ("sh -c 'head -c 100000 /dev/zero'", "bytes; the limit is"),
         ("sh -c 'sleep 60'", "limit"),
         ("./no-such-program {block}", "o such file"),
     ] {
@@ -122,8 +122,8 @@ fn what_can_t_be_asked_is_refused() {
         (vec!["run", &suite, "--against", "x", "--figure", "rate=x"], "rate,UNIT=REGEX"),
         (vec!["run", &suite, "--figure", "rate,MB/s=x"], "--against"),
         (vec!["run", &suite, "--against", "x", "--against", "x"], "two programs are called 'x'"),
-        (vec!["run", "quick", "--against", "x"], "an experiment that moves a number of bytes"),
-        (vec!["run", &suite, "--against", "x | y"], "several commands"),
+        (vec!["run", "quick", "--against", "x"], "an experiment with a number of bytes"),
+        (vec!["run", &suite, "--against", "x | y"], "more than one command"),
     ] {
         let ended = pipemark(&words);
         assert_eq!(ended.code(), Some(2), "{words:?}");

@@ -171,12 +171,16 @@ fn another_machine_is_a_warning_that_names_it() {
     let new = files.json("new.json", &other);
     let ended = compare(&[&base, &new]);
     assert_eq!(ended.code(), Some(0));
-    assert!(ended.stdout.contains("what differs: kernel (") && ended.stdout.contains("77 in NEW"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("machine or system differs: kernel (") && ended.stdout.contains("77 in NEW"),
+        "{}",
+        ended.stdout
+    );
     // Without a table the warning still appears.
     for flags in [&["--quiet"][..], &["--json", "-"], &["--markdown", "-"], &["--format", "csv"], &["--format", "json"]]
     {
         let ended = compare(&[&[base.as_str(), &new], flags].concat());
-        assert!(ended.stderr.contains("what differs: kernel ("), "{flags:?} {}", ended.stderr);
+        assert!(ended.stderr.contains("machine or system differs: kernel ("), "{flags:?} {}", ended.stderr);
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{flags:?} {said:?}");
     }
@@ -211,8 +215,8 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
         (with("none.json", &|d| d["trials"] = json!([])), "has no trials"),
         (with("word.json", &|d| d["trials"][0]["params"]["send"] = json!("pigeon\u{1b}[2J")), "unknown variant"),
         (with("minus.json", &|d| d["trials"][0]["samples"][0]["bytes"] = json!(-5)), "invalid value"),
-        (with("zero.json", &|d| d["trials"][1]["samples"][3]["ns"] = json!(0)), "which cannot be"),
-        (with("light.json", &|d| d["trials"][1]["samples"][3]["bytes"] = json!(u64::MAX)), "which cannot be"),
+        (with("zero.json", &|d| d["trials"][1]["samples"][3]["ns"] = json!(0)), "which is impossible"),
+        (with("light.json", &|d| d["trials"][1]["samples"][3]["bytes"] = json!(u64::MAX)), "which is impossible"),
         (text("nan.json", "\"ns\":1000000", "\"ns\":NaN"), "does not hold results of pipemark"),
         (text("infinite.json", "\"load\":", "\"load\":1e999,\"x\":"), "does not hold results of pipemark"),
         (
@@ -362,5 +366,5 @@ fn sessions_under_one_label_are_compared_by_label() {
     assert_eq!(seeds, [1, 2, 3], "each in another order");
     assert_eq!(pipemark(&["history", "import", json.to_str().unwrap(), "--db", db]).stdout.lines().count(), 3);
     let ended = bw("x", &["--sessions", "2", "--csv", "-"]);
-    assert!(ended.code() == Some(2) && ended.stderr.contains("holds one session"), "{}", ended.stderr);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("holds a single session"), "{}", ended.stderr);
 }

@@ -260,7 +260,10 @@ fn a_trial_is_named_by_what_is_not_its_default() {
     let large = trial(&["block=64k", "send=write", "place=cross", "capacity=1m"]);
     assert_eq!(large, "pipe write-read 65536 cross count capacity=1MiB time=2.00ms");
     let several = past.run(&["history", "trend", "pages=huge"]);
-    assert!(several.code() == Some(2) && several.stderr.contains("say more, or quote one of them"), "{several:?}");
+    assert!(
+        several.code() == Some(2) && several.stderr.contains("give more parameters, or one of these keys"),
+        "{several:?}"
+    );
 }
 
 /// Labels distinguish measurements on a page.

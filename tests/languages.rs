@@ -285,7 +285,7 @@ fn a_strangers_language_takes_part_in_the_suite() {
     assert!(wanted.contains("language=c"), "{wanted}");
     for (words, expected) in [
         (&["run", "languages", "--only", "honst"][..], "did you mean honest?"),
-        (&["run", "quick"], "--entrants has no place here"),
+        (&["run", "quick"], "--entrants is for suites"),
     ] {
         let output = fakes.command(words).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

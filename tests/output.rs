@@ -370,7 +370,7 @@ fn no_result_replaces_what_it_is_made_of() {
     for words in [&["report", a, "-o", a][..], &["report", b, a, "-o", link], &["compare", a, b, "--json", b]] {
         let ended = pipemark(words);
         assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains("can't be the output too"), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("can't also be the output"), "{words:?}: {}", ended.stderr);
     }
     fs::remove_file(link).unwrap();
     assert_eq!((fs::read_to_string(a).unwrap(), fs::read_to_string(b).unwrap()), (document.clone(), document));
@@ -386,7 +386,7 @@ fn without_proc_there_is_a_sentence() {
         let output = Command::new(words[0]).args(&words[1..]).arg(PIPEMARK).args(verb).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{verb:?}: {said}");
-        assert!(said.contains("/proc is not mounted"), "{verb:?}: {said}");
+        assert!(said.contains("/proc, which is not mounted"), "{verb:?}: {said}");
     }
 }
 

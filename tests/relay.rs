@@ -165,7 +165,7 @@ fn a_capacity_that_is_refused_stops_nothing() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "all of it\n");
     let said = text(&output.stderr);
-    assert!(said.contains("a pipe capacity of 1 GiB was refused") && said.contains("going on with"), "{said}");
+    assert!(said.contains("a pipe capacity of 1 GiB was refused") && said.contains("continuing with"), "{said}");
     assert_eq!(said.lines().count(), 1, "of both pipes once: {said}");
 }
 
@@ -294,7 +294,7 @@ fn memory_that_is_not_there_is_refused() {
     let output = relay(&["--buffer", "60t"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("there is no memory for the relay") && said.contains("use a smaller --buffer"), "{said}");
+    assert!(said.contains("no memory for the buffer") && said.contains("use a smaller --buffer"), "{said}");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn what_has_no_limit_is_not_changed() {
     };
     for (pid, setting, code, expected) in [
         (cat.id(), "limit=1m", 1, "is not a relay (it is cat)"),
-        (plain.id(), "limit=1m", 1, "is a relay without --limit"),
+        (plain.id(), "limit=1m", 1, "is a relay without a limit"),
         (gone, "limit=1m", 2, "there is no process"),
         (cat.id(), "limit=0", 2, "out of range"),
         (cat.id(), "limit=99999999999t", 2, "fits 64 bits"),

@@ -101,7 +101,7 @@ fn what_can_not_be_tuned_is_said() {
     assert_eq!((ended.code(), &ended.document()["verdict"]), (Some(1), &Value::Null));
     for (words, code, says) in [
         (vec!["tune", "1", "--no-touch"], 125, "--no-touch"),
-        (vec!["tune", "1", "--for", "1s"], 125, "from 8s to 5min"),
+        (vec!["tune", "1", "--for", "1s"], 125, "use 8s to 5min"),
         (vec!["tune", "2147483646"], 2, "no process"),
     ] {
         let ended = pipemark(&words);

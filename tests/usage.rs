@@ -132,7 +132,7 @@ fn bad_usage_is_code_2_with_a_sentence() {
         (&["bw", "--link", "wormhole"], "not a link"),
         (&["bw", "--send", "wriite"], "did you mean write?"),
         (&["bw", "--baseline", "sned=write"], "did you mean send?"),
-        (&["bw", "--json", ""], "empty file name"),
+        (&["bw", "--json", ""], "file name is empty"),
         (&["bw", "--recv", "splice", "--verify", "full"], "never reads the bytes"),
         (&["bw", "--send", "tee", "--verify", "full"], "over and over"),
         (&["bw", "--time", "1s", "--total", "1m"], "cannot be used with"),

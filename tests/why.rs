@@ -365,7 +365,7 @@ fn live_pipelines_are_listed_to_choose_from() {
     let ours = all.iter().find(|live| live["stages"][0] == "yes listed-by-a-test").expect("it is listed");
     assert_eq!(ours["stages"][1], "cat");
     for verb in ["why", "tune"] {
-        let told = format!("'pipemark {verb} PID'");
+        let told = format!("pipemark {verb} PID selects");
         assert!(pipemark(&[verb]).stdout.contains(&told), "{told}");
     }
     drop(running);
@@ -484,9 +484,15 @@ fn a_record_is_kept_shown_and_drawn() {
     let ended = run(&["bash", "-c"], &[&script]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     assert!(ended.stderr.contains("recorded as run 1"), "{}", ended.stderr);
-    for part in
-        ["why · yes | head", "run 1", "<!DOCTYPE html>", "What each stage did when", "1 yes", "2 head", "starved"]
-    {
+    for part in [
+        "why · yes | head",
+        "run 1",
+        "<!DOCTYPE html>",
+        "Activity of each stage over time",
+        "1 yes",
+        "2 head",
+        "starved",
+    ] {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
     // A record has at most 720 moments of each stage, however long the pipeline ran.

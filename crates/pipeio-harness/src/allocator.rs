@@ -20,7 +20,7 @@ fn or_exit(start: *mut u8) -> *mut u8 {
 
 #[cold]
 fn no_memory() -> ! {
-    const MESSAGE: &[u8] = b"pipemark: there is no memory; raise the limit (ulimit -v) or end other programs\n";
+    const MESSAGE: &[u8] = b"pipemark: out of memory; raise the limit (ulimit -v) or stop other programs\n";
     let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
     // SAFETY: the call takes a number, accesses no memory of ours, and does not return.
     unsafe { libc::_exit(1) }

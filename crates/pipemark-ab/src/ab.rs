@@ -35,7 +35,7 @@ pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 /// What `ab` takes.
 #[derive(Debug, Clone, Args)]
 pub struct AbOptions {
-    /// Commands for the shell, each in quotes: one is timed, several are compared with the first
+    /// Shell commands, each in quotes: one is timed, several are compared with the first
     #[arg(value_name = "'A' -- 'B'", num_args = 1.., required = true)]
     commands: Vec<String>,
     #[command(flatten)]
@@ -54,24 +54,25 @@ pub struct AbOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which commands")]
 struct ChoiceOptions {
-    /// Replace {NAME} in commands, hooks and names by each of the values: threads=1,2,4 or size=1..10:3
+    /// Run once for each value, replacing {NAME} in commands, hooks and names: threads=1,2,4 or size=1..10:3
     ///
-    /// Ranges include both ends and have a step behind the colon. Several parameters are combined. Only these names are
-    /// replaced: awk '{print}' and ${NAME} stay.
+    /// A range includes both ends; the number after the colon is its step. Several parameters run in all combinations. Other
+    /// braces, such as awk '{print}' and ${NAME}, are left alone.
     #[arg(long, short = 'P', value_name = "NAME=VALUES")]
     parameter: Vec<Parameter>,
-    /// Name a command; once for each
+    /// Name a command; repeat for each command
     #[arg(long, short = 'n', value_name = "NAME")]
     name: Vec<String>,
-    /// Compare with this command, by its number or name [default: 1]
+    /// Compare with this command, by number or name [default: 1]
     #[arg(long, value_name = "N")]
     reference: Option<String>,
-    /// Capacity of the pipes between the stages, or one for each command: default, or a size
+    /// Capacity of the pipes between stages: default, or a size; several values compare one command with each
     ///
-    /// The pipeline is then split at each |, and each stage gets a shell of its own.
+    /// With several commands, give one value for all or one for each. The pipeline is split at each |, and each stage runs in
+    /// its own shell.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     capacity: Vec<Capacity>,
-    /// Measure more than 256 commands
+    /// Allow more than 256 commands
     #[arg(long)]
     yes: bool,
 }
@@ -80,64 +81,64 @@ struct ChoiceOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Around the runs")]
 struct AroundOptions {
-    /// Run this once, before the first run; once for all commands, or once for each
+    /// Run COMMAND once, before the first run; give one for all commands, or one for each
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// Run this before each run, untimed
+    /// Run COMMAND before each run, untimed
     #[arg(long, value_name = "COMMAND")]
     prepare: Vec<String>,
-    /// Run this after each run, untimed
+    /// Run COMMAND after each run, untimed
     #[arg(long, value_name = "COMMAND")]
     conclude: Vec<String>,
-    /// Run this once, after the last run
+    /// Run COMMAND once, after the last run
     #[arg(long, value_name = "COMMAND")]
     cleanup: Vec<String>,
-    /// What starts commands and hooks
+    /// Shell that runs commands and hooks
     #[arg(long, short = 'S', value_enum, default_value_t)]
     shell: Shell,
-    /// Give each command this file as standard input
+    /// Redirect FILE to the standard input of each command [default: /dev/null]
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
     input: Option<PathBuf>,
-    /// Set a variable of the environment
+    /// Set an environment variable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
-    /// Let commands run on these CPUs only, such as 0,2-3
+    /// Run commands only on these CPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     cpus: Option<CpuSet>,
-    /// Drop this file from memory before each run, so that it is read from storage; may be given several times
+    /// Evict FILE from the page cache before each run, so that it is read from storage; may be repeated
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
     cold: Vec<PathBuf>,
     /// Run N copies of each command at once
     #[arg(long, value_name = "N", value_parser = count::<usize>(1, 256), default_value_t = 1)]
     concurrent: usize,
-    /// Ignore exit codes other than 0
+    /// Ignore nonzero exit codes
     #[arg(long, short)]
     ignore_failure: bool,
-    /// Compare commands although their outputs differ
+    /// Compare commands even if their outputs differ
     #[arg(long)]
     ignore_output: bool,
-    /// End a run that takes longer than this
+    /// Abort a run that takes longer than TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10min")]
     limit: Duration,
 }
 
 /// How often.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "How often")]
+#[command(next_help_heading = "Runs and sessions")]
 struct RoundOptions {
     /// Run each command N times in each session
     ///
-    /// Without it at least 10 times in a single session, until a change of --threshold (3 %) is detectable or --budget is
-    /// spent; in each of several sessions up to 10 times, as --budget allows.
+    /// By default, a single session has at least 10 runs, and more until a change of --threshold (or 3 %) is detectable or
+    /// --budget is spent. Each of several sessions has up to 10, as --budget allows.
     #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
     runs: Option<u32>,
-    /// Measure in N sessions, each a fresh start, and compare by session; a verdict needs five
+    /// Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
     sessions: u32,
-    /// Add no rounds after this time [default: 1min, and 2min for several sessions]
+    /// Stop adding rounds after TIME [default: 1min, or 2min with several sessions]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
-    /// Rounds before those that count, in each session; without any, outputs are compared by length only
+    /// Warm up with N rounds in each session; with 0, outputs are compared by length only
     #[arg(long, short, value_name = "N", value_parser = count::<u32>(0, 1000), default_value_t = 1)]
     warmup: u32,
 }
@@ -146,24 +147,25 @@ struct RoundOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Figures and verdicts")]
 struct JudgingOptions {
-    /// Read a figure from what the command prints: 'NAME=REGEX', the number in the first ( )
+    /// Read a figure from the command's output: the number that the only group ( ) of REGEX matches
     ///
-    /// NAME,UNIT=REGEX has a unit, and NAME,UNIT,higher says which way is better; without it, more is better for units that
-    /// end in /s, otherwise less. A run that prints no such figure has failed.
+    /// NAME,UNIT=REGEX adds a unit. NAME,UNIT,higher or NAME,UNIT,lower says which is better; the default is higher for units
+    /// that end in /s, and lower for all others. A run fails if its output has no match.
     #[arg(long, value_name = "NAME=REGEX")]
     figure: Vec<PrintedFigure>,
-    /// Sample the memory of all processes of a command together, every 5 ms: the figure pipeline-memory
+    /// Sample the total memory of a command's processes every 5 ms: the figure pipeline-memory
     #[arg(long)]
     pipeline_memory: bool,
-    /// The figure that ranks and verdicts go by
+    /// Rank and judge commands by this figure
     #[arg(long, value_name = "FIGURE", default_value = TIME)]
     by: String,
-    /// A change counts when its whole interval is past this, such as 5%
+    /// Smallest change that counts, such as 5%
     ///
-    /// Without it, better and worse take an interval past 0.5 %, and same one within ± 3 %.
+    /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within it. The
+    /// default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
-    /// End with a code of its own when this is the verdict of a command (see below)
+    /// Exit with the verdict's code if a command has this verdict; see 'pipemark help exit-codes'
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = fail_on_command)]
     fail_on: Vec<FailOnCommand>,
 }
@@ -174,19 +176,19 @@ struct JudgingOptions {
 struct AbOutputOptions {
     #[command(flatten)]
     export: ExportOptions,
-    /// Write a line of JSON for each run as it ends
+    /// Write a line of JSON as each run ends
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json_lines: Option<Destination>,
-    /// Write what hyperfine's --export-json would, for scripts that read that
+    /// Write JSON in the format of hyperfine's --export-json
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     hyperfine_json: Option<Destination>,
-    /// Write one figure per command as github-action-benchmark reads it (customSmallerIsBetter)
+    /// Write JSON for github-action-benchmark (customSmallerIsBetter), one figure per command
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     benchmark_json: Option<Destination>,
-    /// Write all figures as Bencher reads them (Bencher Metric Format)
+    /// Write JSON for Bencher (Bencher Metric Format), all figures
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     bencher_json: Option<Destination>,
-    /// Print every figure for more than two commands
+    /// Print every figure, also for more than two commands
     #[arg(long)]
     all: bool,
 }
@@ -206,7 +208,7 @@ impl AbOutputOptions {
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("'{}' sets no variable; use NAME=VALUE", neutral(text))),
+        _ => Err(format!("'{}' is not a variable; use NAME=VALUE", neutral(text))),
     }
 }
 
@@ -283,19 +285,19 @@ impl AbPlan {
         match values.fold(commands, usize::saturating_mul) {
             count if count > MOST_COMMANDS => {
                 return Err(ExitError::usage(format_args!(
-                    "{count} commands are more than the {MOST_COMMANDS} that can be ranked"
+                    "{count} commands are too many; at most {MOST_COMMANDS} can be ranked"
                 )));
             }
             count if count > MOST_UNASKED && !choice.yes => {
                 return Err(ExitError::usage(format_args!(
-                    "{count} commands are more than {MOST_UNASKED}; use --yes to measure them all"
+                    "{count} commands are more than {MOST_UNASKED}; use --yes to measure all of them"
                 )));
             }
             _ => {}
         }
         let entries = entries(&typed)?;
         if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
-            return Err(ExitError::usage("--fail-on and --threshold are for two commands or more: -- 'A' -- 'B'"));
+            return Err(ExitError::usage("--fail-on and --threshold need at least two commands: -- 'A' -- 'B'"));
         }
         let kinds = kinds(&judging.figure);
         let by = place(&kinds, &judging.by)?;

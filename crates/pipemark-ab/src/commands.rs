@@ -99,7 +99,7 @@ pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
     let twice = all.iter().enumerate().find(|(at, entry)| all[..*at].iter().any(|other| other.label == entry.label));
     match twice {
         Some((_, entry)) => Err(format!(
-            "two commands are called '{}'; put the parameters that differ into --name",
+            "two commands are called '{}'; add {{PARAMETER}} to --name to distinguish them",
             neutral(&entry.label)
         )),
         None => Ok(all),
@@ -129,7 +129,7 @@ fn split(text: &str, capacity: Option<Capacity>) -> Result<Vec<String>, String> 
         Some(_) => {
             let stages = stages(text).map_err(|error| format!("'{}': {error}", neutral(text)))?;
             match stages.len() {
-                1 => Err(format!("'{}' has no pipe that --capacity could apply to", neutral(text))),
+                1 => Err(format!("'{}' has no pipe for --capacity; omit it", neutral(text))),
                 _ => Ok(stages),
             }
         }
@@ -146,7 +146,7 @@ pub fn reference(entries: &[CommandEntry], wanted: &str) -> Result<usize, String
     named.or_else(|| numbered().map(|number| number - 1)).ok_or_else(|| {
         let labels: Vec<&str> = entries.iter().take(8).map(|entry| entry.label.as_str()).collect();
         let (count, labels) = (entries.len(), neutral(&labels.join(", ")));
-        format!("--reference '{}' is none of the commands; use 1 to {count}, or a name: {labels}", neutral(wanted))
+        format!("--reference '{}' is not a command; use 1 to {count}, or a name: {labels}", neutral(wanted))
     })
 }
 

@@ -85,21 +85,21 @@ fn on_cpus<T>(cpus: &CpuSet, act: impl FnOnce() -> io::Result<T>) -> io::Result<
 /// # Errors
 /// A message.
 pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
-    let allowed = sched_getaffinity(None).map_err(|error| format!("the CPUs can't be asked for: {error}"))?;
+    let allowed = sched_getaffinity(None).map_err(|error| format!("the allowed CPUs are unknown: {error}"))?;
     let mut set = CpuSet::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| text.trim().parse::<usize>().ok().filter(|&cpu| cpu < CpuSet::MAX_CPU);
         let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(format!("'{}' is no list of CPUs; use one such as 0,2-3", neutral(text)));
+            return Err(format!("'{}' is not a list of CPUs; use a list such as 0,2-3", neutral(text)));
         };
         if first > last {
-            return Err(format!("'{}' is no range of CPUs: it falls", neutral(part)));
+            return Err(format!("'{}' is not a range of CPUs; write the smaller number first", neutral(part)));
         }
         for cpu in first..=last {
             if !allowed.is_set(cpu) {
                 return Err(format!(
-                    "CPU {cpu} is not there or may not be used; 'pipemark list machine' lists those that may"
+                    "CPU {cpu} does not exist or is not allowed; 'pipemark list machine' shows the allowed CPUs"
                 ));
             }
             set.set(cpu);
@@ -115,7 +115,7 @@ pub(crate) fn not_run(error: io::Error) -> RunError {
 
 /// The time limit was exceeded.
 pub(crate) fn too_long() -> RunError {
-    RunError::Failed("it took longer than --limit and was ended".to_owned())
+    RunError::Failed("it took longer than --limit and was aborted; raise --limit if it needs longer".to_owned())
 }
 
 #[cfg(test)]

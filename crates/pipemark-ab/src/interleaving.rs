@@ -367,11 +367,11 @@ impl Runner<'_> {
             return Ok(());
         }
         let (name, other, output) = (&entries[at].label, &entries[model].label, ran.output);
-        let not_compared = "outputs differ; not comparing (--ignore-output compares times anyway)";
+        let not_compared = "outputs differ; not comparing (--ignore-output compares anyway)";
         let sentence = if output != expected.output {
             format!("{name} wrote {output} bytes and the first run of {other} {}: {not_compared}", expected.output)
         } else if ran.hash.is_some() && expected.hash.is_some() && ran.hash != expected.hash {
-            format!("{other} and {name} each wrote {output} bytes, and not the same ones: {not_compared}")
+            format!("{other} and {name} each wrote {output} bytes, but different ones: {not_compared}")
         } else {
             return Ok(());
         };

@@ -184,15 +184,15 @@ impl Judge<'_> {
         let sessions = self.plan.sessions;
         if comparison.judged().is_none() {
             return match sessions {
-                1 => format!("{rounds} rounds are too few; use --runs 10"),
-                _ => format!("{sessions} sessions are too few; use --sessions {FEWEST_SESSIONS} or more"),
+                1 => format!("too few rounds ({rounds}); use --runs 10"),
+                _ => format!("too few sessions ({sessions}); use --sessions {FEWEST_SESSIONS} or more"),
             };
         }
         let smallest = comparison
             .smallest_change
             .map_or_else(String::new, |change| format!("smallest detectable change: {} %; ", digits(change * 100.0)));
         let Some(times) = comparison.more_to_decide(criterion) else {
-            return format!("{smallest}the change is at the limit: choose another --threshold");
+            return format!("{smallest}the change is too close to the threshold; use another --threshold");
         };
         if times > MOST_MORE {
             return format!("{smallest}too noisy to decide here");

@@ -212,7 +212,7 @@ fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Resul
         _ if status.success() || by_sigpipe => return Ok(()),
         Some(127) if conditions.shell != Shell::None => ": the command was not found",
         Some(_) if conditions.ignore_failure => return Ok(()),
-        Some(_) => "; use --ignore-failure if that is meant",
+        Some(_) => "; use --ignore-failure to accept that",
         None => "",
     };
     let said = String::from_utf8_lossy(printed);

@@ -26,11 +26,11 @@ impl FromStr for Parameter {
     fn from_str(text: &str) -> Result<Parameter, String> {
         let shown = neutral(text);
         let (name, values) = text.split_once('=').ok_or_else(|| {
-            format!("'{shown}' names no values; use NAME=VALUE,…, such as threads=1,2,4 or size=1..10:3")
+            format!("'{shown}' has no values; use NAME=VALUE,…, such as threads=1,2,4 or size=1..10:3")
         })?;
         let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
         if !name.starts_with(starts) || !name.chars().all(|c| starts(c) || c.is_ascii_digit() || c == '-') {
-            return Err(format!("'{}' is not a parameter's name; use letters, digits, _ and -", neutral(name)));
+            return Err(format!("'{}' is not a parameter name; use letters, digits, _ and -", neutral(name)));
         }
         if values.is_empty() {
             return Err(format!("the parameter {name} has no values; use {name}=VALUE,…"));
@@ -71,11 +71,11 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let scaled = |(value, own): (i64, u32)| value.checked_mul(10i64.pow(places - own)).ok_or("a number is too large");
     let (from, to, step) = (scaled(from)?, scaled(to)?, scaled(step)?);
     if step == 0 {
-        return Err("a step of 0 never arrives; use another".to_owned());
+        return Err("the step is 0; use another".to_owned());
     }
     let count = (i128::from(to) - i128::from(from)) / i128::from(step);
     if count < 0 || (from != to && (to > from) != (step > 0)) {
-        return Err("the range is empty; a range that falls needs a step below 0, such as 8..1:-1".to_owned());
+        return Err("the range is empty; a descending range needs a negative step, such as 8..1:-1".to_owned());
     }
     if count as usize >= MOST_VALUES {
         return Err(format!("the range has more than {MOST_VALUES} values"));
@@ -132,7 +132,7 @@ pub fn replaced(text: &str, settings: &[Setting]) -> String {
 pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
     for (at, Parameter { name, .. }) in parameters.iter().enumerate() {
         if parameters[..at].iter().any(|other| other.name == *name) {
-            return Err(format!("--parameter {name} is given twice; list all of its values in one"));
+            return Err(format!("--parameter {name} is given twice; list all its values in one"));
         }
         let probe = [(name.clone(), String::new())];
         if texts.iter().all(|text| replaced(text, &probe) == *text) {
@@ -186,13 +186,13 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, words) in [
-            ("threads", "names no values"),
+            ("threads", "has no values"),
             ("threads=", "has no values"),
-            ("=1", "not a parameter's name"),
-            ("1x=1", "not a parameter's name"),
-            ("a b=1", "not a parameter's name"),
-            ("n=1..4:0", "a step of 0"),
-            ("n=1..4:0.0", "a step of 0"),
+            ("=1", "not a parameter name"),
+            ("1x=1", "not a parameter name"),
+            ("a b=1", "not a parameter name"),
+            ("n=1..4:0", "the step is 0"),
+            ("n=1..4:0.0", "the step is 0"),
             ("n=4..1", "the range is empty"),
             ("n=1..4:-1", "the range is empty"),
             ("n=1..4:x", "the step 'x'"),

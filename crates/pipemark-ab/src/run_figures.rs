@@ -95,7 +95,7 @@ const BUILT_IN: [BuiltIn; 12] = [
     ("user", "user", Unit::Nanoseconds, |run| Some(run.usage.user_ns as f64)),
     ("system", "system", Unit::Nanoseconds, |run| Some(run.usage.sys_ns as f64)),
     ("memory", "peak memory", Unit::Bytes, |run| Some(run.usage.peak_bytes as f64)),
-    (PIPELINE_MEMORY, "memory of all", Unit::Bytes, |run| Some(run.pipeline_memory? as f64)),
+    (PIPELINE_MEMORY, "pipeline memory", Unit::Bytes, |run| Some(run.pipeline_memory? as f64)),
     ("read", "bytes read", Unit::Bytes, |run| Some(run.bytes?.0 as f64)),
     ("written", "bytes written", Unit::Bytes, |run| Some(run.bytes?.1 as f64)),
     ("switches", "context switches", Unit::Count, |run| {
@@ -132,15 +132,12 @@ pub fn place(kinds: &[FigureKind], by: &str) -> Result<usize, String> {
     let keys = || kinds.iter().map(|kind| kind.key.as_str());
     let is_taken = |key: &&str| RUN_FIELDS.contains(key) || key.starts_with("parameter_");
     if let Some(taken) = keys().find(is_taken) {
-        return Err(format!(
-            "a figure can't be called '{}', as a field of each run is; use another name",
-            neutral(taken)
-        ));
+        return Err(format!("the figure name '{}' is reserved; use another", neutral(taken)));
     }
     if let Some(twice) =
         keys().enumerate().find_map(|(at, key)| keys().take(at).any(|other| other == key).then_some(key))
     {
-        return Err(format!("two figures are called '{}'; give each --figure a name of its own", neutral(twice)));
+        return Err(format!("two figures are called '{}'; give each --figure its own name", neutral(twice)));
     }
     keys().position(|key| key == by).ok_or_else(|| {
         let hint = did_you_mean(by, keys());
@@ -166,7 +163,7 @@ mod tests {
         assert!(place(&kinds, "memry").unwrap_err().contains("did you mean memory?"));
         assert!(place(&super::kinds(&[own("time=x")]), TIME).unwrap_err().contains("two figures"));
         for taken in ["round=x", "parameter_n=x"] {
-            assert!(place(&super::kinds(&[own(taken)]), TIME).unwrap_err().contains("use another name"), "{taken}");
+            assert!(place(&super::kinds(&[own(taken)]), TIME).unwrap_err().contains("use another"), "{taken}");
         }
     }
 

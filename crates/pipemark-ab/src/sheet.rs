@@ -264,12 +264,12 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
     let ran = || result.commands.iter().filter(|command| command.failed.is_none());
     let mut notes = Vec::new();
     if result.commands.len() > 1 {
-        notes.push(Note::new("*", Style::Aside, &format!("compared with this one{}", confidence(result))));
+        notes.push(Note::new("*", Style::Aside, &format!("reference{}", confidence(result))));
     }
     let outputs: Vec<u64> = ran().map(|command| command.output).collect();
     let steady = ran().all(|command| command.same_output);
     notes.push(plain(match (outputs.as_slice(), steady) {
-        (_, false) => "The outputs differ: --ignore-output.".to_owned(),
+        (_, false) => "The outputs differ (--ignore-output).".to_owned(),
         ([one], _) => format!("Each run wrote {one} bytes."),
         ([one, other], _) if one == other => format!("Both wrote the same {one} bytes."),
         ([one, others @ ..], _) if others.iter().all(|other| other == one) => {
@@ -280,10 +280,12 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
     notes.retain(|note| !note.text.is_empty());
     if let Some(cold) = result.cold {
         notes.push(match cold.stayed {
-            0 => plain(format!("Cold: all {} pages were dropped before each run.", cold.pages)),
-            stayed => {
-                Note::new("!", Style::Caution, &format!("Cold: {stayed} of {} pages stayed in memory.", cold.pages))
-            }
+            0 => plain(format!("Cold: all {} pages were evicted from the page cache before each run.", cold.pages)),
+            stayed => Note::new(
+                "!",
+                Style::Caution,
+                &format!("Cold: {stayed} of {} pages stayed in the page cache.", cold.pages),
+            ),
         });
     }
     notes.extend(start_note(result));
@@ -321,13 +323,17 @@ fn start_note(result: &AbResult) -> Option<Note> {
             "!",
             Style::Caution,
             &format!(
-                "The shell takes {} of these times itself, too much to subtract; use --shell none.",
+                "The shell itself takes {} of these times, too much to subtract; use --shell none.",
                 ns(start.median)
             ),
         ));
     }
-    let taken =
-        format!("The shell's own {} ({} – {}) is subtracted.", ns(start.median), ns(start.low?), ns(start.high?));
+    let taken = format!(
+        "The shell's own start, {} ({} – {}), is subtracted.",
+        ns(start.median),
+        ns(start.low?),
+        ns(start.high?)
+    );
     if shortest >= SHORT {
         return Some(Note::plain(taken));
     }
@@ -335,7 +341,7 @@ fn start_note(result: &AbResult) -> Option<Note> {
     Some(Note::new(
         "!",
         Style::Caution,
-        &format!("{taken} Under 5 ms that is an error of up to {percent} % of the time; --shell none has less."),
+        &format!("{taken} For times under 5 ms this adds an error of up to {percent} %; --shell none avoids it."),
     ))
 }
 
@@ -350,10 +356,10 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
             match first.as_slice() {
                 [] => return None,
                 [one] if one.label != reference.label => *one,
-                [one] => return Some(format!("{} is first: better than each of the others.", one.label)),
+                [one] => return Some(format!("{} is best: better than each of the others.", one.label)),
                 several => {
                     let labels: Vec<&str> = several.iter().map(|command| command.label.as_str()).collect();
-                    return Some(format!("Tied for the first place: {}.", labels.join(", ")));
+                    return Some(format!("Tied for first place: {}.", labels.join(", ")));
                 }
             }
         }

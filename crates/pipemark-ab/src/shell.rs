@@ -8,7 +8,7 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Shell {
-    /// None: the command is split at blanks; only quotes and backslashes are special
+    /// No shell: the command is split at blanks; only quotes and backslashes are special
     None,
     /// /bin/sh
     #[default]
@@ -30,7 +30,7 @@ impl Shell {
             Shell::None => match shlex::split(text) {
                 Some(words) if !words.is_empty() => Ok(words),
                 Some(_) => Err("--shell none has no command to start; write one".to_owned()),
-                None => Err(format!("'{text}': a quote or what follows a backslash is missing")),
+                None => Err(format!("'{text}': a closing quote, or a character after a backslash, is missing")),
             },
         }
     }

@@ -49,7 +49,7 @@ impl fmt::Display for Destination {
 
 /// Something could not be written; the text is a message for the user.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the {what} to {destination}: {cause}; {}. What was written elsewhere is whole", self.advice())]
+#[error("cannot write the {what} to {destination}: {cause}; {}. Other outputs are complete", self.advice())]
 pub struct OutputError {
     /// What was to be written, such as `JSON`.
     what: &'static str,
@@ -61,9 +61,9 @@ pub struct OutputError {
 impl OutputError {
     fn advice(&self) -> &'static str {
         match (self.cause.kind(), &self.destination) {
-            (io::ErrorKind::InvalidData, _) => "this is an error in pipemark, please report it",
+            (io::ErrorKind::InvalidData, _) => "this is a bug in pipemark; please report it",
             (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => "free some space or write elsewhere",
-            (io::ErrorKind::NotFound, _) => "make the folder first or write elsewhere",
+            (io::ErrorKind::NotFound, _) => "create the folder first or write elsewhere",
             (_, Destination::Stdout) => "write to a FILE instead",
             (_, Destination::File(_)) => "choose another file, or - for standard output",
         }

@@ -159,7 +159,7 @@ pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     guard::start();
     // Each end is started through this path.
     if !Path::new("/proc/self/exe").exists() {
-        return Err(ExitError::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
+        return Err(ExitError::failed("pipemark needs /proc, which is not mounted; as root: mount -t proc proc /proc"));
     }
     Interrupt::catch().map_err(|error| ExitError::failed(format_args!("signals cannot be caught: {error}")))
 }

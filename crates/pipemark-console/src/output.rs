@@ -20,11 +20,11 @@ pub enum Format {
     Text,
     /// GitHub's Markdown
     Markdown,
-    /// A page
+    /// A web page
     Html,
-    /// A heading and a line for each row
+    /// A heading line, then a line for each row
     Csv,
-    /// One line with everything
+    /// All results, on one line
     Json,
     /// A gauge for each estimate; an export only, like the next
     #[value(skip)]
@@ -120,10 +120,10 @@ fn set(name: &str) -> Option<String> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ExportOptions {
-    /// Write everything as JSON to FILE, or to standard output for '-'
+    /// Write all results as JSON to FILE; '-' is standard output
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json: Option<Destination>,
-    /// Write one line per trial as CSV
+    /// Write the results as CSV
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     csv: Option<Destination>,
     /// Write the tables as Markdown
@@ -131,7 +131,7 @@ pub struct ExportOptions {
     markdown: Option<Destination>,
     #[command(flatten)]
     format: FormatOption,
-    /// Print no tables and no progress, only errors and what goes to FILE or '-'
+    /// Print no tables and no progress, only errors and exports
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -212,13 +212,13 @@ impl<'a> Targets<'a> {
         }
         match self.exports.iter().find(|(destination, _)| !seen.insert(*destination)) {
             None if seen.contains(&Destination::Stdout) && self.format != Format::Text => {
-                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
+                Err("--format and an export to '-' both write to standard output; omit one".to_owned())
             }
             None => Ok(()),
             Some((Destination::Stdout, _)) => {
-                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
+                Err("two exports write to standard output ('-'); write one of them to a file".to_owned())
             }
-            Some((file, _)) => Err(format!("two exports want the file '{file}'; give each its own")),
+            Some((file, _)) => Err(format!("two exports write to the file '{file}'; give each its own")),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> Targets<'a> {
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
             None => Ok(()),
             Some(form) => Err(format!(
-                "{} holds one session, and --sessions makes several; use --json, or 'pipemark history show' for each",
+                "{} holds a single session; with --sessions, use --json, or 'pipemark history show' for each",
                 form.name()
             )),
         }
@@ -264,7 +264,7 @@ impl<'a> Targets<'a> {
 /// Parses a file name or `-`.
 pub fn destination(text: &str) -> Result<Destination, String> {
     if text.is_empty() {
-        return Err("an empty file name; use a file, or - for standard output".to_owned());
+        return Err("the file name is empty; use a file, or - for standard output".to_owned());
     }
     let Ok(destination) = text.parse();
     Ok(destination)

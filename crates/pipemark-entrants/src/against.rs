@@ -43,7 +43,7 @@ impl AgainstProgram {
     pub fn parse(command: &str, figure: Option<&str>) -> Result<AgainstProgram, String> {
         let stages: Stages = command.parse().map_err(|error| format!("{error}"))?;
         if stages.count() > 1 {
-            return Err(format!("'{command}' is several commands; give one, or sh -c '…'"));
+            return Err(format!("'{command}' is more than one command; give one, or use sh -c '…'"));
         }
         let words = stages.at(0).words().to_vec();
         let stem = words[0].rsplit('/').next().unwrap_or_default().to_lowercase();
@@ -51,7 +51,7 @@ impl AgainstProgram {
         let stem: String = stem.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).chars().map(known).collect();
         // Short enough for a name, which has at most 40 characters.
         let name = stem.chars().take(36).collect::<String>();
-        let name = name.parse().map_err(|_| format!("'{command}': the program has no name to call its row by"))?;
+        let name = name.parse().map_err(|_| format!("'{command}': the program's name has no letter or digit to name its row by; call it by a link with another name"))?;
         let figure = figure.map(AgainstFigure::parse).transpose()?;
         Ok(AgainstProgram { name, words, figure })
     }
@@ -108,7 +108,7 @@ impl AgainstFigure {
         if (1.0..1e18).contains(&ns) {
             Ok(ns as u64)
         } else {
-            Err(format!("it printed a {} of {figure}, which can't be", self.printed.name))
+            Err(format!("it printed an impossible {} of {figure}", self.printed.name))
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
         };
         assert_eq!(ns("rate,MiB/s=Bandwidth: ([0-9.]+)", "Bandwidth: 2.00 MB/second"), Ok(500_000_000));
         assert_eq!(ns("time,ms=took ([0-9.]+)", "took 4641 ms"), Ok(4_641_000_000));
-        assert!(ns("time,s=took ([0-9.]+)", "nothing").unwrap_err().contains("nothing that --figure time matches"));
+        assert!(ns("time,s=took ([0-9.]+)", "nothing").unwrap_err().contains("no match of --figure time"));
         assert!(ns("rate,MB/s=([0-9.]+)", "0").unwrap_err().contains("a rate of 0"));
         assert!(ns("time,s=(.*)", "-1").unwrap_err().contains("a time of -1"));
     }
@@ -150,9 +150,9 @@ mod tests {
             ("x", Some("speed,MB/s=x"), "neither rate nor time"),
             ("x", Some("rate=x"), "write rate,UNIT=REGEX with one of B/s"),
             ("x", Some("time,MB/s=x"), "one of s, ms, us, ns, not MB/s"),
-            ("x | y", None, "several commands"),
+            ("x | y", None, "more than one command"),
             ("", None, "is not a stage"),
-            ("./...", None, "no name"),
+            ("./...", None, "no letter or digit"),
         ] {
             let error = program(command, figure).unwrap_err();
             assert!(error.contains(words), "{command} {figure:?}: {error}");

@@ -38,7 +38,7 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
     let broken = |sentence: String| Err(RunError::Failed(sentence));
     let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
     if output.trim().is_empty() {
-        return broken("it ended well and printed no answer".to_owned());
+        return broken("it succeeded but printed no answer".to_owned());
     }
     let mut lines = output.lines();
     let line = lines.next().unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
         return broken(format!("it reports that it is {}, not {name}", quoted(&answer.language)));
     }
     if answer.runtime.trim().is_empty() || answer.runtime.chars().count() > MAX_RUNTIME {
-        return broken("it does not name its runtime in a few words".to_owned());
+        return broken("the name of its runtime is missing or too long".to_owned());
     }
     if answer.capacity == Some(0) {
         return broken("it reports a pipe capacity of 0".to_owned());

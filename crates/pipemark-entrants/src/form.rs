@@ -166,7 +166,7 @@ impl EntrantFile {
         }
         for (name, versions) in programs().flat_map(|program| &program.with) {
             if !self.tools.iter().any(|tool| tool.name == *name && tool.version.is_some()) {
-                return Err(format!("'{name}' is no tool with a version"));
+                return Err(format!("'{name}' is not a tool with a version"));
             }
             check_bounds(name, [&versions.at_least, &versions.below])?;
         }
@@ -222,7 +222,7 @@ mod tests {
             ("[tuned]", "[tunde]", "unknown field `tunde`"),
             ("[tuned]", "[filter.x]", "either [idiomatic] and [tuned]"),
             ("[tuned]", "[filter.X]", "'X' is not the name of a filter"),
-            ("[tuned]", "[tuned]\nwith = { y = { below = \"3\" } }", "'y' is no tool with a version"),
+            ("[tuned]", "[tuned]\nwith = { y = { below = \"3\" } }", "'y' is not a tool with a version"),
             ("[tuned]", "[tuned]\nwith = { x = { below = \"new\" } }", "'new' is not a version"),
             ("[tuned]", "[[tuned_else]]", "[tuned], which is missing"),
         ] {

@@ -129,7 +129,7 @@ impl Entrants {
         let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
         let out = top.join("build").join(FOLDER).join(name);
         if let Some(double) = form.filter.keys().find(|filter| self.project_of(filter).is_some()) {
-            return Err(format!("the filter '{double}' of the folder '{name}' is there already"));
+            return Err(format!("the filter '{double}' of the folder '{name}' exists already; rename one"));
         }
         let language = form.filter.is_empty();
         let mut projects = Project::all_of(form, folder, out);
@@ -229,7 +229,7 @@ impl Entrants {
 
 fn no_folder(name: &str) -> String {
     format!(
-        "there is no folder '{name}' here; start this in pipemark's source tree, or name the folder '{FOLDER}' with --entrants \
+        "there is no folder '{name}' here; run this in pipemark's source tree, or name its folder '{FOLDER}' with --entrants \
          (packages have it in share/pipemark; copy it to where you may write)"
     )
 }

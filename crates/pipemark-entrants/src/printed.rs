@@ -54,10 +54,10 @@ impl FromStr for PrintedFigure {
         let rate = if unit.is_empty() { name } else { unit }.ends_with("/s");
         let better = named.unwrap_or(if rate { Better::Higher } else { Better::Lower });
         let compiled =
-            Regex::new(regex).map_err(|error| format!("'{}' is no regular expression: {error}", neutral(regex)))?;
+            Regex::new(regex).map_err(|error| format!("'{}' is not a regular expression: {error}", neutral(regex)))?;
         if compiled.captures_len() > 2 {
             return Err(format!(
-                "'{}' has several groups; put only the number into ( ), others into (?: )",
+                "'{}' has several groups; use ( ) for the number only, and (?: ) for others",
                 neutral(regex)
             ));
         }
@@ -78,7 +78,7 @@ impl PrintedFigure {
             let matched = captures.get(1).or_else(|| captures.get(0))?;
             Some(matched.as_str().trim().to_owned())
         });
-        let text = found.ok_or_else(|| format!("it printed nothing that --figure {} matches", neutral(&self.name)))?;
+        let text = found.ok_or_else(|| format!("its output has no match of --figure {}", neutral(&self.name)))?;
         let number = text.replace(['_', ','], "").parse::<f64>().ok().filter(|number| number.is_finite());
         number.ok_or_else(|| {
             format!("--figure {} matched '{}', which is not a number", neutral(&self.name), neutral(&text))
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn no_match_is_an_error_and_never_zero() {
         let error = figure("x=took ([0-9.]+)").find([b"", b""]).unwrap_err();
-        assert!(error.contains("nothing that --figure x matches"), "{error}");
+        assert!(error.contains("no match of --figure x"), "{error}");
         let error = figure("x=took (.*)").find([b"took long", b""]).unwrap_err();
         assert!(error.contains("'long', which is not a number"), "{error}");
         assert!(figure("x=(inf)").find([b"inf", b""]).is_err());
@@ -129,7 +129,7 @@ mod tests {
             ("speed", "no pattern"),
             ("=x", "no name"),
             ("a,b,c=x", "before the ="),
-            ("x=(", "no regular expression"),
+            ("x=(", "not a regular expression"),
             ("x=(a)(b)", "several groups"),
         ] {
             let error = text.parse::<PrintedFigure>().unwrap_err();

@@ -206,7 +206,7 @@ impl Project {
             };
             let quote = end_of(&mut log).unwrap_or_default();
             return Err(format!(
-                "it does not build: '{}': {trouble}; all of its output is in {}; the end of it: {quote}",
+                "it does not build: '{}': {trouble}; its output is in {} and ends with: {quote}",
                 words.join(" "),
                 self.out.join("build.log").display()
             ));

@@ -95,7 +95,7 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
     if status.success() {
         return Ok(text);
     }
-    let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it says nothing");
+    let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message");
     Err(format!("{status}: {said}"))
 }
 

@@ -96,7 +96,7 @@ impl Facility {
 
     /// Why a probe failed and what would help: a clause that follows the facility's name.
     fn reason(self, error: &io::Error, files: &SystemFiles) -> String {
-        let Some(errno) = Errno::from_io_error(error) else { return format!("it is there but does not work: {error}") };
+        let Some(errno) = Errno::from_io_error(error) else { return format!("it exists but does not work: {error}") };
         match (self, errno) {
             (_, Errno::NOSYS) => format!(
                 "not in this kernel, or hidden by a system call filter (ENOSYS); needs {} and a filter that permits it",
@@ -114,13 +114,13 @@ impl Facility {
             (Facility::HardwareCounters | Facility::SoftwareCounters, Errno::PERM | Errno::ACCESS) => {
                 match files.value::<i32>("/proc/sys/kernel/perf_event_paranoid") {
                     Some(level @ 2..) => format!(
-                        "counting the kernel's part takes CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=1"
+                        "counting events of the kernel needs CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=1"
                     ),
                     _ => refused(errno),
                 }
             }
             (Facility::HardwareCounters, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => {
-                "this machine has none, like most virtual ones; give the guest a performance monitoring unit, or measure on the host".to_owned()
+                "this machine has none, like most virtual machines; give the guest a virtual PMU, or measure on the host".to_owned()
             }
             (Facility::PipeCapacity, Errno::PERM) => format!(
                 "refused (EPERM): this user's pipes are above /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids it; close pipes or raise the limit",
@@ -135,7 +135,7 @@ impl Facility {
             (Facility::Tcp, Errno::ADDRNOTAVAIL) => {
                 "the loopback device is down (EADDRNOTAVAIL); as root: ip link set lo up".to_owned()
             }
-            (Facility::Splice, Errno::NOENT) => "there is no /dev/null to splice to; create it".to_owned(),
+            (Facility::Splice, Errno::NOENT) => "there is no /dev/null to splice to; as root: mknod -m 666 /dev/null c 1 3".to_owned(),
             (_, Errno::PERM | Errno::ACCESS) => refused(errno),
             (_, Errno::MFILE | Errno::NFILE) => {
                 "no file descriptor is left for the check; raise the limit with ulimit -n".to_owned()

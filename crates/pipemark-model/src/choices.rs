@@ -23,13 +23,13 @@ macro_rules! words {
 words! {
     Key: Key::iter().map(|key| (key.name(), "")).collect();
     Place: vec![
-        ("free", "wherever the scheduler puts the ends"),
-        ("same", "both ends on one CPU, the first allowed"),
-        ("cross", "on two cores, of one package if there are two"),
+        ("free", "where the scheduler puts writer and reader"),
+        ("same", "both on one CPU, the first allowed"),
+        ("cross", "on two cores, of the same package if possible"),
     ];
-    Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
-    SocketBuffer: vec![("default", "what the system gives")];
-    Rate: vec![("closed", "the next message when the last is back")];
+    Capacity: vec![("default", "the system's default"), ("quota", "the size once over the per-user limit")];
+    SocketBuffer: vec![("default", "the system's default")];
+    Rate: vec![("closed", "send the next message after the last reply")];
 }
 
 /// Types that accept no words.

@@ -11,13 +11,13 @@ macro_rules! each_link {
         $use! {
             /// an anonymous pipe between two processes
             Pipe(pipe): PIPE,
-            /// a named pipe; its name is gone before the first byte
+            /// a named pipe
             Fifo(fifo): PIPE,
             /// a pair of UNIX stream sockets
             Socketpair(socketpair): STREAM_SOCKET,
-            /// a UNIX stream socket, bound, connected and accepted
+            /// a UNIX stream socket with bind, connect and accept
             UnixStream(unix_stream): STREAM_SOCKET,
-            /// a pair of UNIX sockets that keeps messages apart, in order
+            /// a pair of UNIX sockets that preserve message boundaries and order
             UnixSeqpacket(unix_seqpacket): MESSAGE_SOCKET,
             /// a pair of UNIX datagram sockets
             UnixDgram(unix_dgram): MESSAGE_SOCKET,
@@ -29,13 +29,13 @@ macro_rules! each_link {
             PosixMq(posix_mq): PLAIN,
             /// a ring in shared memory (a memfd)
             Shm(shm): RING,
-            /// process_vm_readv(2): copied straight out of the source's memory
+            /// process_vm_readv(2): the sink copies from the source's memory
             ProcessVm(process_vm): PLAIN,
             /// a pseudo-terminal in raw mode
             Pty(pty): PLAIN,
-            /// no transfer at all: what the harness itself costs
+            /// no transfer: the cost of the harness itself
             Null(null): NO_TRANSFER,
-            /// one core copies block to block: the limit that other figures are compared with
+            /// one core copies blocks in memory: a limit to compare with
             MemoryCopy(): NO_TRANSFER,
         }
     };

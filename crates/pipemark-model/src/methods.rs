@@ -13,19 +13,19 @@ word_enum! {
     pub enum SendMethod {
         /// write(2): the kernel copies the block
         Write,
-        /// vmsplice(2): the pipe takes the block's pages instead of a copy
+        /// vmsplice(2): the pipe refers to the block's pages; no copy
         Vmsplice,
-        /// vmsplice(2) with SPLICE_F_GIFT: the pages are given away for good
+        /// vmsplice(2) with SPLICE_F_GIFT: the pages are given to the kernel
         VmspliceGift,
-        /// sendfile(2) from memory that is a file (memfd)
+        /// sendfile(2) from a file in memory (memfd)
         Sendfile,
-        /// splice(2) from memory that is a file (memfd)
+        /// splice(2) from a file in memory (memfd)
         Splice,
-        /// tee(2) from a filled pipe: the same pages over and over
+        /// tee(2) from a full pipe: the same pages repeatedly
         Tee,
         /// io_uring writes from registered buffers
         IoUring,
-        /// produced where the sink reads it (shared memory)
+        /// writes to where the sink reads (shared memory)
         InPlace,
         /// send(2) with MSG_ZEROCOPY (TCP)
         Zerocopy,
@@ -49,13 +49,13 @@ word_enum! {
     pub enum RecvMethod {
         /// read(2): the kernel copies into the sink's buffer
         Read,
-        /// splice(2) to /dev/null: pages are dropped, no byte is read
+        /// splice(2) to /dev/null: pages are discarded, no byte is read
         Splice,
         /// vmsplice(2) from the pipe to memory: the kernel copies, as with read
         Vmsplice,
         /// io_uring reads into registered buffers
         IoUring,
-        /// read where the source produced it (shared memory)
+        /// reads from where the source writes (shared memory)
         InPlace,
     }
 }
@@ -76,11 +76,11 @@ word_enum! {
     /// What an end does when the link is full or empty. Spinning and blocking trials are never ranked together:
     /// a spinning end costs a whole CPU.
     pub enum WaitPolicy {
-        /// the call sleeps in the kernel until it can go on
+        /// the call sleeps in the kernel
         Block,
-        /// calls that do not block, and poll(2) when they would
+        /// nonblocking calls, and poll(2) to wait
         Poll,
-        /// calls that do not block, tried again at once; costs a whole CPU
+        /// nonblocking calls in a loop; keeps a whole CPU busy
         Spin,
     }
 }
@@ -90,7 +90,7 @@ word_enum! {
     pub enum PageKind {
         /// the system's default pages
         Base,
-        /// transparent huge pages, asked for with MADV_HUGEPAGE
+        /// transparent huge pages, requested with MADV_HUGEPAGE
         Huge,
     }
 }
@@ -110,7 +110,7 @@ word_enum! {
     pub enum Mode {
         /// a stream one way: bytes per second
         Throughput,
-        /// a block there and a block back, over and over: time per round trip
+        /// a block there and back, repeatedly: time per round trip
         Latency,
     }
 }

@@ -176,30 +176,30 @@ macro_rules! parameters {
 parameters! {
     /// throughput: a one-way stream; latency: round trips of one block
     Mode mode: Mode ["WHAT", Word, MODES] = Some(Mode::Throughput), |text| word("mode", text);
-    /// The mechanism between the ends
+    /// Mechanism between writer and reader
     Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| word("link", text);
     /// How the writer sends
     ///
-    /// write works with every link, in-place with --link shm, zerocopy with tcp, sendfile and io-uring with pipes and
-    /// stream sockets, the others with pipes.
+    /// write works with every link; in-place with shm; zerocopy with tcp; sendfile and io-uring with pipes and stream
+    /// sockets; the others with pipes.
     Send send: SendMethod ["HOW", Word, ENDS] = Some(SendMethod::Write), |text| word("send method", text);
     /// How the reader receives
     ///
-    /// splice drops the pages in /dev/null without reading them: what the pipe can pass on, not what a reader can use.
+    /// splice moves the pages to /dev/null without reading them: it shows what a pipe can pass, not what a reader can use.
     Recv recv: RecvMethod ["HOW", Word, ENDS] = Some(RecvMethod::Read), |text| word("receive method", text);
-    /// How an end waits
+    /// How writer and reader wait
     ///
-    /// A spinning end takes a whole CPU, so spinning and blocking trials are never ranked together.
+    /// spin keeps a whole CPU busy, so spinning and blocking trials are never ranked together.
     Wait wait: WaitPolicy ["HOW", Word, ENDS] = Some(WaitPolicy::Block), |text| word("wait policy", text);
-    /// Pages of the buffers
+    /// Page size of the buffers
     Pages pages: PageKind ["KIND", Word, ENDS] = Some(PageKind::Base), |text| word("page kind", text);
     /// CPUs: free, same, cross, or WRITER:READER such as 0:1
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///
-    /// quota: the size once over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on current kernels.
+    /// quota: size once over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on current kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
-    /// Send and receive buffers of sockets: default, or a size
+    /// Socket send and receive buffers: default, or a size
     Buffer buffer: SocketBuffer ["SIZE", Bytes, ENDS] = Some(SocketBuffer(None)), |text| match text {
         "default" => Ok(SocketBuffer(None)),
         _ => bounded("socket buffer", text, ByteSize(1), MAX_BLOCK).map(|size| SocketBuffer(Some(size))),
@@ -210,58 +210,58 @@ parameters! {
     /// Bytes per call of the reader
     ReadBlock read_block: ByteSize ["SIZE", Bytes, ENDS] = None,
         |text| bounded("read block size", text, ByteSize(1), MAX_BLOCK);
-    /// Offset of the buffers from a page, in bytes
+    /// Offset of the buffers from a page boundary, in bytes
     Align align: u32 ["BYTES", Bytes, ENDS] = Some(0), |text| {
         bounded("alignment offset", text, ByteSize(0), ByteSize(4095)).map(|offset| offset.0 as u32)
     };
-    /// Number of pairs of writer and reader that run at once
+    /// Number of writer and reader pairs that run at once
     Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| whole("number of pairs", text, 1, MAX_PAIRS);
-    /// Number of writers on one pipe; records that other writers split are counted
+    /// Number of writers on one pipe; split records are counted
     Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of writers", text, 1, MAX_WRITERS);
-    /// A stage: a command with its arguments, or relay
+    /// Command of each stage, with its arguments, or relay
     ///
-    /// 'a | b' alternates a and b. There is no shell; use sh -c '…' for shell syntax.
+    /// 'a | b' alternates a and b. No shell is used; write sh -c '…' for shell syntax.
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
     /// Number of stages between source and sink
     Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
-    /// Source of a chain: a command that writes {total} bytes, in place of pipemark's ends
+    /// Command that writes {total} bytes, in place of pipemark's own source and sink
     ///
-    /// Then the last stage, or the command itself with --length 0, writes to /dev/null, and the real time is that of the
+    /// The last stage, or the command itself with --length 0, then writes to /dev/null, and the real time is that of the
     /// shell pipeline. No byte is checked.
     Source source: Stages ["COMMAND", Word, CHAINED] = None, |text| text.parse();
-    /// Content: pattern, or text for stages that work on lines
+    /// Content of the stream: pattern, or text for stages that work on lines
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
     /// Expected exit code of every stage, such as 1 for a grep without a match
     Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| whole("exit code", text, 0, 255);
-    /// Busy work after each call of the reader, in microseconds: 0.5 to 1.5 times the value
+    /// Busy time of the reader after each call, 0.5 to 1.5 times the value, in microseconds
     ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Busy work before each call of the writer, in microseconds: 0.5 to 1.5 times the value
+    /// Busy time of the writer before each call, 0.5 to 1.5 times the value, in microseconds
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Messages per second, each timed from its due time; closed sends the next after a reply
+    /// Messages per second, each timed from its due time; closed: send the next after a reply
     Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
         "closed" => Ok(Rate(None)),
         _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
     };
     /// Pause between messages, such as 0,100us,1ms
     ///
-    /// Messages without a pause keep both ends awake; after a pause a round trip can take several times as long.
+    /// Without a pause, both ends stay awake; after one, a round trip can take several times as long.
     Gap gap: Nanos ["TIME", Nanoseconds, TRIPS] = Some(Nanos(0)),
         |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
-    /// How the bytes are checked
+    /// How to check the bytes
     ///
-    /// none: for stages that change the bytes or their number. full: the source writes each byte newly, the sink compares
-    /// it; this requires a receiver that reads bytes.
+    /// none: for stages that change the bytes or their number. count: number of bytes. xor: number and XOR. full: the source
+    /// newly writes each byte and the sink compares it. xor and full require --recv to read the bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
-    /// Restartable sequences of both ends: the system's default, or off
+    /// Restartable sequences (rseq) of writer and reader: the system's default, or off
     ///
-    /// The C library registers one per thread; off makes each context switch slightly cheaper.
+    /// The C library registers one for each thread; off makes each context switch slightly cheaper.
     Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
     /// Bytes per run and pair
     #[serde(skip)]
     Total total: ByteSize ["SIZE", Bytes, ALL] = None, |text| bounded("total", text, ByteSize(1), ByteSize(1 << 50));
-    /// Blocks per run and pair, in place of their total
+    /// Blocks per run and pair, in place of --total
     #[serde(skip)]
     Blocks blocks: u32 ["N", Count, ENDS] = None, |text| whole("number of blocks", text, 1, u32::MAX);
     /// Time per run, such as 200ms

@@ -92,7 +92,7 @@ impl FromStr for Stages {
                 }
                 (None, ' ' | '\t') => stages.last_mut().expect("at least one").extend(word.take()),
                 (None, '<' | '>' | '&' | ';' | '`' | '$' | '(' | ')') => {
-                    return Err(refuse(&format!("there is no shell to know '{c}'; quote it, or use sh -c '…'")));
+                    return Err(refuse(&format!("no shell is used that knows '{c}'; quote it, or use sh -c '…'")));
                 }
                 (None, c) => word.get_or_insert_default().push(c),
             }
@@ -105,7 +105,7 @@ impl FromStr for Stages {
             return Err(refuse("a command is empty"));
         }
         if text.contains('\0') || stages.len() > MOST {
-            return Err(refuse("it holds a NUL or too many commands"));
+            return Err(refuse("it contains a NUL or too many commands"));
         }
         Ok(Stages(stages.into_iter().map(Stage).collect()))
     }

@@ -11,14 +11,14 @@ use crate::units::Throughput;
 pub enum Warning {
     /// The figure is within 10 % of what the source or the sink can do alone.
     #[error(
-        "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
+        "within 10 % of the limit of the {end} alone: the {end}, not the link, may be the bottleneck; use a lighter --verify"
     )]
     NearCeiling { end: String, ceiling: f64 },
     /// Runs are above what the source or the sink can do alone. `runs` is 0 in documents of earlier versions, which
     /// means all runs.
     #[error("{}", match self.spoils() {
-        true => format!("above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it"),
-        false => format!("{above} of {runs} runs {} above what the {end} can do alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
+        true => format!("above the limit of the {end} alone, which is a bug in pipemark: ignore this row, and please report it"),
+        false => format!("{above} of {runs} runs {} above the limit of the {end} alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
     })]
     AboveCeiling {
         end: String,
@@ -39,21 +39,21 @@ pub enum Warning {
     Behind { sent: u64, due: u64 },
     /// A filter kept lines until the end of its input.
     #[error(
-        "{held} of {lines} lines came out only when the input ended: it holds lines back until more come, so their times \
-         are omitted; raise --rate or --time"
+        "{held} of {lines} lines arrived only after the input ended: the filter holds lines back until more arrive, so their \
+         times are omitted; raise --rate or --time"
     )]
     Held { held: u64, lines: u64 },
     /// Some runs are outliers.
     #[error("{count} of {runs} runs {}; close other programs or use more --runs", if *count == 1 { "is an outlier" } else { "are outliers" })]
     Outliers { count: u32, runs: u32 },
     /// Later runs are faster or slower than earlier ones.
-    #[error("the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again", change * 100.0)]
+    #[error("the runs drifted by {:+.0} % from first to last: the machine was not in a steady state; measure again", change * 100.0)]
     Drift { change: f64 },
     /// The interval was still wider than requested when the budget was spent.
     #[error("the interval is still ±{:.0} %; raise --budget or --time", relative * 100.0)]
     Wide { relative: f64 },
     /// The kernel granted a different capacity than requested.
-    #[error("the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}")]
+    #[error("the kernel granted a capacity of {granted} bytes instead of {asked}; read the row as {granted}")]
     CapacityDiffers { asked: u64, granted: u64 },
     /// Blocks are larger than the link's message limit.
     #[error("a message of this link has at most {limit} bytes; larger blocks were split")]
@@ -62,15 +62,15 @@ pub enum Warning {
     #[error("{text}")]
     Sender { text: String },
     /// The time of a third-party program includes its start and its end.
-    #[error("start included: it is the time from the program's start to its end; give --figure to take what it prints")]
+    #[error("start included: the time from the program's start to its end; use --figure to read what it prints")]
     StartIncluded,
     /// The capacity changed while the trial ran.
     #[error(
-        "the capacity went from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"
+        "the capacity changed from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"
     )]
     CapacityChanged { before: u64, after: u64 },
     /// An end was seen on a CPU that it was not placed on.
-    #[error("an end ran on CPU {cpu}, where it was not placed")]
+    #[error("an end ran on CPU {cpu}, outside its placement")]
     Misplaced { cpu: u16 },
     /// Huge pages were requested but not granted.
     #[error("no huge pages here ({reason}); base pages were used")]
@@ -86,7 +86,7 @@ pub enum Warning {
     CpuPressure { percent: f64 },
     /// The control group's CPU limit throttled pipemark's processes.
     #[error(
-        "the control group's CPU limit held the processes back {percent:.1} % of the CPUs' time; raise the limit (docker run --cpus)"
+        "the control group's CPU limit throttled the processes for {percent:.1} % of the CPU time; raise the limit (docker run --cpus)"
     )]
     Throttled {
         percent: f64,
@@ -95,13 +95,11 @@ pub enum Warning {
         times: u64,
     },
     /// Reading the clock is slow.
-    #[error(
-        "the clock source '{clock}' takes a microsecond or more to read, which is part of short round trips; use tsc"
-    )]
+    #[error("reading the clock source '{clock}' takes a microsecond or more, which short round trips include; use tsc")]
     SlowClock { clock: String },
     /// The ends ran on different NUMA nodes.
     #[error(
-        "the writer ran on NUMA node {writer} and the reader on node {reader}: what they share crosses between the two"
+        "the writer ran on NUMA node {writer} and the reader on node {reader}: shared data crosses between the nodes"
     )]
     Nodes { writer: u32, reader: u32 },
     /// The frequency governor may change the clock while measuring.

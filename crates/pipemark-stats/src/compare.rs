@@ -92,7 +92,7 @@ pub struct CompareError(String);
 
 impl CompareError {
     pub(super) fn no_runs() -> CompareError {
-        CompareError("there is no run to compare with; measure both sides at least 5 times".to_owned())
+        CompareError("one side has no runs; measure both sides at least 5 times".to_owned())
     }
 }
 
@@ -193,7 +193,7 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
     match odd {
         _ if base.is_empty() || new.is_empty() => Err(CompareError::no_runs()),
         _ if runs > MOST_RUNS => {
-            Err(CompareError(format!("{runs} runs are more than the {MOST_RUNS} that can be compared; use fewer")))
+            Err(CompareError(format!("{runs} runs are too many to compare; use at most {MOST_RUNS}")))
         }
         Some(figure) => Err(CompareError(format!(
             "a run has the figure {figure}, but a change in per cent needs figures above 0; the file is damaged or the run failed"
@@ -341,7 +341,7 @@ mod tests {
         says(&[1.0], &[0.0], Pairing::None, "the figure 0,");
         says(&[f64::NAN], &[1.0], Pairing::None, "the figure NaN");
         says(&[1.0], &[1.0, 2.0], Pairing::Rounds, "1 rounds can't be paired with 2");
-        says(&[1.0; 1001], &[1.0], Pairing::None, "1001 runs are more than the 1000");
+        says(&[1.0; 1001], &[1.0], Pairing::None, "1001 runs are too many to compare");
     }
 
     #[test]

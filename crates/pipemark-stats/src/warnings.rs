@@ -279,7 +279,7 @@ mod tests {
     fn a_figure_above_a_ceiling_is_an_error_of_ours() {
         let warnings = with_ceilings("cross", Some(1.5), None);
         assert!(matches!(&warnings[..], [Warning::AboveCeiling { end, .. }] if end == "source"), "{warnings:?}");
-        assert!(warnings[0].to_string().contains("take no figure from this row"), "{warnings:?}");
+        assert!(warnings[0].to_string().contains("ignore this row"), "{warnings:?}");
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
         }
         let [warning] = &one(outcome).warnings[..] else { panic!() };
         assert!(matches!(warning, Warning::AboveCeiling { above: 2, runs: 7, .. }), "{warning:?}");
-        assert!(warning.to_string().starts_with("2 of 7 runs are above what the sink can do alone"), "{warning}");
+        assert!(warning.to_string().starts_with("2 of 7 runs are above the limit of the sink alone"), "{warning}");
     }
 
     #[test]

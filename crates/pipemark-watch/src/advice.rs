@@ -38,7 +38,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
             let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
             let command = format!("kill -CONT {}", pids.join(" "));
-            found.push(remedy("cont", "it goes on by SIGCONT, or by 'fg' in its shell", command));
+            found.push(remedy("cont", "continue it with SIGCONT, or with 'fg' in its shell", command));
         }
         VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
             if let Some(stage) = stage {
@@ -62,8 +62,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         }
         VerdictKind::Deadlock => found.push(out_of_deadlock(&verdict.cause)),
         VerdictKind::Cpu if verdict.reason == "CPUs are taken by other programs" => {
-            let text =
-                "what else runs takes the CPUs ('top' shows it): end it, lower it (renice, cpu.weight), or wait for it";
+            let text = "other programs take the CPUs ('top' shows them): stop them, lower their priority (renice, cpu.weight), or wait";
             found.push(remedy("cpu-busy", text, ""));
         }
         VerdictKind::Cpu => {
@@ -82,8 +81,8 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
 /// Points to the process at the other end of a socket.
 fn beyond(peer: &PeerFigures) -> Remedy {
     match peer.pid {
-        Some(pid) => remedy("peer", format!("see what {} does", peer.name), format!("pipemark why {pid}")),
-        None => remedy("peer", format!("see what {} does: its CPUs, its disks, the network to it", peer.name), ""),
+        Some(pid) => remedy("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
+        None => remedy("peer", format!("check {}: its CPUs, its disks, the network to it", peer.name), ""),
     }
 }
 
@@ -99,7 +98,7 @@ fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
 }
 
 fn at_most(bound: Option<f64>) -> String {
-    bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default()
+    bound.map(|bound| format!(", at most {bound:.1} times as fast")).unwrap_or_default()
 }
 
 /// A larger pipe; how to try it depends on how long the pipeline runs.
@@ -109,15 +108,13 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
     match &figures.typed {
         Some(typed) if figures.seconds < TUNABLE => {
             let text = format!(
-                "a larger pipe lets both work at once{bursts}{most}; it ends too soon for 'pipemark tune', so try it with \
-                 'pipemark ab'"
+                "a larger pipe lets both work at once{bursts}{most}; this pipeline ends too soon for 'pipemark tune', so try it with 'pipemark ab'"
             );
             remedy("pipe-capacity", text, format!("pipemark ab --capacity default,1m -- {}", quote(typed)))
         }
         _ => {
             let text = format!(
-                "a larger pipe lets both work at once{bursts}{most}: 'pipemark tune' tries it while it runs, 'pipemark relay \
-                 --capacity 1m' between the two keeps it"
+                "a larger pipe lets both work at once{bursts}{most}: 'pipemark tune' tries one in the running pipeline, 'pipemark relay --capacity 1m' between the two makes it permanent"
             );
             let pid = figures.stages[pipe.to - 1].pid;
             remedy("pipe-capacity", text, format!("pipemark tune {pid}"))
@@ -132,8 +129,8 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
         return None;
     }
     let text = format!(
-        "a larger pipe from {} to {} may help too{}: its writer waits for room {} of the time, its reader for data {}, and \
-         'pipemark tune' tries it while it runs",
+        "a larger pipe from {} to {} may also help{}: its writer waits for room {} of the time, its reader for data {}; \
+         'pipemark tune' tries one",
         name(figures, pipe.from),
         name(figures, pipe.to),
         at_most(gain(figures, pipe, stage)),

@@ -54,7 +54,7 @@ pub fn named(name: &str) -> Vec<u32> {
 
 /// The error for a pid that no process has.
 pub fn no_process(number: impl Display) -> ExitError {
-    ExitError::usage(format_args!("there is no process {number}; 'pipemark why' lists live pipelines"))
+    ExitError::usage(format_args!("there is no process {number}; 'pipemark why' lists running pipelines"))
 }
 
 /// Why a process can't be sampled, if it can't.

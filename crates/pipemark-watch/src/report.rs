@@ -318,7 +318,7 @@ impl PipelineReport {
             _ if figures.stages.is_empty() && !std::path::Path::new("/proc/self/stat").exists() => {
                 PipelineVerdict::unknown(
                     "no /proc",
-                    "Nothing to sample: /proc isn't mounted here; 'mount -t proc proc /proc', as root, makes it so.",
+                    "Nothing to sample: /proc is not mounted; as root: mount -t proc proc /proc",
                 )
             }
             _ if figures.stages.is_empty() && watcher.is_alive() => verdict::too_short(figures.samples),
@@ -371,11 +371,11 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     match watcher.access() {
         ProcFile::Syscall => {}
         ProcFile::Wchan => notes.push(
-            "/proc/PID/syscall can't be read here, so waits are read from /proc/PID/wchan, which shows less of poll and splice; to see all, start the pipeline with 'pipemark why', or run as root (kernel.yama.ptrace_scope)"
+            "/proc/PID/syscall can't be read here, so waits are read from /proc/PID/wchan, which shows less of poll and splice; to see everything, start the pipeline with 'pipemark why', or run as root (kernel.yama.ptrace_scope)"
                 .to_owned(),
         ),
         ProcFile::Stat => notes.push(
-            "only running or sleeping is visible here, the rest is inferred; to see more, run pipemark as the pipeline's user, or as root"
+            "only running or sleeping is visible here, and the rest is inferred; to see more, run pipemark as the pipeline's user, or as root"
                 .to_owned(),
         ),
     }
@@ -397,7 +397,7 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
     if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
         notes.push(format!(
-            "samples are rough: those of {} were {:.0} points off what the kernel counted, to which the shares are corrected",
+            "samples are rough; shares corrected by kernel counters ({} by {:.0} points)",
             verdict::name(figures, number),
             error * 100.0
         ));

@@ -172,7 +172,7 @@ pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
     sheet.heading(2, &report.pipeline);
     sheet.blocks.extend(why(report).blocks);
     if report.stages.iter().any(|stage| stage.moments.len() > 1) {
-        sheet.heading(2, "What each stage did when");
+        sheet.heading(2, "Activity of each stage over time");
     }
     for stage in &report.stages {
         let series = |(place, label): (usize, &str)| {
@@ -204,8 +204,8 @@ pub fn live(found: &[LivePipeline], verb: &str) -> Sheet {
         .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
         .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
     let text = match found.len() {
-        0 => format!("no live pipeline that may be sampled; 'pipemark {verb} 'a | b'' runs one"),
-        count => format!("{}; 'pipemark {verb} PID' takes one", counted(count, "live pipeline")),
+        0 => format!("no running pipeline that you may sample; pipemark {verb} 'a | b' runs one"),
+        count => format!("{}; pipemark {verb} PID selects one", counted(count, "running pipeline")),
     };
     Sheet::of(table.grid(), [Note::plain(text)])
 }

@@ -184,7 +184,7 @@ impl Tuning {
         if self.pipes.is_empty() {
             let why = self.refused.map(|error| error.to_string()).unwrap_or_default();
             self.outcome = Some(self.without(format!(
-                "no pipe may be made as large as {}: {why}; /proc/sys/fs/pipe-max-size and pipe-user-pages-soft limit it",
+                "no pipe can be made as large as {}: {why}; see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft",
                 ByteSize(self.capacity)
             )));
         }
@@ -198,7 +198,7 @@ impl Tuning {
         let live = |place: usize| watcher.stages[place].alive;
         let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
         if found.is_empty() {
-            return Err("this is not a pipeline: no pipe joins it to another process that may be sampled".to_owned());
+            return Err("this is not a pipeline: no pipe connects it to another process that you may sample".to_owned());
         }
         // In the order of the figures' numbers.
         let mut order: Vec<(usize, usize)> =
@@ -225,7 +225,7 @@ impl Tuning {
         }
         self.pipes = known.into_iter().filter(|pipe| pipe.before < self.capacity).collect();
         if self.pipes.is_empty() {
-            return Err(format!("all its pipes have {} or more; --capacity tries more", ByteSize(self.capacity)));
+            return Err(format!("all its pipes have {} or more; use a larger --capacity", ByteSize(self.capacity)));
         }
         let nothing =
             "no stage moved bytes that the kernel counts (splice is not counted), so there is no rate to compare";
@@ -299,7 +299,7 @@ impl Tuning {
             (_, false, false) => {
                 let full = self.pipes.iter().filter(|pipe| !pipe.ended && pipe.now > pipe.before);
                 let full: Vec<String> = full.map(|pipe| format!("from stage {} to {}", pipe.from, pipe.to)).collect();
-                format!("the pipe {} stays so, as it is too full to be made small again", full.join(", "))
+                format!("the pipe {} stays larger, as it is too full to be made smaller", full.join(", "))
             }
         };
         let rounds = self.pairs().len();
@@ -322,12 +322,12 @@ impl Tuning {
         };
         let interval = match (compared.low, compared.high) {
             (Some(low), Some(high)) => format!(" (95 % interval {:.2} to {:.2})", 1.0 + low, 1.0 + high),
-            _ => " (too few turns for an interval)".to_owned(),
+            _ => " (too few rounds for an interval)".to_owned(),
         };
         let in_turns = !self.is_stuck();
         let how = match in_turns {
             true => format!("in {} rounds", self.pairs().len()),
-            false => "before and after only, as a full pipe can't be made small again".to_owned(),
+            false => "before and after only, as a full pipe can't be made smaller".to_owned(),
         };
         let side = if counted.reads { "input" } else { "output" };
         let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len().max(1) as f64;

@@ -120,7 +120,7 @@ pub(super) fn too_short(samples: u32) -> PipelineVerdict {
 /// The verdict on a stretch of time.
 pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
-        return PipelineVerdict::unknown("ended", "There was nothing to sample: it had ended.");
+        return PipelineVerdict::unknown("ended", "Nothing to sample: it had ended.");
     }
     if figures.samples < FEWEST_SAMPLES {
         return too_short(figures.samples);
@@ -149,7 +149,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     };
     let each: Vec<(f64, PipelineVerdict)> = parts.iter().map(|part| only(part)).collect();
     let texts: Vec<&str> = each.iter().map(|(_, verdict)| verdict.text.as_str()).collect();
-    let text = format!("{} pipelines that nothing joins. {}", parts.len(), texts.join(" "));
+    let text = format!("{} separate pipelines. {}", parts.len(), texts.join(" "));
     let longest = each.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, verdict)| verdict.clone());
     longest.map_or_else(|| of_one(figures), |verdict| PipelineVerdict { text, ..verdict })
 }
@@ -246,7 +246,7 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         return None;
     }
     let text = format!(
-        "A limit of CPU time throttles it: the control group of {} was held back for {} of the time.",
+        "A CPU limit throttles it: the control group of {} was throttled for {} of the time.",
         name(figures, most.number),
         percent(share(most))
     );
@@ -299,7 +299,7 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     });
     let (cpus, sum) = short?;
     let text = format!(
-        "The CPUs are shared: the stages together want {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
+        "The CPUs are shared: the stages together need {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
     );
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
@@ -333,7 +333,7 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
     if let Some((share, number)) = input.filter(longer) {
         let text = format!(
-            "Its input holds the pipeline back: {} waits for it for {} of the time, from a pipe whose writer can't be seen.",
+            "Its input holds the pipeline back: {} waits for it for {} of the time, from a pipe whose writer is not visible.",
             name(figures, number),
             percent(share)
         );
@@ -341,7 +341,7 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     }
     let (share, number) = output.filter(longer)?;
     let text = format!(
-        "What reads its output holds the pipeline back: {} waits for room for {} of the time, in a pipe whose reader can't be seen.",
+        "The reader of its output holds the pipeline back: {} waits for room for {} of the time, in a pipe whose reader is not visible.",
         name(figures, number),
         percent(share)
     );
@@ -448,7 +448,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     }
     let mut text = format!("{} holds the pipeline back: {why}.", name(figures, busiest.number));
     if busiest.present < 0.9 {
-        text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
+        text.push_str(&format!(" It ran for {} of the time.", percent(busiest.present)));
     }
     let next = order.get(1);
     // The next stage waits for a CPU while this one uses it. Its kernel time, such as waking others and copying in
@@ -463,7 +463,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         (Some(bound), Some(next)) => {
             let (own, next) = (name(figures, busiest.number), name(figures, next.number));
             text.push_str(&format!(
-                " With a faster {own} it is at most {bound:.1} times as fast; then {next} limits it."
+                " A faster {own} makes it at most {bound:.1} times as fast; then {next} is the bottleneck."
             ));
         }
         (None, Some(_)) if idle => text.push_str(" All other stages wait for it nearly all of the time."),

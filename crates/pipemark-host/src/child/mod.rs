@@ -275,7 +275,7 @@ impl Drop for Child {
 pub fn how_ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(9)) => "was killed (SIGKILL): by someone, or by the system for want of memory".to_owned(),
+        (None, Some(9)) => "was killed (SIGKILL) by a user, or because memory ran out".to_owned(),
         (None, Some(31)) => "was killed by a system-call filter (SIGSYS)".to_owned(),
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => format!("ended ({status})"),
@@ -351,7 +351,7 @@ pub fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
         .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("CPU {cpu} cannot be used: {error}")))?;
     let got = sched_getaffinity(None)?;
     if got.count() != 1 || !got.is_set(usize::from(cpu.0)) {
-        return Err(io::Error::other(format!("CPU {cpu} was asked for and not given")));
+        return Err(io::Error::other(format!("CPU {cpu} was requested but not granted")));
     }
     Ok(vec![cpu])
 }

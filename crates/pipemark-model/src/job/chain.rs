@@ -32,12 +32,12 @@ impl Chain {
                 let plain = Ends { place: ends.place, capacity: ends.capacity, pairs: ends.pairs, ..plain };
                 refuse_if!(
                     ends != plain || source.count() > 1,
-                    "--source is one command, which has calls and blocks of its own and checks nothing; leave out --send, \
-                     --recv, --block, --verify and the like"
+                    "--source is one command in place of pipemark's source and sink; omit --send, --recv, --block, --verify and \
+                     other options of these"
                 );
                 refuse_if!(
                     !matches!(volume, Volume::Total(_)),
-                    "--source writes a number of bytes; give --total and no --time"
+                    "--source writes a number of bytes; use --total, not --time"
                 );
                 ends
             }

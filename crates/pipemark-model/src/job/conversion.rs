@@ -59,7 +59,7 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
 /// The message for a parameter that this kind of job does not have.
 fn misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
     let key = value.key();
-    let leave_out = |who: String| format!("{who} does not take {key} {value}; leave it out");
+    let leave_out = |who: String| format!("{who} does not accept {key} {value}; omit it");
     match (kind, &settings.language, settings.program, &settings.filter) {
         (JobKind::Entrant, Some(language), Some(program), _) => leave_out(format!("the entrant {language} {program}")),
         (JobKind::Lines, _, _, Some(filter)) => leave_out(format!("the filter {filter}")),

@@ -149,24 +149,24 @@ impl Ends {
         }
         let senders = link.senders();
         let use_these = all(senders.iter().map(|method| method.name()).collect());
-        refuse_if!(!senders.contains(send), "--send {send} does not go with --link {link}; use {use_these}");
+        refuse_if!(!senders.contains(send), "--send {send} does not work with --link {link}; use {use_these}");
         let receivers = link.receivers();
         let use_these = all(receivers.iter().map(|method| method.name()).collect());
-        refuse_if!(!receivers.contains(recv), "--recv {recv} does not go with --link {link}; use {use_these}");
+        refuse_if!(!receivers.contains(recv), "--recv {recv} does not work with --link {link}; use {use_these}");
         refuse_if!(
             *capacity != Capacity::DEFAULT && !link.has_capacity(),
-            "--capacity {capacity} is of pipes and rings, and --link {link} is neither; leave it out, or use --buffer for sockets"
+            "--capacity {capacity} is for pipes and rings, and --link {link} is neither; omit it, or use --buffer for sockets"
         );
         let plain = (*link, *send, *recv, self.wait)
             == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
         refuse_if!(
             self.writers > 1 && !(plain && self.pairs == 1 && !reads),
-            "--writers {} share one pipe, and say in each byte whose it is; use --link pipe --send write --recv read --wait \
+            "--writers {} share one pipe, and each byte names its writer; use --link pipe --send write --recv read --wait \
              block --pairs 1 --verify count",
             self.writers
         );
         if let Some(size) = self.buffer {
-            refuse_if!(!link.is_socket(), "--buffer {size} is for sockets, and --link {link} isn't one; omit it");
+            refuse_if!(!link.is_socket(), "--buffer {size} is for sockets, and --link {link} is not one; omit it");
         }
         refuse_if!(
             reads && !link.transfers(),
@@ -178,15 +178,15 @@ impl Ends {
         );
         refuse_if!(
             self.content == Content::Text && (*send == SendMethod::InPlace || *recv == RecvMethod::InPlace),
-            "blocks made or read in place are written and compared as a pattern; use --content pattern"
+            "--send in-place and --recv in-place need the pattern; use --content pattern"
         );
         refuse_if!(
             reads && !recv.touches(),
-            "--recv {recv} never reads the bytes, so --verify {verify} is impossible; use --verify count or another receive method"
+            "--recv {recv} never reads the bytes, so --verify {verify} is impossible; use --verify count or another --recv"
         );
         refuse_if!(
             *send == SendMethod::Tee && *verify == Verify::Full,
-            "--send tee sends the same page over and over, so --verify full is impossible; use --verify xor or another send method"
+            "--send tee sends the same page over and over, so --verify full is impossible; use --verify xor or another --send"
         );
         Ok(())
     }

@@ -34,7 +34,7 @@ impl Entrant {
         };
         let refuse = |what: &str| refuse(format!("the entrant {language} {program} {what}"));
         let Volume::Total(total) = volume else {
-            return refuse("streams a total and not for a time; give a total");
+            return refuse("moves a number of bytes, not for a time; give a total");
         };
         let verify = settings.verify.unwrap_or(Verify::Count);
         if verify == Verify::Count {
@@ -48,7 +48,9 @@ impl Entrant {
         }
         let block = settings.block.unwrap_or(ByteSize(64 << 10));
         if block > total {
-            return refuse(&format!("cannot send blocks of {block} of a total of {total}; raise total or lower block"));
+            return refuse(&format!(
+                "cannot send blocks of {block} with a total of {total}; raise total or lower block"
+            ));
         }
         Ok(Entrant { language, program, place, block, verify, total })
     }

@@ -30,13 +30,13 @@ impl RoundTrip {
         let pace = match (settings.rate.unwrap_or_default().0, settings.gap.unwrap_or_default()) {
             (Some(rate), Nanos(0)) => MessagePace::Rate(rate),
             (None, gap) => MessagePace::Gap(gap),
-            _ => return refuse("--rate already says when the next message is due; omit --gap"),
+            _ => return refuse("--rate already sets when the next message is due; omit --gap"),
         };
         let ends = Ends::new(settings, volume)?;
         let Ends { link, send, recv, verify, .. } = ends;
         refuse_if!(
             !recv.touches() || send == SendMethod::Tee,
-            "a round trip has to be read to be answered; use another --send or --recv with --mode latency"
+            "a message must be read to be answered; use another --send or --recv with --mode latency"
         );
         refuse_if!(
             link == LinkKind::MemoryCopy,

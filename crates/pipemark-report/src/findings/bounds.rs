@@ -55,8 +55,8 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     shares.sort_by_key(|(idle, _)| idle.ends().block);
     let [(first, contrast), rest @ ..] = shares.as_slice() else { return None };
     let (piece, of_pipe) = match first.job.is_round_trip() {
-        false => ("block", "of what a pipe takes for it"),
-        true => ("round trip", "of a pipe's"),
+        false => ("block", "of the time of a pipe"),
+        true => ("round trip", "of the time of a pipe"),
     };
     let words = |(idle, share): &(MeasuredTrial, Contrast)| {
         format!("{} per {piece} of {}, {}", time(own_ns(*idle)), idle.ends().block, share.percent())
@@ -139,10 +139,8 @@ mod tests {
             assert_eq!(
                 texts(&records),
                 [
-                    "The harness itself, without any transfer, takes 11.9 ns per block of 64 B, 2.00 % (2.00–2.00) of what a pipe \
-                     takes for it, and 12.2 ns per block of 64 KiB, 0.040 % (0.040–0.040), across two cores.",
-                    "The harness itself, without any transfer, takes 40.0 ns per round trip of 8 B, 1.00 % (1.00–1.00) of a \
-                     pipe's, across two cores.",
+                    "The harness itself, without any transfer, takes 11.9 ns per block of 64 B, 2.00 % (2.00–2.00) of the time of a pipe, and 12.2 ns per block of 64 KiB, 0.040 % (0.040–0.040), across two cores.",
+                    "The harness itself, without any transfer, takes 40.0 ns per round trip of 8 B, 1.00 % (1.00–1.00) of the time of a pipe, across two cores.",
                 ]
             );
             let found = crate::findings::found("harness", &records);

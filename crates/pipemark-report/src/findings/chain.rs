@@ -100,20 +100,20 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let (first, last) = (&points[0], &points[points.len() - 1]);
     let within = format!("{} to {}", points[fitted].length, last.length);
     let shape = match (begin, departure(0).flatten()) {
-        (Some(0), _) => format!("The medians of {what} are within 10 % of one line from {within} stages"),
+        (Some(0), _) => format!("From {within} stages, the medians of {what} are within 10 % of a straight line"),
         (Some(_), _) => {
             let excess = points[..fitted].iter().map(|point| of_real.excess(point.length, real_of(point)).abs());
             let most = excess.fold(0.0, f64::max) * 100.0;
             format!(
-                "The medians of {what} are within 10 % of one line from {within} stages; that of shorter chains is off that line by up to {most:.0} %"
+                "From {within} stages, the medians of {what} are within 10 % of a straight line; shorter chains deviate by up to {most:.0} %"
             )
         }
         (None, Some(departure)) => format!(
-            "Not linear: the line through the shorter chains is left at {} stages, by {:+.0} %",
+            "Not linear: {} stages deviate from the line through the shorter chains by {:+.0} %",
             departure.x,
             departure.excess * 100.0
         ),
-        (None, None) => "Not linear: no three lengths in a row are within 10 % of one line".to_owned(),
+        (None, None) => "Not linear: no three lengths in a row are within 10 % of a straight line".to_owned(),
     };
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
     let fits = |line: &FittedLine| line.r_squared >= LEAST_R_SQUARED;
@@ -186,8 +186,8 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
         points.iter().map(|(point, throughput)| point.length * throughput).filter(|&hop| hop > 0.0).collect();
     let straight = Linearity::of(&lengths, &theirs, STRAIGHT).is_some_and(|line| line.departure.is_none());
     let text = format!(
-        "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of one \
-         line), {} to {} per hop; here {} s with {stage} (R² {:.4}), {}× as fast.",
+        "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of a \
+         straight line), {} to {} per hop; here {} s with {stage} (R² {:.4}), {}× as fast.",
         three_digits(their_line.slope.value),
         their_line.r_squared,
         if straight { "" } else { "not " },
@@ -259,7 +259,8 @@ mod tests {
         let outcomes = all.map(|n| chain(n, gib * (0.2 + 0.4 * f64::from(n)), 0.01 + 0.002 * f64::from(n))).collect();
         let finding = finding(outcomes, "chain-cost");
         assert!(
-            finding.text.contains("within 10 % of one line from 2 to 128 stages") && finding.text.contains("400 ms"),
+            finding.text.contains("From 2 to 128 stages, the medians of real time are within 10 % of a straight line")
+                && finding.text.contains("400 ms"),
             "{}",
             finding.text
         );
@@ -283,7 +284,10 @@ mod tests {
         let seconds = |n: u32| if n <= 4 { 0.1 + 0.1 * f64::from(n) } else { 0.4 * f64::from(n) - 1.0 };
         let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;
-        assert!(text.contains("within 10 % of one line from 4 to 128 stages; that of shorter"), "{text}");
+        assert!(
+            text.contains("From 4 to 128 stages, the medians of real time are within 10 % of a straight line; shorter"),
+            "{text}"
+        );
         let outcomes = [1, 2, 4, 8, 16, 32].map(|n| chain(n, f64::from(n * n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;
         assert!(text.contains("Not linear"), "{text}");
@@ -306,6 +310,6 @@ mod tests {
         // As published: 2.308 GB/s for a chain of one, 3.488 for four.
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
-        assert!(finding.text.contains("not within 10 % of one line"), "{}", finding.text);
+        assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
     }
 }

@@ -69,7 +69,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         return not_measured(reason.clone());
     }
     if claim.shown_by.is_some() {
-        return claim.answer.clone().unwrap_or_else(|| not_measured("it was not tried".to_owned()));
+        return claim.answer.clone().unwrap_or_else(|| not_measured("the demonstration did not run".to_owned()));
     }
     let asked = asked(claim, records);
     let measured = |record: &Record| record.measured().is_some();
@@ -87,7 +87,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
         let reason = short.map(|short| short.in_words()).or(reason);
-        return not_measured(reason.unwrap_or_else(|| "this machine doesn't count it, or no run ended".to_owned()));
+        return not_measured(reason.unwrap_or_else(|| "not counted on this machine, or no run ended".to_owned()));
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
@@ -122,7 +122,7 @@ impl Shortfall {
         let start = self.start.map_or_else(String::new, |share| {
             format!(": starting the processes took {} % of a run", three_digits(share * 100.0))
         });
-        format!("measured at {bytes}, needs at least {needs}{start}")
+        format!("measured with {bytes}; at least {needs} are needed{start}")
     }
 }
 
@@ -180,14 +180,14 @@ fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Opt
     let open = evidence.iter().filter(|one| one.verdict == ClaimVerdict::CantTell).filter_map(runs);
     let (needed, made) = open.reduce(|one, other| if other.0 > one.0 { other } else { one })?;
     let made = match made {
-        1.0 => "1 was made".to_owned(),
-        made => format!("{made:.0} were made"),
+        1.0 => "1 was done".to_owned(),
+        made => format!("{made:.0} were done"),
     };
     Some(match needed {
         few if few < MOST_RUNS => {
-            format!("about {} runs would decide it ({made})", round_up(few.max(FEWEST_RUNS as f64)))
+            format!("about {} runs would decide ({made})", round_up(few.max(FEWEST_RUNS as f64)))
         }
-        _ => format!("too near the limit for any number of runs ({made})"),
+        _ => format!("too close to the limit for any number of runs ({made})"),
     })
 }
 
@@ -318,13 +318,13 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
         _ if claim.figure == "copies" && least != most => {
             format!("{} to {}", with_interval(least), with_interval(most))
         }
-        Which::Most => format!("the most: {}", with_interval(most)),
-        Which::Least => format!("the least: {}", with_interval(least)),
+        Which::Most => format!("maximum: {}", with_interval(most)),
+        Which::Least => format!("minimum: {}", with_interval(least)),
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
             let count = |verdict: ClaimVerdict| {
-                let words = if verdict == ClaimVerdict::Reversed { "the other way" } else { verdict.in_words() };
+                let words = if verdict == ClaimVerdict::Reversed { "opposite" } else { verdict.in_words() };
                 (evidence.iter().filter(|one| one.verdict == verdict).count(), words)
             };
             let counts =
@@ -439,14 +439,14 @@ mod tests {
         let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
-        assert!(answer(&most).here.starts_with("the most: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        assert!(answer(&most).here.starts_with("maximum: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
         assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
         let each = answer(&asked("gain", Some(5.0), None));
         assert_eq!(each.verdict, ClaimVerdict::DoesntHold);
         assert_eq!(
             each.here,
-            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, the other way for 1; 250 ms a run"
+            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, opposite for 1; 250 ms a run"
         );
     }
 
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::NotMeasured, "one CPU only"));
         let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
         assert_eq!(few.verdict, ClaimVerdict::CantTell, "too few runs for an interval");
-        assert!(few.here.ends_with("about 5 runs would decide it (4 were made)"), "{}", few.here);
+        assert!(few.here.ends_with("about 5 runs would decide (4 were done)"), "{}", few.here);
         let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
         assert_eq!(answer(&open, &records).here, "another system is needed");
     }
@@ -506,13 +506,13 @@ mod tests {
         assert_eq!((little.verdict, little.evidence.len()), (ClaimVerdict::NotMeasured, 0));
         assert_eq!(
             little.here,
-            "measured at 832 KiB, needs at least 408 MB: starting the processes took 96.2 % of a run"
+            "measured with 832 KiB; at least 408 MB are needed: starting the processes took 96.2 % of a run"
         );
         // This volume answers the claim and slightly less doesn't, whatever the scale.
         assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };
-        assert_eq!(of("832k", &own).here, "measured at 832 KiB, needs at least 1 MiB");
+        assert_eq!(of("832k", &own).here, "measured with 832 KiB; at least 1 MiB are needed");
         assert_ne!(of("2m", &own).verdict, ClaimVerdict::NotMeasured);
     }
 
@@ -526,7 +526,7 @@ mod tests {
         let open = answer(&asked("ratio", Some(1.2), None), &records);
         assert_eq!(open.verdict, ClaimVerdict::CantTell, "{open:?}");
         assert!(
-            open.here.contains("; about ") && open.here.ends_with("runs would decide it (7 were made)"),
+            open.here.contains("; about ") && open.here.ends_with("runs would decide (7 were done)"),
             "{}",
             open.here
         );

@@ -102,7 +102,7 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
         .even_at()
         .map_or_else(String::new, |size| format!("; below about {size} the calls cost more than the bytes"));
     let text = format!(
-        "Each block costs about {} for the calls and {} per {unit} with {}, by a line from {} to {} with {}{even}.",
+        "Each block costs about {} for the calls and {} per {unit} with {} (linear fit from {} to {}, {}){even}.",
         words(cost.line.intercept, 1.0)?,
         words(cost.line.slope, per)?,
         setting(sweep[0].job, &[Key::Block]),
@@ -127,10 +127,10 @@ pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
         let (call, bytes) = (time(cost.line.intercept.value), time(cost.line.slope.value * per));
         format!("{} {call} + {bytes} per {unit} ({}{until})", rivals.named(name, &rivals.names), cost.r_squared())
     };
-    let what = if rivals.job().is_round_trip() { "a message costs, half a round trip," } else { "a block costs" };
+    let what = if rivals.job().is_round_trip() { "Cost of a message (half a round trip)" } else { "Cost of a block" };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
     let situation = situation(rivals.job());
-    let text = format!("What {what} {situation}, fixed and by its bytes: {}.", clauses.join("; "));
+    let text = format!("{what} {situation}, fixed + by size: {}.", clauses.join("; "));
     let by_link: Map<String, Value> = costs.iter().map(|(name, cost)| (name.clone(), cost.evidence())).collect();
     Some(Candidate::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
 }
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(
             found.text,
             "Each block costs about 701 ns (690 ns–712 ns) for the calls and 307 ns (303 ns–311 ns) per KiB with write → \
-             read across two cores, by a line from 64 B to 256 KiB with R² 0.999; below about 2300 B the calls cost more than \
+             read across two cores (linear fit from 64 B to 256 KiB, R² 0.999); below about 2300 B the calls cost more than \
              the bytes."
         );
     }
@@ -211,7 +211,7 @@ mod tests {
         let found = found("message-cost", &records);
         assert_eq!(
             found[0].text,
-            "What a block costs across two cores, fixed and by its bytes: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
+            "Cost of a block across two cores, fixed + by size: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
              307 ns per KiB (R² 0.999)."
         );
         assert!((found[0].evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1);
@@ -230,7 +230,7 @@ mod tests {
         let text = &found("message-cost", &records)[0].text;
         assert!(
             text.starts_with(
-                "What a message costs, half a round trip, across two cores, fixed and by its bytes: pipe 2.00 µs + 307 ns per KiB"
+                "Cost of a message (half a round trip) across two cores, fixed + by size: pipe 2.00 µs + 307 ns per KiB"
             ),
             "{text}"
         );

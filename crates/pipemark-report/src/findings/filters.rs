@@ -124,7 +124,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
         [.., high] => (high > 0.0).then(|| format!("at most {}", show(high))),
     };
     let figures = format!(
-        "{} for {}, where {} takes {}, and {} for each GiB more, where it takes {}",
+        "{} for {} ({}: {}), and {} for each further GiB ({})",
         range(few)?,
         ByteSize(new[0].bytes() as u64),
         finding.to,
@@ -163,8 +163,8 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let (line, kib) = spends(theirs);
     let share = |length: f64| theirs.0 / (theirs.0 + theirs.1 * length) * 100.0;
     let text = format!(
-        "The conjecture that the cost per line dominates: std-baseline spends {line} ns of its CPU time on each line and {kib} \
-         ns on each KiB, so that the line is {:.0} % of the cost with 8 bytes, and {:.0} % with 285{}.",
+        "Does the cost per line dominate? std-baseline spends {line} ns of CPU time on each line and {kib} ns on each KiB: the \
+         line is {:.0} % of the cost with 8 bytes, and {:.0} % with 285{}.",
         share(SHORT),
         share(LONG),
         ours.map(spends).map_or_else(String::new, |(line, kib)| {
@@ -193,7 +193,7 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
     let also = match held.len() {
         0 => String::new(),
-        _ => format!("; held back until more come by {}", Vec::from_iter(held.iter().copied()).join(", ")),
+        _ => format!("; held back until more lines arrive: {}", Vec::from_iter(held.iter().copied()).join(", ")),
     };
     let text = format!("At {rate} lines per second a line takes {} (medians){also}.", told.join(", "));
     let evidence =
@@ -209,7 +209,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let slowest = filters().min_by(|one, other| one.throughput().total_cmp(&other.throughput()))?;
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
     let text = format!(
-        "Of the top line {}, {}, the fastest filter, {}, has {}, the slowest, {}, {:.1} %.",
+        "Share of the top line {} ({}): the fastest filter, {}, {}; the slowest, {}, {:.1} %.",
         fed_by(group),
         top.headline(),
         lines(&best).filter,
@@ -241,7 +241,7 @@ fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
         format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(*ours))
     };
     let text = format!(
-        "Published, from other hardware ({}), in times of {}: {}; {}.",
+        "Published, from other hardware ({}), as multiples of {}: {}; {}.",
         shortest.source,
         lines(first).filter,
         ratios.iter().map(words).collect::<Vec<_>>().join("; "),
@@ -315,7 +315,7 @@ mod tests {
         assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
         let top = text(&found, "lines-top-line");
         assert!(
-            top.starts_with("Of the top line fed by yes with lines of 285 bytes, 4.00 GiB/s, the fastest"),
+            top.starts_with("Share of the top line fed by yes with lines of 285 bytes (4.00 GiB/s): the fastest"),
             "{top}"
         );
         // Findings on filters don't concern pipemark's own senders and receivers.
@@ -343,12 +343,10 @@ mod tests {
         ]);
         let sql = text(&found, "spark-sql");
         assert!(
-            sql.contains(
-                "8.00 s (8.00 s–8.00 s) for 1 MiB, where lines-1 takes 10.0 ms (10.0 ms–10.0 ms), and 20.0 s (20"
-            ),
+            sql.contains("8.00 s (8.00 s–8.00 s) for 1 MiB (lines-1: 10.0 ms (10.0 ms–10.0 ms)), and 20.0 s (20"),
             "{sql}"
         );
-        assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");
+        assert!(sql.contains("for each further GiB (200 ms (200 ms–200 ms))"), "{sql}");
         // Filters that processed different volumes aren't compared.
         let found = all(vec![
             of("lines-1", "1m", 0.01, 1.0),
@@ -356,7 +354,7 @@ mod tests {
             of("spark-sql", "1m", 8.0, 1.0),
             of("spark-sql", "513m", 18.0, 513.0),
         ]);
-        assert!(!found.iter().any(|finding| finding.text.contains("for each GiB more")), "{found:?}");
+        assert!(!found.iter().any(|finding| finding.text.contains("for each further GiB")), "{found:?}");
     }
 
     #[test]
@@ -368,7 +366,7 @@ mod tests {
             filter("yes-long", "std-baseline", 1.0, cpu(285.0), 0),
         ]);
         let conjecture = text(&found, "lines-conjecture");
-        assert!(conjecture.contains("40.0 ns of its CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
+        assert!(conjecture.contains("40.0 ns of CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
         assert!(conjecture.contains("83 % of the cost with 8 bytes, and 12 % with 285."), "{conjecture}");
     }
 
@@ -385,7 +383,7 @@ mod tests {
             all(vec![seconds("std-baseline", 1.0, 4.0), seconds("baseline", 0.5, 5.0), seconds("pipeline", 0.25, 6.0)]);
         assert_eq!(
             text(&found, "lines-published"),
-            "Published, from other hardware (stress.sh), in times of std-baseline: baseline 1.25×, here 2.00×; \
+            "Published, from other hardware (stress.sh), as multiples of std-baseline: baseline 1.25×, here 2.00×; \
              pipeline 1.50×, here 4.00×; fed by zcat."
         );
     }

@@ -84,13 +84,13 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     let [a, b, c] = [*plain, tuned, base].map(seconds_per_gib);
     let way = ((a - b) / (a - c)).clamp(0.0, 1.0);
     let share = match (way * 100.0).round() {
-        _ if way > 0.995 => "all of the difference comes from the way it is written".to_owned(),
-        _ if way < 0.005 => "all of the difference comes from the language".to_owned(),
-        way => format!("{way:.0} % of the difference is the way it is written, {:.0} % the language", 100.0 - way),
+        _ if way > 0.995 => "the way it is written causes all of the difference".to_owned(),
+        _ if way < 0.005 => "the language causes all of the difference".to_owned(),
+        way => format!("the way it is written causes {way:.0} % of the difference, the language {:.0} %", 100.0 - way),
     };
     let [a, b, c] = [a, b, c].map(three_digits);
     let text = format!(
-        "{language}, written idiomatically, takes {a} s per GiB, tuned {b} s, where tuned {baseline} takes {c} s: {share}."
+        "{language} takes {a} s per GiB written idiomatically and {b} s tuned; tuned {baseline} takes {c} s: {share}."
     );
     let evidence = json!({
         "idiomatic": plain.evidence(), "tuned": tuned.evidence(), "baseline": base.evidence(),
@@ -113,7 +113,7 @@ fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         three_digits(ns / (ns + seconds * total.0 as f64 / GIB * 1e9) * 100.0)
     };
     let text = format!(
-        "Start and end take {} ({}) to {} ({}) outside the timed part: {} % and {} % of a run of {total}.",
+        "Starting and ending take {} ({}) to {} ({}) outside the timed part: {} % and {} % of a run of {total}.",
         time(least.0),
         name(least.1),
         time(most.0),
@@ -153,11 +153,11 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         from = from.or(Some(block)).filter(|_| near == group.len());
     }
     let verdict = match from {
-        Some(block) => format!("from {block} on the language does not matter"),
-        None => "the language matters at each".to_owned(),
+        Some(block) => format!("from {block} on, the language does not matter"),
+        None => "the language matters at each size".to_owned(),
     };
     let (programs, parts) = (groups[0].len(), parts.join(", "));
-    let text = format!("Of {programs} {program} programs, within 10 % of the fastest are {parts}: {verdict}.");
+    let text = format!("Within 10 % of the fastest of {programs} {program} programs: {parts}; {verdict}.");
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
@@ -185,8 +185,7 @@ fn best_block(groups: &[Vec<MeasuredTrial>], program: Program) -> Option<Candida
     let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
     let parts: Vec<String> =
         blocks.iter().map(|(block, languages)| format!("{block} for {}", languages.join(", "))).collect();
-    let text =
-        format!("The smallest block with which {program} programs are within 5 % of their best: {}.", parts.join("; "));
+    let text = format!("Smallest block within 5 % of the best, {program} programs: {}.", parts.join("; "));
     let evidence = json!({ "program": program, "languages": evidence });
     (sure && !parts.is_empty()).then(|| Candidate::new("language-best-block", 1.0, text, evidence))
 }
@@ -244,9 +243,7 @@ mod tests {
         }
         assert_eq!(
             text(&findings(&records(all), None), "language-best-block"),
-            [
-                "The smallest block with which tuned programs are within 5 % of their best: 64 KiB for c; 1 MiB for java."
-            ]
+            ["Smallest block within 5 % of the best, tuned programs: 64 KiB for c; 1 MiB for java."]
         );
     }
 
@@ -262,8 +259,7 @@ mod tests {
         assert_eq!(
             text(&found, "language-gap"),
             [
-                "java, written idiomatically, takes 1.00 s per GiB, tuned 0.50 s, where tuned c takes 0.25 s: 67 % of the \
-              difference is the way it is written, 33 % the language."
+                "java takes 1.00 s per GiB written idiomatically and 0.50 s tuned; tuned c takes 0.25 s: the way it is written causes 67 % of the difference, the language 33 %."
             ]
         );
         let tuning = &text(&found, "tuning")[0];
@@ -279,8 +275,8 @@ mod tests {
         let texts = text(&findings(&all, None), "language-by-block");
         assert_eq!(
             texts,
-            ["Of 3 tuned programs, within 10 % of the fastest are 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
-              64 KiB (the slowest, go, has 95.0 %): from 64 KiB on the language does not matter."]
+            ["Within 10 % of the fastest of 3 tuned programs: 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
+              64 KiB (the slowest, go, has 95.0 %); from 64 KiB on, the language does not matter."]
         );
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     }
     let candidate = |contrast: &Contrast| {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
-        let over_limit = if quota { ", all that a user over the system's limit gets," } else { "" };
+        let over_limit = if quota { ", the size once over the per-user limit," } else { "" };
         let effect = match contrast.more() {
             true => format!("gives {contrast} the throughput"),
             false => format!("cuts throughput to {}", contrast.percent()),
@@ -144,7 +144,7 @@ pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     // A figure near an end's own limit understates the link.
     let warnings = |one: MeasuredTrial| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
     let ceiling = match warnings(contrast.new) || warnings(contrast.base) {
-        true => "; making and checking the bytes takes so long that the pipe itself may do more",
+        true => "; writing and checking the bytes takes so long that the pipe itself may be faster",
         false => "",
     };
     let text = format!(
@@ -292,7 +292,7 @@ mod tests {
                 [
                     "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
                      cores (blocks of 64 KiB).",
-                    "A capacity of 8 KiB, all that a user over the system's limit gets, instead of 64 KiB cuts throughput to \
+                    "A capacity of 8 KiB, the size once over the per-user limit, instead of 64 KiB cuts throughput to \
                      35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
                 ]
             );
@@ -404,7 +404,7 @@ mod tests {
                 ]
             );
             records[3].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 4.1e9 });
-            assert!(texts("fresh-data", &records)[0].ends_with("the pipe itself may do more."));
+            assert!(texts("fresh-data", &records)[0].ends_with("the pipe itself may be faster."));
             assert_eq!(texts("fresh-data", &records[..2]), [""; 0]);
         }
     }

@@ -64,9 +64,9 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     // The best trial of either side is nearly the best of the other side too.
     let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
     let shape = match Contrast::throughput(ours, *theirs_at) {
-        _ if ours.record.id == theirs_at.record.id => Some(("the shapes agree on where the best is", true)),
-        Some(contrast) if near(&contrast) => Some(("the shapes agree within 5 % on where the best is", true)),
-        Some(contrast) if contrast.less() => Some(("the shapes differ", false)),
+        _ if ours.record.id == theirs_at.record.id => Some(("the optimum is the same", true)),
+        Some(contrast) if near(&contrast) => Some(("the optimum is the same within 5 %", true)),
+        Some(contrast) if contrast.less() => Some(("the optima differ", false)),
         _ => None,
     };
     evidence["their_best"] = theirs_at.record.id.clone().into();
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(
             found.text,
             "Published figures of pipe_bandwidth.c are best with 8 KiB blocks (3.11 GiB/s), ours \
-             with 64 KiB blocks (2.93 GiB/s); the shapes differ. Ours are 0.39× to 2.73× theirs."
+             with 64 KiB blocks (2.93 GiB/s); the optima differ. Ours are 0.39× to 2.73× theirs."
         );
         assert_eq!(found.evidence["trials"].as_array().unwrap().len(), 8);
     }
@@ -136,10 +136,10 @@ mod tests {
     #[test]
     fn shapes_may_agree() {
         let scaled = PIPE_BANDWIDTH.map(|(_, figure)| figure * 2.0);
-        assert!(found(&scaled, &STEADY)[0].text.contains("; the shapes agree on where the best is. Ours are 2.00×"));
+        assert!(found(&scaled, &STEADY)[0].text.contains("; the optimum is the same. Ours are 2.00×"));
         let mut level = scaled;
         level[5] = level[4] * 1.01;
-        assert!(found(&level, &STEADY)[0].text.contains("agree within 5 %"));
+        assert!(found(&level, &STEADY)[0].text.contains("the same within 5 %"));
     }
 
     #[test]

@@ -36,13 +36,13 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
             Value::Block(size) => format!("{} of {size}", pieces(job)),
             Value::ReadBlock(size) => format!("read by {size}"),
             Value::Buffer(size) => format!("socket buffers {size}"),
-            Value::Align(bytes) => format!("{bytes} bytes off a page"),
+            Value::Align(bytes) => format!("{bytes} bytes off a page boundary"),
             Value::Wait(wait) => waiting(wait).to_owned(),
             Value::Stage(stage) => format!("through '{stage}'"),
             Value::WriteDelay(time) => format!("{time} of work per write"),
             Value::ReadDelay(time) => format!("{time} of work per read"),
             Value::Rate(rate) => format!("{rate} messages per second"),
-            Value::Gap(gap) => format!("a gap of {gap} between"),
+            Value::Gap(gap) => format!("a pause of {gap} between messages"),
             value => phrase(&value),
         })
     };
@@ -157,7 +157,7 @@ mod tests {
         let spoken = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
         assert_eq!(
             words(&spoken, &[]),
-            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1.00 ms between)"
+            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a pause of 1.00 ms between messages)"
         );
         let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
         assert_eq!(

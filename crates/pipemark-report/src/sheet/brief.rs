@@ -139,7 +139,7 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
     sheet.notes(numbered.map(|(index, own)| Note::new(&mark(index), Style::Heading, &own.text)));
     let topics = BTreeSet::from_iter(findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()));
     let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
-    let explained = (!topics.is_empty()).then(|| format!("explained: {explained}"));
+    let explained = (!topics.is_empty()).then(|| format!("explanations: {explained}"));
     if !pointers.is_empty() {
         sheet.blocks.push(Block::Gap);
         sheet.text(Style::Aside, explained.iter().chain(pointers));

@@ -218,7 +218,7 @@ fn legend(diff: &Diff) -> String {
     let pairing = changes().map(|change| change.comparison.pairing).find(|pairing| *pairing != Pairing::None);
     let by_session = changes().any(|change| change.comparison.base_sessions > 0);
     let mut text = format!(
-        "worse, better: the whole interval is past {}; same: within {} of 0; inconclusive: neither",
+        "worse, better: the whole interval is beyond {}; same: it is within {} of 0; inconclusive: neither",
         percent(diff.threshold),
         percent(diff.same_within)
     );
@@ -226,13 +226,13 @@ fn legend(diff: &Diff) -> String {
         (Some(Pairing::Rounds), false) => "; compared round by round, at 95 % for all rows together",
         (Some(Pairing::Rounds), true) => "; compared round by round in each session, at 98 % for all rows together",
         (Some(_), _) => "; compared by session, at 98 % for all rows together",
-        (None, _) => "; intervals: 95 %, of these runs only, not of other sessions",
+        (None, _) => "; intervals: 95 %, for these runs only, not for other sessions",
     });
     if diff.known_sessions > 0 && by_session {
         text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));
     }
     if changes().any(|change| change.reference) {
-        text.push_str("; (in brackets): the machine itself, which is no verdict");
+        text.push_str("; (in brackets): the machine itself, not judged");
     }
     text
 }

@@ -318,7 +318,7 @@ impl<'a> MeasuredExperiment<'a> {
             note("ratio", &format!("to {}, taken within each round{figure}", self.baseline()));
         }
         if self.records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
-            note("null", "transfers nothing: the harness's own cost; not ranked");
+            note("null", "no transfer: the cost of the harness itself; not ranked");
         }
         if self.has(Figure::TaskClock) {
             note("counters", "of all processes of the pipeline, from start to end, a run");
@@ -334,7 +334,7 @@ impl<'a> MeasuredExperiment<'a> {
         }
         for (index, source) in self.sources.iter().enumerate() {
             let number = if self.sources.len() > 1 { format!(" [{}]", index + 1) } else { String::new() };
-            note(&format!("published{number}"), &format!("on other hardware, by others: {}", neutral(source)));
+            note(&format!("published{number}"), &format!("on other hardware: {}", neutral(source)));
         }
         notes
     }
@@ -349,8 +349,8 @@ fn parameter(key: Key, record: &Record) -> String {
 /// The effect of a wait policy.
 fn meaning(wait: WaitPolicy) -> &'static str {
     match wait {
-        WaitPolicy::Block => "block: an end that has to wait sleeps in the call",
-        WaitPolicy::Poll => "poll: an end that has to wait sleeps in poll(2)",
+        WaitPolicy::Block => "block: a waiting end sleeps in the call",
+        WaitPolicy::Poll => "poll: a waiting end sleeps in poll(2)",
         WaitPolicy::Spin => "spin: a waiting end keeps its CPU busy; not ranked with rows that sleep",
     }
 }

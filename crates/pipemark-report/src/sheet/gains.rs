@@ -85,8 +85,8 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
 }
 
 /// The meaning of a gain's marks.
-pub(super) const TIED: &str = "tied with the base, as far as all cells together can tell, or too few runs";
-pub(super) const REVERSED: &str = "significantly the other sign than published";
+pub(super) const TIED: &str = "tied with the base, judging all cells together, or too few runs";
+pub(super) const REVERSED: &str = "the sign differs significantly from the published one";
 
 /// The baseline of a trial, if it was measured.
 fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a Document) -> Option<&'a Record> {

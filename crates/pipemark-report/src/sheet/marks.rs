@@ -27,7 +27,7 @@ pub(super) const WARNED: &str = "!";
 /// Each mark with its sign and its meaning, in order of display.
 const MARKS: [(FigureMark, &str, &str); 6] = [
     (FigureMark::Read, "●", "reader checked each byte"),
-    (FigureMark::Copied, "◐", "reader got the bytes but did not check them"),
+    (FigureMark::Copied, "◐", "reader received the bytes but did not check them"),
     (FigureMark::Unseen, "○", "reader never saw the bytes"),
     (FigureMark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
     (FigureMark::Few, "?", "too few runs for an interval: a hint"),

@@ -121,15 +121,15 @@ fn notes(records: &[&Record]) -> Vec<String> {
     let latency = records.iter().any(|record| record.job.is_latency());
     let mut notes = vec![match latency {
         true if records.iter().any(|record| record.job.lines().is_some()) => {
-            "median time of a line in seconds (n, µ, m); * the shortest of the column, or tied with it; held: lines were held back \
-             until more came; N/s: no more than N lines per second were reached"
+            "median time of a line in seconds (n, µ, m); * shortest of the column, or tied with it; held: lines were held back \
+             until more arrived; N/s: at most N lines per second were reached"
                 .to_owned()
         }
-        true => "median round trip in seconds (n, µ, m); * the shortest of the column, or tied with it".to_owned(),
-        false => "bytes per second (K, M, G, T: KiB/s and so on); * the best of the column, or tied with it".to_owned(),
+        true => "median round trip in seconds (n, µ, m); * shortest of the column, or tied with it".to_owned(),
+        false => "bytes per second (K, M, G, T: KiB/s and so on); * best of the column, or tied with it".to_owned(),
     }];
     if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
-        notes.push("null transfers nothing: the harness's own cost; not ranked".to_owned());
+        notes.push("null: no transfer, the cost of the harness itself; not ranked".to_owned());
     }
     let reasons = grouped(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
     notes.extend(

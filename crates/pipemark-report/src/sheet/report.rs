@@ -106,8 +106,8 @@ pub fn report(documents: &[Document]) -> Sheet {
     }
     sheet.text(Style::Aside, [
         "Shaded bands and thin lines at the ends of bars are 95 % intervals of the median; they may reach beyond the axis. \
-         Hollow diamonds are figures that others published for other hardware. Each chart can be saved, or opened in the Vega \
-         editor: only that, and only when it is asked for, sends the figures of that chart to another site.",
+         Hollow diamonds are published figures of other hardware. Each chart can be saved, or opened in the Vega \
+         editor; only opening it there sends its figures to another site.",
     ]);
     sheet
 }

@@ -43,11 +43,9 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     let mut row = |what: &str, figure: String, details: String| {
         rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
     };
-    for (what, record) in [
-        ("plain pipe (default)", plain),
-        ("best pipe, write and read", copied),
-        ("best, each byte new and checked", checked),
-    ] {
+    for (what, record) in
+        [("default pipe", plain), ("best pipe, write and read", copied), ("best, each byte new and checked", checked)]
+    {
         let Some(record) = record.filter(|record| !listed.contains(&record.id.as_str())) else { continue };
         listed.push(&record.id);
         let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
@@ -67,9 +65,9 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                     // The ratio must agree with the figures beside it, or be labelled as a ratio of the same round.
                     let round = if agrees(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
                     let name = match base.id == plain.id {
-                        true => format!("plain{round}"),
+                        true => format!("default{round}"),
                         false => {
-                            format!("plain{round}, checked alike ({})", Unit::BytesPerSecond.show(speed(base)))
+                            format!("default{round}, checked alike ({})", Unit::BytesPerSecond.show(speed(base)))
                         }
                     };
                     match times(&ratio).as_str() {

@@ -30,7 +30,7 @@ fn descriptors(length: u64) -> Option<String> {
     let needed = open + length + SPARE_DESCRIPTORS;
     raise(Resource::Nofile, needed).map(|allowed| {
         format!(
-            "a chain of {length} stages needs {needed} descriptors and this process may have {allowed} (RLIMIT_NOFILE); raise the hard limit (ulimit -Hn), or use a shorter --length"
+            "a chain of {length} stages needs {needed} descriptors, and this process may open {allowed} (RLIMIT_NOFILE); raise the hard limit (ulimit -Hn), or use a shorter --length"
         )
     })
 }
@@ -41,7 +41,7 @@ fn processes_of_user(length: u64) -> Option<String> {
     let needed = running + length + SPARE_PROCESSES;
     raise(Resource::Nproc, needed).map(|allowed| {
         format!(
-            "a chain of {length} stages needs {needed} processes with the {running} that this user has, who may have {allowed} (RLIMIT_NPROC); raise the hard limit (ulimit -Hu), or use a shorter --length"
+            "a chain of {length} stages needs {needed} processes, including the {running} that this user runs, and the limit is {allowed} (RLIMIT_NPROC); raise the hard limit (ulimit -Hu), or use a shorter --length"
         )
     })
 }
@@ -77,13 +77,13 @@ fn in_groups(length: u64, room: &Room) -> Option<String> {
     let needed = length + SPARE_PROCESSES;
     if let Some(left) = room.processes.filter(|&left| left < needed) {
         return Some(format!(
-            "a chain of {length} stages needs {needed} processes and the control group has room for {left} (pids.max); raise its limit (docker run --pids-limit), or use a shorter --length"
+            "a chain of {length} stages needs {needed} processes, and the control group has room for {left} (pids.max); raise its limit (docker run --pids-limit), or use a shorter --length"
         ));
     }
     let needed = length * PROCESS_BYTES;
     room.memory.filter(|&left| left < needed).map(|left| {
         format!(
-            "a chain of {length} stages needs about {} of memory and the control group has {} left (memory.max); raise its limit, or use a shorter --length",
+            "a chain of {length} stages needs about {} of memory, and the control group has {} left (memory.max); raise its limit, or use a shorter --length",
             ByteSize(needed),
             ByteSize(left)
         )

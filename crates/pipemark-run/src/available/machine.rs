@@ -46,7 +46,7 @@ pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String>
         Place::Pinned(writer, reader) => match [writer, reader].into_iter().find(|cpu| !allowed.contains(cpu)) {
             None => Ok(Some((writer, reader))),
             Some(cpu) => Err(format!(
-                "--place {place}: CPU {cpu} is not there, offline or not allowed; this process may use {}",
+                "--place {place}: CPU {cpu} does not exist, is offline or is not allowed; this process may use {}",
                 show_cpu_list(&allowed)
             )),
         },
@@ -146,7 +146,7 @@ fn capacity(job: &Job, ends: &Ends, host: &Host) -> Option<String> {
 fn huge_pages(host: &Host) -> Option<String> {
     match (host.huge_page_size, host.huge_pages.as_deref()) {
         (None, _) | (_, None) => Some(
-            "--pages huge: this system shows no transparent huge pages (/sys/kernel/mm/transparent_hugepage); use --pages base"
+            "--pages huge: this system has no transparent huge pages (/sys/kernel/mm/transparent_hugepage); use --pages base"
                 .to_owned(),
         ),
         (_, Some("never")) => Some(

@@ -9,7 +9,7 @@ use crate::content::{Payload, PayloadStream};
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {
-    format!("byte {position} is wrong: it was changed, or this is another content or another seed")
+    format!("byte {position} is wrong: it was changed, or the content or seed is another")
 }
 
 /// Compares a stream with its content, piece by piece as it arrives.
@@ -69,7 +69,7 @@ impl Check {
                         self.fault = Some(match position < FIRST {
                             true => other_content(position),
                             false => {
-                                format!("byte {position} is wrong: it is {found:#04x} where {expected:#04x} belongs")
+                                format!("byte {position} is wrong: {found:#04x} instead of {expected:#04x}")
                             }
                         });
                         return;
@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(check(&content, &bytes), None, "{word}");
             bytes[200_003] ^= 1;
             let fault = check(&content, &bytes).expect("a changed byte is seen");
-            assert!(fault.starts_with("byte 200003 is wrong: it "), "{word}: {fault}");
+            assert!(fault.starts_with("byte 200003 is wrong: "), "{word}: {fault}");
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         {
             let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
             let fault = check(&other, &sent(&content, 100_000)).expect("it is seen");
-            assert!(fault.contains("another seed"), "{sent_as}: {fault}");
+            assert!(fault.contains("seed is another"), "{sent_as}: {fault}");
         }
     }
 

@@ -75,8 +75,9 @@ fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
         }
     }
     let Some(sink) = sink else {
-        let flood =
-            format!("{strangers} foreign connections came to the port within {PATIENCE:?} and ours did not; try again");
+        let flood = format!(
+            "{strangers} connections of other programs arrived at the port within {PATIENCE:?}, but not ours; try again"
+        );
         return Err(io::Error::other(flood));
     };
     source.set_nonblocking(false)?;

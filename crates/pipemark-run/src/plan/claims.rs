@@ -30,7 +30,7 @@ pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>,
         word if known().any(|known| known == word) => Ok(compared.then_some(1.0)),
         word => {
             let hint = did_you_mean(word, known());
-            Err(format!("'{word}' is no figure; use gain, ratio, spread, copies or a column of the CSV{hint}"))
+            Err(format!("'{word}' is not a figure; use gain, ratio, spread, copies or a column of the CSV{hint}"))
         }
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn resolve(
             Err(Refusal::new(format!("claim '{}': {sentence}", design.claim.id), Some(design.at.clone())))
         };
         if !ids.insert(design.claim.id.clone()) {
-            return refuse("there are two of this name");
+            return refuse("this name is used twice; rename one");
         }
         if let Some(name) =
             design.claim.experiments.iter().find(|name| experiments.iter().all(|own| own.name != **name))
@@ -85,12 +85,12 @@ pub(super) fn resolve(
         for of in &claim.of {
             let one = Claim { of: vec![of.clone()], ..claim.clone() };
             if !trials.iter().any(|trial| one.asks(&trial.experiment, &trial.job)) {
-                return refuse("some of its 'of' fit no trial");
+                return refuse("part of its 'of' matches no trial");
             }
         }
         match trials.iter().filter(asked).any(compared) {
             true => Ok(claim),
-            false => refuse("no trial fits that has another to compare with"),
+            false => refuse("no matching trial has another one to compare with"),
         }
     };
     designs.iter().map(claim).collect()

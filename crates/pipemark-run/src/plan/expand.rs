@@ -273,7 +273,7 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
             return Err(Refusal::new(format!("the axis '{key}' has no values"), axis.at.clone()));
         }
         if !seen.insert(subject(key)) {
-            let sentence = format!("'{key}' has two axes, or total and time are both given; leave one out");
+            let sentence = format!("'{key}' has two axes, or total and time are both given; omit one");
             return Err(Refusal::new(sentence, axis.at.clone()));
         }
         let mut values = HashSet::new();
@@ -351,7 +351,7 @@ impl<'a> PublishedTables<'a> {
         // The first in the file: the map has no order.
         let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };
         let sentence = format!(
-            "a figure is published for {} {}, but experiment '{}' has no such trial without one",
+            "a figure is published for {} {}, but experiment '{}' has no such trial left",
             setting.key(),
             setting.value.exact(),
             design.name

@@ -58,7 +58,9 @@ pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, R
                     None => Ok(GainsCell { trial: id.clone(), published: published(row) }),
                     Some(other) => {
                         let row = row.exact();
-                        Err(refuse(format!("'{id}' and '{other}' both fit the row {row}; say more in when")))
+                        Err(refuse(format!(
+                            "'{id}' and '{other}' both match the row {row}; give more parameters in 'when'"
+                        )))
                     }
                 })
             })
@@ -69,10 +71,10 @@ pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, R
             .iter()
             .find(|(setting, _)| !rows.iter().zip(&cells).any(|(row, cell)| cell.is_some() && *row == setting.value));
         if let Some((setting, _)) = lost {
-            return Err(refuse(format!("a figure is published for {} and no trial fits", setting.value.exact())));
+            return Err(refuse(format!("a figure is published for {}, but no trial matches", setting.value.exact())));
         }
         if cells.iter().all(Option::is_none) {
-            return Err(refuse("no trial with a baseline fits".to_owned()));
+            return Err(refuse("no trial with a baseline matches".to_owned()));
         }
         let title = &column.block;
         let column = GainsColumn { name: column.name.clone(), cells };

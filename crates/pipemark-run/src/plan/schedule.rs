@@ -112,7 +112,9 @@ impl ScheduleChoices {
                 let min = self.min_runs.unwrap_or(MIN_RUNS.min(self.max_runs.unwrap_or(MIN_RUNS)));
                 let max = self.max_runs.unwrap_or(MAX_RUNS.max(min));
                 if min > max {
-                    return Err(format!("at least {min} runs and at most {max} contradict each other"));
+                    return Err(format!(
+                        "min-runs = {min} is above max-runs = {max}; raise max-runs or lower min-runs"
+                    ));
                 }
                 Runs::Adaptive { min, max }
             }
@@ -120,7 +122,7 @@ impl ScheduleChoices {
         let run_limit = match self.run_limit {
             Some(limit) if limit <= longest => {
                 return Err(format!(
-                    "the limit of {limit:?} per run would end runs that measure for {longest:?}; raise --limit or lower --time"
+                    "the limit of {limit:?} per run would abort runs that take {longest:?}; raise --limit or lower --time"
                 ));
             }
             Some(limit) => limit,
@@ -193,7 +195,7 @@ mod tests {
     #[test]
     fn contradictions_are_named() {
         let bounds = ScheduleChoices { min_runs: Some(7), max_runs: Some(6), ..Default::default() };
-        assert!(bounds.complete(SECOND).unwrap_err().contains("contradict"));
+        assert!(bounds.complete(SECOND).unwrap_err().contains("is above max-runs = 6"));
         let limit = ScheduleChoices { run_limit: Some(SECOND), ..Default::default() };
         assert!(limit.complete(SECOND).unwrap_err().contains("--limit"));
         assert!(limit.complete(SECOND / 2).is_ok());

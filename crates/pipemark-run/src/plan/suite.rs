@@ -95,7 +95,7 @@ impl Suite {
         match added {
             true => Ok(()),
             false => Err(format!(
-                "--against needs an experiment that moves a number of bytes, and '{}' measures for a time; use block-size or \
+                "--against needs an experiment with a number of bytes, and '{}' measures for a time; use block-size or \
                  languages, or a suite with totals",
                 self.name
             )),

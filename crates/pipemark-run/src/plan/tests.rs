@@ -227,7 +227,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             e("parms = {}"),
-            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, across, params, axes, cases, baseline, published, \
+            "x.toml:6:1: 'parms' is unknown here; use name, title, about, across, params, axes, cases, baseline, published, \
              gains, volume, against (did you mean params?)",
             "parms",
         ),
@@ -269,7 +269,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             published("unit = \"MB\"\nvalues = { 64 = 1.5 }"),
-            "x.toml:11:8: 'MB' has no meaning here; use B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s",
+            "x.toml:11:8: 'MB' is unknown here; use B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s",
             "\"MB\"",
         ),
         (
@@ -528,9 +528,9 @@ fn a_table_of_gains_fits_its_trials() {
     let cells: Vec<_> = gains.blocks[0].columns[0].cells.iter().flatten().map(|cell| cell.published).collect();
     assert_eq!(cells, [None, Some(3.5)]);
     for (column, words) in [
-        ("when = [{}]", "both fit the row"),
-        ("when = [{ capacity = \"1m\" }]", "no trial with a baseline fits"),
-        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", "no trial fits"),
+        ("when = [{}]", "both match the row"),
+        ("when = [{ capacity = \"1m\" }]", "no trial with a baseline matches"),
+        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", "no trial matches"),
         ("when = [{ capacity = \"32k\" }]\npublished = { 8k = -100 }", "above -100"),
         ("when = [{ capacity = \"32k\", speed = \"1\" }]", "speed"),
     ] {
@@ -561,12 +561,12 @@ fn a_claim_fits_its_trials() {
     assert_eq!((gain.low, gain.high), (Some(82.5), Some(330.0)));
     assert!(of("open = \"no other system here\"").unwrap().claims[0].experiments.is_empty());
     for (claim, words) in [
-        ("low = 1", "no trial fits that has another"),
+        ("low = 1", "no matching trial has another"),
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
         (small, "needs low, high or about"),
-        ("shown-by = \"magic\"", "is no demonstration; use two-flips or blocking"),
-        ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "fit no trial"),
+        ("shown-by = \"magic\"", "is not a demonstration; use two-flips or blocking"),
+        ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),
     ] {
@@ -613,7 +613,7 @@ fn a_program_of_someone_s_own_has_a_row_for_each_block() {
     // A suite without totals has no trials to compare the program with.
     let own = AgainstProgram::parse("./mine", None).unwrap();
     let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();
-    assert!(timed.add_against(&own).unwrap_err().contains("moves a number of bytes"));
+    assert!(timed.add_against(&own).unwrap_err().contains("an experiment with a number of bytes"));
     let twice = plan_of(&with_experiment(&format!("{body}\n[[experiment.against]]\ncommand = \"/other/mine x\"")));
     assert!(twice.unwrap_err().to_string().contains("two programs are called 'mine'"));
 }

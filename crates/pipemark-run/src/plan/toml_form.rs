@@ -368,7 +368,7 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
             let setting = setting_of(by, word.as_ref(), word)?;
             match *percent.as_ref() {
                 percent if percent.is_finite() && percent > -100.0 => Ok((setting, percent)),
-                _ => Err(Refusal::new("a gain has to be a number above -100 per cent", Some(word.span()))),
+                _ => Err(Refusal::new("a gain has to be above -100 per cent", Some(word.span()))),
             }
         };
         Ok(ColumnDesign {
@@ -406,7 +406,7 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     }
     if let Some(name) = form.shown_by.as_ref().filter(|name| !DEMONSTRATIONS.contains(&name.as_ref().as_str())) {
         let hint = did_you_mean(name.as_ref(), DEMONSTRATIONS);
-        let sentence = format!("'{}' is no demonstration; use {}{hint}", name.as_ref(), DEMONSTRATIONS.join(" or "));
+        let sentence = format!("'{}' is not a demonstration; use {}{hint}", name.as_ref(), DEMONSTRATIONS.join(" or "));
         return Err(Refusal::new(sentence, Some(name.span())));
     }
     let least = form.least.as_ref().map(|size| setting(Key::Total, size)).transpose()?;
@@ -474,7 +474,7 @@ fn check_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
         return Err(format!("this {what} is empty"));
     }
     if text.chars().any(char::is_control) {
-        return Err(format!("this {what} holds a newline or another control character; take it out"));
+        return Err(format!("this {what} contains a newline or another control character; remove it"));
     }
     Ok(())
 }
@@ -512,7 +512,7 @@ fn about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
         return Err(D::Error::custom(sentence));
     }
     if text.trim().chars().any(|c| c.is_control() && c != '\n') {
-        return Err(D::Error::custom("'about' holds a control character other than a newline; take it out"));
+        return Err(D::Error::custom("'about' contains a control character other than a newline; remove it"));
     }
     Ok(text.trim().to_owned())
 }
@@ -529,8 +529,8 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoice
         != ScheduleChoices::default();
     if choices.runs.is_some() && adapts {
         return Err(D::Error::custom(
-            "runs fixes the number of runs, so min-runs, max-runs, precision and budget have no place beside it; leave \
-             out one or the other",
+            "runs fixes the number of runs, so min-runs, max-runs, precision and budget have no effect; \
+             omit runs or these",
         ));
     }
     Ok(choices)
@@ -551,5 +551,5 @@ fn in_our_words(message: &str) -> String {
 
 fn unknown_word(word: &str, known: &[&str]) -> String {
     let hint = did_you_mean(word, known.iter().copied());
-    format!("'{word}' has no meaning here; use {}{hint}", known.join(", "))
+    format!("'{word}' is unknown here; use {}{hint}", known.join(", "))
 }

@@ -149,7 +149,7 @@ impl FilterPipeline {
         match wait_for_first([&self.filter], deadline, Some(conditions.interrupt))? {
             Some(_) => Ok(()),
             None => Err(RunError::Failed(format!(
-                "{} had not ended when the run reached its limit of {:?}; raise --limit if it only needs longer",
+                "{} had not ended at the limit of {:?} per run; raise --limit if it needs longer",
                 self.filter.name(),
                 conditions.limit
             ))),

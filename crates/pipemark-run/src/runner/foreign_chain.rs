@@ -62,9 +62,7 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
         .map_err(|error| RunError::Failed(format!("{name} could not be started: {}", explained(&error))))?;
     let too_long = || {
         let limit = conditions.limit;
-        RunError::Failed(format!(
-            "the run was ended after its limit of {limit:?}; raise --limit if it only needs longer"
-        ))
+        RunError::Failed(format!("the run was aborted at its limit of {limit:?}; raise --limit if it needs longer"))
     };
     if !process.wait(deadline, Some(conditions.interrupt))? {
         return Err(too_long());

@@ -98,7 +98,7 @@ fn printed_rate(
     let said = format!("{} {}", outcome.stdout.text, outcome.stderr.text);
     let per_second = match unit {
         "MB/sec" => 1e6,
-        _ => return Err(RunError::Failed(format!("{unit} is no unit of a rate that is known; use MB/sec"))),
+        _ => return Err(RunError::Failed(format!("{unit} is not a known unit of a rate; use MB/sec"))),
     };
     let words: Vec<&str> = said.split_whitespace().collect();
     let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
@@ -172,7 +172,7 @@ fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
             format!("it left {left} process{} behind", if left == 1 { "" } else { "es" })
         }
         (_, Some(0), _) if !outcome.stdout.whole() => {
-            format!("it printed {} bytes, of which at most {} are read", outcome.stdout.bytes, KEPT)
+            format!("it printed {} bytes; the limit is {}", outcome.stdout.bytes, KEPT)
         }
         (_, Some(0), _) => return Ok(()),
         (_, Some(code), _) => format!("it ended with status {code}"),
@@ -205,7 +205,7 @@ impl Supervisor {
             return Ok(outcome);
         }
         self.0.hang_up(Shutdown::Write);
-        let sentence = format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
+        let sentence = format!("it was aborted at its limit of {limit:?}; raise --limit if it needs longer");
         let outcome = self.last_word().ok().flatten().unwrap_or_default();
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }

@@ -236,7 +236,7 @@ fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String 
         1 => "warming up",
         _ => "measuring",
     };
-    let mut text = format!("the run was ended after its limit of {limit:?} while {phase}");
+    let mut text = format!("the run was aborted at its limit of {limit:?} while {phase}");
     for process in processes.iter().filter(|process| process.reply.is_none()).take(8) {
         let bytes = control.bytes(process.line);
         text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
@@ -246,7 +246,7 @@ fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String 
             text.push_str(&format!(", its pipe held {fill} of {capacity} bytes"));
         }
     }
-    text.push_str("; raise --limit if it only needs longer");
+    text.push_str("; raise --limit if it needs longer");
     text
 }
 
@@ -347,7 +347,7 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         }
         if source.xor != sink.xor {
             let [sent, arrived] = [source.xor, sink.xor].map(Option::unwrap_or_default);
-            return Err(RunError::Unverified(format!("the XOR of the bytes is {arrived} where {sent} was sent")));
+            return Err(RunError::Unverified(format!("the XOR of the bytes is {arrived} instead of {sent}")));
         }
     }
     Ok(())

@@ -75,7 +75,7 @@ fn estimate(samples: &[Sample]) -> Option<Estimate> {
 
 /// The estimate as text.
 fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
-    let words = if job.settings().is_like(&Job::default().settings()) { "plain pipe" } else { words };
+    let words = if job.settings().is_like(&Job::default().settings()) { "default pipe" } else { words };
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 

@@ -95,7 +95,7 @@ impl RunningStages {
         for stage in &mut self.stages {
             if !stage.wait(deadline, Some(interrupt))? {
                 return Err(RunError::Failed(format!(
-                    "{} had not ended when the run reached its limit, though its input had; raise --limit if it only needs longer",
+                    "{} had not ended at the limit of the run, although its input had; raise --limit if it needs longer",
                     stage.name()
                 )));
             }

@@ -49,7 +49,7 @@ pub fn run(
     conditions: &Conditions<'_>,
 ) -> Result<RunResult, RunError> {
     if does == Does::Count {
-        return Err(RunError::NotHere(format!("{filter} passes no lines on that could be timed")));
+        return Err(RunError::NotHere(format!("{filter} outputs no lines to time")));
     }
     let started = |error: io::Error| RunError::Failed(format!("{filter} could not be started: {}", explained(&error)));
     let begin = Instant::now();
@@ -76,7 +76,7 @@ pub fn run(
     let written = written.map_err(|error| RunError::Failed(format!("the lines could not be written: {error}")))?;
     if arrivals.next != written.lines + WARM_UP {
         let (came, went) = (arrivals.next, written.lines + WARM_UP);
-        return Err(RunError::Unverified(format!("of {went} lines {came} came out of {filter}")));
+        return Err(RunError::Unverified(format!("{filter} output {came} of {went} lines")));
     }
     let due = (f64::from(rate) * written.ns as f64 / 1e9).round() as u64;
     let latency = Latency { held: Some(arrivals.held), ..end::summary(&arrivals.times, Some(due)).map_err(started)? };
@@ -191,7 +191,7 @@ impl Arrivals {
         loop {
             if wait_readable(&[from.as_fd()], deadline, Some(conditions.interrupt))?.is_none() {
                 let limit = conditions.limit;
-                return Err(RunError::Failed(format!("the run had not ended when it reached its limit of {limit:?}")));
+                return Err(RunError::Failed(format!("the run had not ended at its limit of {limit:?}")));
             }
             let read = rustix::io::read(from, &mut buffer[filled..]);
             let now = monotonic_ns();
@@ -204,8 +204,7 @@ impl Arrivals {
                 rest = &rest[end + 1..];
             }
             if read == 0 || rest.len() > buffer.len() / 2 {
-                let begun =
-                    format!("a line is begun and not ended: '{}'", quoted(&String::from_utf8_lossy(rest), LINE));
+                let begun = format!("the last line is incomplete: '{}'", quoted(&String::from_utf8_lossy(rest), LINE));
                 return if rest.is_empty() { Ok(()) } else { Err(RunError::Unverified(begun)) };
             }
             let start = filled - rest.len();

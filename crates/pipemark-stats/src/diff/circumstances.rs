@@ -21,7 +21,7 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
         })
         .collect();
     if !hosts.is_empty() {
-        sentences.push(format!("not the same machine or system; what differs: {}", hosts.join("; ")));
+        sentences.push(format!("machine or system differs: {}", hosts.join("; ")));
     }
     if one.version != other.version {
         sentences.push(format!("pipemark {} measured BASE, pipemark {} measured NEW", one.version, other.version));
@@ -74,7 +74,7 @@ const DISTURBANCES: [Disturbance; 3] = [
     ),
     (
         |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
-        "the control group's CPU limit held back",
+        "the control group's CPU limit throttled",
         " %",
         2.0,
     ),
@@ -96,15 +96,13 @@ fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, Stri
 /// Why a change may be due to the machine: a disturbance that one side had more of.
 pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
     let (base, new) = disturbed_unlike(base.documents, new.documents)?;
-    Some(format!(
-        "the two were not disturbed alike: {base} in BASE and {new} in NEW; measure both again on a quiet machine"
-    ))
+    Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
 }
 
 /// A disturbance that a session had more or less of than the one before it, in words.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
     let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
-    Some(format!("another load ({base} before, {new} then)"))
+    Some(format!("another load ({base} before, {new} after)"))
 }
 
 /// Sizes granted by the kernel that differ although the same sizes were requested.

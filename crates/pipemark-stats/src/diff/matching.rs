@@ -92,7 +92,7 @@ fn nothing_chosen(side: Side, party: Party) -> String {
     else {
         return match party.settings {
             [] => format!("{side} ({}) has no trials", party.name),
-            _ => format!("{side} ({}) has no trial with all of the parameters asked for", party.name),
+            _ => format!("{side} ({}) has no trial with all of these parameters", party.name),
         };
     };
     let there: BTreeSet<Value> =

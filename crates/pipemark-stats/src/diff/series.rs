@@ -162,7 +162,9 @@ fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usi
     let advice = match comparison.more_to_decide(criterion) {
         Some(times) if times > MOST_MORE => "; too noisy to decide".to_owned(),
         Some(times) => format!("; {flag} {} would decide", (had as f64 * times).ceil()),
-        None if comparison.judged().is_some() => "; the change is at the limit: choose another --threshold".to_owned(),
+        None if comparison.judged().is_some() => {
+            "; the change is too close to the threshold; use another --threshold".to_owned()
+        }
         None => format!("; use more {flag}"),
     };
     format!("inconclusive{}{advice}", smallest.unwrap_or_default())

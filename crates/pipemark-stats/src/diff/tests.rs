@@ -287,11 +287,11 @@ fn figures_that_cannot_be_are_refused() {
     let damages: [(Damage, &str); 8] = [
         (|document| document.trials[0].samples[2].ns = 0, "round 2 moved"),
         (|document| document.trials[0].samples[2].bytes = 0, "round 2 moved 0 bytes"),
-        (|document| document.trials[0].samples[2].bytes = u64::MAX, "which cannot be"),
+        (|document| document.trials[0].samples[2].bytes = u64::MAX, "which is impossible"),
         (|document| document.trials[0].samples[2].round = 1, "two runs of round 1"),
         (|document| document.trials[1].samples[0].latency = None, "has no round trips"),
         (|document| document.trials[1].samples[0].latency.as_mut().unwrap().p50 = 0, "round trip of 0 ns"),
-        (|document| document.trials[1].samples[0].latency.as_mut().unwrap().p50 = u64::MAX, "which cannot be"),
+        (|document| document.trials[1].samples[0].latency.as_mut().unwrap().p50 = u64::MAX, "which is impossible"),
         (|document| document.trials[1] = document.trials[0].clone(), "several trials"),
     ];
     for (damage, expected) in damages {
@@ -303,7 +303,7 @@ fn figures_that_cannot_be_are_refused() {
     let mut many = base.clone();
     let sample = many.trials[0].samples[0].clone();
     many.trials[0].samples = vec![sample; 1001];
-    assert!(refused(two(&base, &many)).contains("1001 runs are more than the 1000"));
+    assert!(refused(two(&base, &many)).contains("1001 runs are too many"));
 }
 
 /// With one session of each, only the history shows how much sessions differ.
@@ -354,7 +354,7 @@ fn what_is_not_disturbed_alike_has_no_verdict() {
     let disturbances = [
         (Warning::Load { busy: 0.9 }, "others used 0.00 CPUs in BASE and 0.90 CPUs in NEW"),
         (Warning::Steal { percent: 9.0 }, "the hypervisor took 0.00 % in BASE"),
-        (Warning::Throttled { percent: 9.0, times: 7 }, "CPU limit held back"),
+        (Warning::Throttled { percent: 9.0, times: 7 }, "CPU limit throttled"),
     ];
     for (warning, says) in disturbances {
         let mut new = document(vec![record("e", &[], 2.0, &STEADY), record("e", &[("block", "1k")], 2.0, &STEADY)]);

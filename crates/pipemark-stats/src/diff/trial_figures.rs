@@ -35,7 +35,7 @@ pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refu
     let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MOST_RUNS {
         return Err(Refusal(format!(
-            "{whose}: {} runs are more than the {MOST_RUNS} that can be compared; measure with fewer --runs",
+            "{whose}: {} runs are too many to compare; measure with at most --runs {MOST_RUNS}",
             record.samples.len()
         )));
     }
@@ -57,14 +57,14 @@ fn throughput(sample: &Sample) -> Result<f64, String> {
     let figure = sample.throughput();
     match figure.is_finite() && figure > 0.0 && figure <= FASTEST {
         true => Ok(figure),
-        false => Err(format!("moved {} bytes in {} ns, which cannot be", sample.bytes, sample.ns)),
+        false => Err(format!("moved {} bytes in {} ns, which is impossible", sample.bytes, sample.ns)),
     }
 }
 
 fn round_trip(sample: &Sample) -> Result<f64, String> {
     match sample.latency.as_ref().map(|latency| latency.p50) {
         Some(ns @ 1..=SLOWEST) => Ok(ns as f64),
-        Some(ns) => Err(format!("has a median round trip of {ns} ns, which cannot be")),
+        Some(ns) => Err(format!("has a median round trip of {ns} ns, which is impossible")),
         None => Err("has no round trips, although it is a latency trial".to_owned()),
     }
 }

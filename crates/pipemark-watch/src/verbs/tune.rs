@@ -24,13 +24,13 @@ pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
 pub struct TuneOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// How long to try: more time gives a narrower interval
+    /// Compare for TIME; longer gives a narrower interval
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "12s")]
     time: Duration,
-    /// The capacity to try
+    /// Capacity to try
     #[arg(long, value_name = "SIZE", default_value = "1m")]
     capacity: ByteSize,
-    /// Change only this pipe, counted from the source
+    /// Change only the N-th pipe, counted from the source
     #[arg(long, value_name = "N")]
     pipe: Option<usize>,
 }
@@ -38,7 +38,7 @@ pub struct TuneOptions {
 fn time(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         time if (8..=300).contains(&time.as_secs()) => Ok(time),
-        _ => Err("a time from 8s to 5min gives enough turns and ends".to_owned()),
+        _ => Err("the time is out of range; use 8s to 5min".to_owned()),
     }
 }
 
@@ -46,7 +46,7 @@ fn time(text: &str) -> Result<Duration, String> {
 pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if watched.no_touch {
-        return Err(ExitError::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
+        return Err(ExitError::with(why::FAILED, "tune has to open pipes to change them; omit --no-touch"));
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
     let mut trial = TuneTrial {
@@ -59,7 +59,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
         let pipes = options.pipe.map_or_else(|| "all pipes".to_owned(), |number| format!("pipe {number}"));
         let size = options.capacity;
         let seconds = options.time.as_secs_f64();
-        say(format_args!("tune: takes {seconds:.0} s; {pipes} alternate between {size} and what they have"));
+        say(format_args!("tune: for {seconds:.0} s, {pipes} alternate between {size} and the present capacity"));
     }
     match target {
         WatchTarget::Live => why::list(watched, "tune"),

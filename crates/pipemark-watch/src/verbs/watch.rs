@@ -22,10 +22,10 @@ pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
 pub struct WatchOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// Stop after TIME; a pipeline that it started goes on afterwards [default: when the pipeline ends]
+    /// Watch for TIME, then leave the pipeline running [default: until it ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// Time between two updates of the screen, or two lines
+    /// Update the screen, or print a line, every TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     interval: Duration,
 }
@@ -34,7 +34,7 @@ pub struct WatchOptions {
 pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if let Some(Destination::File(_)) = watched.json {
-        return Err(ExitError::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
+        return Err(ExitError::with(why::FAILED, "watch writes JSON lines to standard output only; use '--json -'"));
     }
     match watch_target(watched)? {
         WatchTarget::Start(command, text) => {
@@ -58,7 +58,7 @@ fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -
             let found = live::live();
             Some(vec![found.get(nth % found.len().max(1))?.pid])
         });
-        let none = || ExitError::failed("no live pipeline that may be sampled; 'pipemark watch 'a | b'' runs one");
+        let none = || ExitError::failed("no running pipeline that you may sample; pipemark watch 'a | b' runs one");
         match show(options, &pids.ok_or_else(none)?, keep)? {
             Some(Key::Next) => {}
             key => return ended(key),
@@ -121,8 +121,7 @@ impl WatchOutput {
     /// not.
     fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
-            let text = "watch: the pipeline uses this terminal, so a line for each interval is printed instead of a screen; with \
-                        its output in a file or /dev/null a screen is drawn";
+            let text = "watch: the pipeline uses this terminal, so a line is printed for each interval; redirect its output to see a live screen";
             let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sentence(text)));
         } else if let Ok(screen) = Screen::open(terminal_of(&io::stderr())) {
             (self.how, self.next) = (How::Screen(Box::new(screen)), Instant::now());

@@ -44,8 +44,7 @@ pub const EXAMPLES: &str = include_str!("why.txt").trim_ascii_end();
 pub struct WhyOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// How long to sample; a pipeline that it started goes on afterwards [default: 2s for a running one, else until it
-    /// ends]
+    /// Sample for TIME, then leave the pipeline running [default: 2s for a running pipeline, otherwise until it ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
 }
@@ -53,34 +52,34 @@ pub struct WhyOptions {
 /// What to watch and how, for `why` and `watch`.
 #[derive(Debug, Clone, Args)]
 pub struct WatchedOptions {
-    /// A pipeline for your shell, in quotes, or processes of one that runs
+    /// A pipeline in quotes, to run in your shell, or PIDs of a running one
     #[arg(value_name = "'A | B'|PID")]
     words: Vec<OsString>,
-    /// A command with its arguments, to run without a shell
+    /// A command and its arguments, to run without a shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Sample the pipelines with a process of this name
+    /// Sample the running pipelines that have a process of this name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command"])]
     name: Option<String>,
-    /// Write everything as JSON to FILE, or to standard output for '-'
+    /// Write all results as JSON to FILE; '-' is standard output
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
-    /// Save each stage's activity over time in the history; 'pipemark report' draws it
+    /// Save the activity of each stage in the history; 'pipemark report' draws it over time
     #[arg(long)]
     record: bool,
-    /// Open no pipe, not even once for its capacity
+    /// Never open a pipe, not even to read its capacity
     #[arg(long)]
     pub no_touch: bool,
-    /// Read thread states from this file of /proc/PID, or from the next one if it is unreadable
+    /// Read thread states from /proc/PID/FILE; if it is unreadable, from the next in this list
     #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
     access: ProcFile,
 }
 
 /// The choices of `--access`: files in /proc/PID.
 const FILES: [WordChoice<ProcFile>; 3] = [
-    ("syscall", ProcFile::Syscall, "The system call that a thread waits in"),
-    ("wchan", ProcFile::Wchan, "The kernel function that it waits in"),
-    ("stat", ProcFile::Stat, "Whether it runs or sleeps"),
+    ("syscall", ProcFile::Syscall, "The system call in which a thread waits"),
+    ("wchan", ProcFile::Wchan, "The kernel function in which a thread waits"),
+    ("stat", ProcFile::Stat, "Whether a thread runs or sleeps"),
 ];
 
 impl WatchedOptions {
@@ -129,7 +128,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     }
     let joined = options.words.join(OsStr::new(" "));
     if joined.as_encoded_bytes().trim_ascii().is_empty() {
-        return Err(usage("the pipeline is empty; without any word 'pipemark why' lists live pipelines"));
+        return Err(usage("the pipeline is empty; 'pipemark why' alone lists running pipelines"));
     }
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let numbers = joined.to_str().filter(|text| text.split_whitespace().all(is_number));

@@ -65,7 +65,7 @@ fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
     assert!((found.bound.unwrap() - 2.0).abs() < 1e-9);
-    assert!(found.text.contains("at most 2.0 times as fast; then s3 limits it"), "{}", found.text);
+    assert!(found.text.contains("at most 2.0 times as fast; then s3 is the bottleneck"), "{}", found.text);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
-    assert!(advice.contains("a larger pipe from s1 to s2 may help too, 1.2 times as fast at most"), "{advice}");
+    assert!(advice.contains("a larger pipe from s1 to s2 may also help, at most 1.2 times as fast"), "{advice}");
     // Waits in few samples are no evidence, nor are those of stages that existed only briefly.
     let few = PipelineFigures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
@@ -144,9 +144,9 @@ fn pipelines_that_nothing_joins_are_judged_each_alone() {
     two.pipes.remove(1);
     let found = verdict(&two);
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
-    assert!(found.text.starts_with("2 pipelines that nothing joins. s2 holds the pipeline back"), "{}", found.text);
+    assert!(found.text.starts_with("2 separate pipelines. s2 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains(". s3 holds the pipeline back"), "{}", found.text);
-    assert!(found.text.contains("at most 4.9 times as fast; then s4 limits it"), "{}", found.text);
+    assert!(found.text.contains("at most 4.9 times as fast; then s4 is the bottleneck"), "{}", found.text);
     // In a script the pipeline that existed longest counts.
     two.stages[..2].iter_mut().for_each(|stage| stage.present = 0.3);
     assert_eq!(verdict(&two).stage, Some(3));

@@ -17,7 +17,7 @@ use crate::cli::parameters::{KeySet, refuse_twice};
 pub struct BwKeys;
 
 impl KeySet for BwKeys {
-    const HEADING: &'static str = "What to measure (each takes a comma list)";
+    const HEADING: &'static str = "What to measure (comma-separated lists)";
     const COMMON: &'static [Key] =
         &[Key::Block, Key::Capacity, Key::Place, Key::Send, Key::Recv, Key::Link, Key::Verify, Key::Time, Key::Total];
     const KEYS: &'static [Key] = {
@@ -28,10 +28,10 @@ impl KeySet for BwKeys {
         ]
     };
     const DEFAULTS: &'static [(Key, &'static str)] = &[
-        (Key::Total, "see --time"),
-        (Key::Blocks, "see --time"),
+        (Key::Total, "limited by --time"),
+        (Key::Blocks, "limited by --time"),
         (Key::Time, "250ms"),
-        (Key::ReadBlock, "the same as --block"),
+        (Key::ReadBlock, "same as --block"),
     ];
     // Flags of `latency`, which `bw` accepts too.
     const HIDDEN: &'static [Key] = &[Key::Mode, Key::Rate, Key::Gap];
@@ -52,7 +52,7 @@ impl KeySet for LatencyKeys {
         ]
     };
     const DEFAULTS: &'static [(Key, &'static str)] =
-        &[(Key::Total, "see --time"), (Key::Time, "250ms"), (Key::Block, "64")];
+        &[(Key::Total, "limited by --time"), (Key::Time, "250ms"), (Key::Block, "64")];
 }
 
 /// What `bw` and `latency` take.
@@ -60,13 +60,13 @@ impl KeySet for LatencyKeys {
 pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
     flags: FlagOptions<K>,
-    /// Show ratios to the trial that differs only in these parameters; it is measured too
+    /// Show ratios to the otherwise equal trial with these values; it is measured too
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, help_heading = "Output")]
     baseline: Vec<Value>,
     /// Print a line every TIME during a run [default: sample every 10ms, print nothing]
     ///
-    /// A line has the throughput and the context switches since the last line. JSON keeps the pieces of each run
-    /// (samples[].pieces); they show whether a trial is bimodal.
+    /// A line has the throughput and context switches since the previous line. JSON has these pieces of each run in
+    /// samples[].pieces; they show whether a trial is bimodal.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, help_heading = "Output", hide_short_help = true)]
     interval: Option<Duration>,
 }

@@ -18,7 +18,7 @@ const DEFAULT_LENGTH: u32 = 64;
 pub struct ChainKeys;
 
 impl KeySet for ChainKeys {
-    const HEADING: &'static str = "What to measure (each takes a comma list, but for --stage, which may be repeated)";
+    const HEADING: &'static str = "What to measure (comma-separated lists; --stage and --source may be repeated)";
     const COMMON: &'static [Key] = &[Key::Length, Key::Stage, Key::Source, Key::Total, Key::Capacity, Key::Place];
     const KEYS: &'static [Key] = {
         use Key::*;
@@ -27,7 +27,7 @@ impl KeySet for ChainKeys {
     const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Send, "splice, or write with --verify xor or full"),
         (Key::Recv, "splice, or read with --verify xor or full"),
-        (Key::Total, "for each length the least with which the start takes below 5 %"),
+        (Key::Total, "chosen for each length, so that starting takes below 5 % of the time"),
         (Key::Place, "free"),
         (Key::Length, "0,1,2,4,8,16,32,64"),
     ];
@@ -38,7 +38,7 @@ impl KeySet for ChainKeys {
 pub struct ChainOptions {
     #[command(flatten)]
     flags: FlagOptions<ChainKeys>,
-    /// In place of --length: 0 and the powers of two up to N
+    /// Measure lengths 0, 1, 2, 4, 8 and so on up to N, in place of --length
     #[arg(long, value_name = "N", conflicts_with = "length", help_heading = ChainKeys::HEADING, value_parser = count::<u32>(1, MAX_LENGTH.into()))]
     to: Option<u32>,
 }

@@ -20,7 +20,7 @@ pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     let all: Vec<(&String, &ListedChoice)> = all.collect();
     let shown = |choice: &ListedChoice| match &choice.missing {
         None => choice.about.clone(),
-        Some(reason) => format!("{} (not here: {reason})", choice.about),
+        Some(reason) => format!("{} (not available here: {reason})", choice.about),
     };
     let about = Column::words("about", "about").fit(Fit::Wrapped);
     let table = Table::of(&all)
@@ -61,6 +61,7 @@ pub fn languages(all: &[LanguageChoice]) -> Sheet {
         .column(wrapped("tuned"), |own| about(own, 1))
         .data("missing", |own| own.programs.as_ref().err().map(String::as_str))
         .instead(|own| own.programs.as_ref().err().map(|reason| why(own, reason)));
-    let caption = |here: &bool| if *here { "Languages (pipemark run languages --only LANGUAGE)" } else { "Not here" };
+    let caption =
+        |here: &bool| if *here { "Languages (pipemark run languages --only LANGUAGE)" } else { "Not available here" };
     Sheet::of(table.grouped(|own| own.programs.is_ok(), |here| caption(here).to_owned()), [])
 }

@@ -16,30 +16,31 @@ use crate::cli::{noise_floor, read};
 /// What `compare` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
-    /// The reference and the new measurement: runs of the history by number or label, or files that --json wrote; - is
-    /// standard input. All runs with a label are its sessions, and so are all documents in a file
+    /// The reference and the new measurement: a run number or label of the history, or a JSON file; - is standard input
     ///
-    /// One is enough if --base and --new select its trials.
+    /// All runs with a label are sessions of one measurement, as are all documents in a file. With --base and --new, one
+    /// measurement is enough.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
     files: Vec<String>,
-    /// Only trials with these parameters as BASE
+    /// Take trials with these parameters as the reference
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "new")]
     base: Vec<Value>,
-    /// Only trials with these parameters as NEW; all other parameters have to be equal
+    /// Compare them with the otherwise equal trials that have these parameters
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "base")]
     new: Vec<Value>,
-    /// A change counts when its whole interval is past this, such as 5%
+    /// Smallest change that counts, such as 5%
     ///
-    /// Without it, better and worse take an interval past 0.5 %, and same one within ± 3 %.
+    /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within it. The
+    /// default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
-    /// End with a code of its own when a trial has this verdict (see below)
+    /// Exit with the verdict's code if a trial has this verdict; see 'pipemark help exit-codes'
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = one_of(&FAIL_ON))]
     fail_on: Vec<FailOn>,
-    /// Measure one trial against itself here, and print the smallest detectable change
+    /// Compare one trial with itself on this machine; print the smallest detectable change
     #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
     aa: bool,
-    /// Print all rows, however many
+    /// Print all rows
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -53,10 +54,10 @@ pub struct CompareOptions {
 /// Conditions with an exit code, the most urgent first.
 const FAIL_ON: [WordChoice<FailOn>; 7] = [
     ("worse", FailOn::Verdict(Verdict::Worse), "A trial is worse: code 10"),
-    ("missing", FailOn::Missing, "A trial is on one side only, or was not measured on both: code 11"),
-    ("no-verdict", FailOn::NoVerdict, "A trial can't be judged, such as with one session each: code 15"),
+    ("missing", FailOn::Missing, "A trial was not measured on one or both sides: code 11"),
+    ("no-verdict", FailOn::NoVerdict, "A trial has no verdict, such as with one session each: code 15"),
     ("inconclusive", FailOn::Verdict(Verdict::Inconclusive), "A trial is inconclusive or has no verdict: code 12"),
-    ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "Old name of inconclusive"),
+    ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "Former name of inconclusive"),
     ("better", FailOn::Verdict(Verdict::Better), "A trial is better: code 13"),
     ("same", FailOn::Verdict(Verdict::Same), "A trial is the same: code 14"),
 ];
@@ -108,7 +109,9 @@ pub fn run(options: &CompareOptions) -> VerbResult {
     let sheet = |format| sheet::comparison(&report, options.all || format != Format::Text);
     output.targets().write(|format| format.of_sheet(&sheet(format), Some(&json)))?;
     if report.groups.is_empty() {
-        return Err(ExitError::failed("nothing was compared: no trial was measured on both sides"));
+        return Err(ExitError::failed(
+            "nothing was compared: no trial was measured on both sides; measure the same trials twice",
+        ));
     }
     let failed = FAIL_ON.into_iter().find(|(_, what, _)| options.fail_on.contains(what) && what.happened(&report));
     let sheet = sheet(Format::Markdown);
@@ -127,21 +130,19 @@ fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
             return Err(ExitError::usage(format_args!(
-                "nothing to compare {} with; name a second file, or select trials of this one, such as --base capacity=default --new capacity=1m",
+                "nothing to compare {} with; name a second measurement, or select trials of this one, such as --base capacity=default --new capacity=1m",
                 neutral(one)
             )));
         }
         [_] if Settings::of(options.base.clone()) == Settings::of(options.new.clone()) => {
-            return Err(ExitError::usage(
-                "--base and --new choose the same trials; a comparison needs two different ones",
-            ));
+            return Err(ExitError::usage("--base and --new select the same trials; select different ones"));
         }
         [one] => (read(one)?, None),
         [one, other] if one == "-" && other == "-" => {
             return Err(ExitError::usage("standard input ('-') holds one measurement; give the other as a file"));
         }
         [one, other] => (read(one)?, Some(read(other)?)),
-        _ => return Err(ExitError::usage("two files are compared, or one with --base and --new")),
+        _ => return Err(ExitError::usage("compare needs two measurements, or one with --base and --new")),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
     let history = if new.is_some() { read::history_of(&base[0], &options.db) } else { Vec::new() };

@@ -22,10 +22,10 @@ const SUITE: &str = "languages";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Programs of other languages")]
 pub struct EntrantOptions {
-    /// The folder of the languages' programs [default: entrants, in the working directory]
+    /// Folder of the programs [default: ./entrants]
     #[arg(long, value_name = "DIR")]
     entrants: Option<PathBuf>,
-    /// Only these languages, by their folders' names; 'run' adds the one that ratios are taken to
+    /// Only these languages, by folder name; 'run' adds the baseline of the ratios
     #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
     only: Vec<Language>,
 }
@@ -135,7 +135,10 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
     let filters = BTreeSet::from_iter(trials().filter_map(|trial| Some(&trial.job.lines()?.filter)));
     if wanted.is_empty() && filters.is_empty() {
         return match options.entrants {
-            Some(_) => Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned()),
+            Some(_) => {
+                Err("--entrants is for suites with programs of other languages, and this suite has none; omit it"
+                    .to_owned())
+            }
             None => Ok(Entrants::default()),
         };
     }

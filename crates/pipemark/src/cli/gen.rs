@@ -18,13 +18,13 @@ use pipemark_run::content::{Payload, PayloadStream};
 /// What `gen` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GenOptions {
-    /// What to write
+    /// Content to write
     #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content())]
     content: Payload,
-    /// Bytes to write; a log's last line is fitted to end there [default: until the reader leaves]
+    /// Write SIZE bytes; the last line of a log is adjusted to end there [default: until the reader exits]
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
-    /// Bytes per second at most, in pieces of some 10 ms [default: as fast as it goes]
+    /// Write at most SIZE bytes per second, in pieces of about 10 ms [default: unlimited]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("rate", text, ByteSize(1), ByteSize(u64::MAX)))]
     rate: Option<ByteSize>,
 }
@@ -42,7 +42,7 @@ pub fn run(options: &GenOptions) -> VerbResult {
     let written = generate(stdout.as_fd(), options.content.stream_of(total), total, options.rate);
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
-        _ => ExitError::failed(format_args!("the content can't be written to standard output: {error}")),
+        _ => ExitError::failed(format_args!("cannot write to standard output: {error}")),
     })
 }
 

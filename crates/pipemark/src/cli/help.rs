@@ -26,13 +26,13 @@ macro_rules! page {
 const TOPICS: [Topic; 10] = [
     topic("method", "how pipemark measures", OWN, "Method"),
     topic("units", "sizes, times, columns and marks", page!("outputs.md"), "Units"),
-    topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), "Findings"),
+    topic("findings", "conclusions that are drawn, and their rules", page!("outputs.md"), "Findings"),
     topic("exit-codes", "exit codes of all verbs", page!("outputs.md"), "Exit codes"),
-    topic("suites", "how to write an experiment", OWN, "Suites"),
+    topic("suites", "how to write your own experiments", OWN, "Suites"),
     topic("pipelines", "how 'pipemark why' finds a bottleneck", OWN, "Pipelines"),
-    topic("ci", "how to fail a build on a slowdown", OWN, "CI"),
-    topic("wakeups", "why small messages cost what they cost", page!("pipes.md"), "Wakeups"),
-    topic("capacity", "what a larger pipe gains, and who may have one", page!("pipes.md"), "Capacity"),
+    topic("ci", "how to fail a build that became slower", OWN, "CI"),
+    topic("wakeups", "why small messages are expensive", page!("pipes.md"), "Wakeups"),
+    topic("capacity", "what a larger pipe gains, and its limits", page!("pipes.md"), "Capacity"),
     topic("zero-copy", "what vmsplice and splice save, and what they require", page!("pipes.md"), "Zero copy"),
 ];
 
@@ -66,7 +66,7 @@ pub fn run(options: &HelpOptions) -> VerbResult {
             Some(word) => format!("did you mean {word}?"),
             None => "'pipemark help' lists them".to_owned(),
         };
-        return Err(ExitError::usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first))));
+        return Err(ExitError::usage(format_args!("there is no verb or topic '{}'; {hint}", neutral(first))));
     }
     // Only parsing prints clap's complete help, so a command line with --help is parsed.
     let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);

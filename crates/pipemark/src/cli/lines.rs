@@ -33,28 +33,28 @@ pub struct LinesOptions {
     transform: Option<TransformName>,
     #[command(flatten)]
     files: InputFiles,
-    /// Use at most N threads; auto is up to four for a file, and one for anything else
+    /// Use at most N threads; auto: up to four for a file, one for anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
-    /// Bytes to ask for with one read, of a pipe a page at least [default: 512k from a file, else up to 64k, of a pipe on one CPU 256k]
+    /// Bytes per read, at least one page from a pipe [default: 512k from a file, otherwise up to 64k, or 256k from a pipe on one CPU]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), LARGEST_BATCH), global = true)]
     batch: Option<ByteSize>,
-    /// Only the lines that start in these bytes of a file; either side may be omitted
+    /// Transform only the lines that start in these bytes of a file; LOW or HIGH may be omitted
     #[arg(long, value_name = "LOW:HIGH", value_parser = range, global = true)]
     range: Option<Range<u64>>,
-    /// Lines end with NUL instead of newline
+    /// Lines end with NUL, not newline
     #[arg(long, short = 'z', global = true)]
     zero_terminated: bool,
-    /// A longer line is an error, which says where it starts; at most this much memory goes to a line
+    /// Fail at a line longer than SIZE, which also limits the memory for one line
     #[arg(long, value_name = "SIZE", default_value = "1g", global = true)]
     max_line: ByteSize,
-    /// How output reaches a pipe
+    /// How to write output to a pipe
     #[arg(long, value_name = "HOW", value_parser = one_of(&SENDS), default_value = "write", global = true)]
     send: SendMethod,
-    /// Instructions to look for line ends and fields with
+    /// Instructions that search for line ends and fields
     #[arg(long, value_name = "WHICH", value_parser = one_of(&INSTRUCTIONS), default_value = "best", global = true)]
     simd: Instructions,
-    /// Print to standard error what was read, written and used
+    /// Print statistics to standard error at the end
     #[arg(long, global = true)]
     stats: bool,
 }
@@ -66,42 +66,42 @@ enum Instructions {
 }
 
 const INSTRUCTIONS: [WordChoice<Instructions>; 2] = [
-    ("best", Instructions::Best, "the widest vectors of this processor"),
-    ("portable", Instructions::Portable, "none but those of every processor; slower, same output"),
+    ("best", Instructions::Best, "The widest vectors of this CPU"),
+    ("portable", Instructions::Portable, "Only those that every CPU has: slower, same output"),
 ];
 
 /// What is read.
 #[derive(Debug, Clone, Default, Args)]
 struct InputFiles {
-    /// Files to read one after the other; - is standard input, which is also read without any
+    /// Files to read in this order; - is standard input [default: -]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 enum TransformName {
-    /// [spaces: N] before each line, N its number of spaces, or >6 (the default)
+    /// Prefix each line with its number of spaces, [spaces: N] or >6 (the default transform)
     Spaces(InputFiles),
-    /// The line's number, counted from 1, and a tab before each line
+    /// Prefix each line with its number and a tab
     Number {
-        /// The number of the first line, such as that of a range
+        /// Number of the first line
         #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
         start: u64,
         #[command(flatten)]
         files: InputFiles,
     },
-    /// The length of each line in bytes, in its place
+    /// Replace each line with its length in bytes
     Length(InputFiles),
-    /// a to z as A to Z; other bytes stay
+    /// Convert a to z to A to Z, and no other bytes
     Upper(InputFiles),
-    /// Each line unchanged
+    /// Copy each line unchanged
     Identity(InputFiles),
-    /// The N-th field of each line, counted from 1, in its place; empty if there is none
+    /// Replace each line with its N-th field, counted from 1; empty if it has none
     Field {
-        /// Which field
+        /// Number of the field, counted from 1
         #[arg(value_name = "N", value_parser = field)]
         number: NonZeroUsize,
-        /// The byte between fields [default: tab]
+        /// Byte between fields [default: tab]
         #[arg(long, short, value_name = "C", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
         delimiter: u8,
         #[command(flatten)]
@@ -110,11 +110,11 @@ enum TransformName {
 }
 
 const SENDS: [WordChoice<SendMethod>; 2] = [
-    ("write", SendMethod::Write, "write(2): the kernel copies"),
+    ("write", SendMethod::Write, "write(2), which copies the bytes"),
     (
         "give-away",
         SendMethod::GiveAway,
-        "vmsplice(2): a pipe gets our pages, which are never written again; faster where the pipe is large and read late",
+        "vmsplice(2), which hands pages over without copying; whether it is faster depends on pipe and reader",
     ),
 ];
 
@@ -133,7 +133,9 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     };
     let (low, high) = (side(low, 0)?, side(high, u64::MAX)?);
     if low > high {
-        return Err(format!("a range ends where it starts or behind it, and {high} lies before {low}"));
+        return Err(format!(
+            "the range ends at {high}, before its start at {low}; use LOW:HIGH with HIGH at least LOW"
+        ));
     }
     Ok(low..high)
 }
@@ -152,7 +154,7 @@ impl FromStr for Threads {
             .ok()
             .filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS)
             .map(Threads::Exactly)
-            .ok_or_else(|| format!("use auto, or a number from 1 to {MOST_THREADS}"))
+            .ok_or_else(|| format!("'{text}' is not a number of threads; use auto, or 1 to {MOST_THREADS}"))
     }
 }
 
@@ -168,7 +170,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
         [byte] => Ok(*byte),
         b"\\t" => Ok(b'\t'),
         b"\\0" => Ok(0),
-        _ => Err("a delimiter is one byte; \\t and \\0 stand for tab and NUL".to_owned()),
+        _ => Err(format!("'{text}' is not a delimiter; use one byte, \\t for tab or \\0 for NUL")),
     }
 }
 
@@ -196,7 +198,7 @@ pub fn run(options: &LinesOptions) -> VerbResult {
     if options.range.is_some() && files.files.len() > 1 {
         let names: Vec<_> = files.files.iter().map(|file| file.display().to_string()).collect();
         return Err(ExitError::usage(format_args!(
-            "--range is of one file, not of {}; run it once for each",
+            "--range works on a single file; run it once for each of {}",
             names.join(", ")
         )));
     }
@@ -337,9 +339,9 @@ fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
         usage.involuntary_switches,
     );
     let end = match report.ended {
-        Ended::Input => "ended: with its input",
-        Ended::ReadersGone => "ended: the reader of the output went away",
-        Ended::Stopped => "ended: the transform had enough",
+        Ended::Input => "ended: end of input",
+        Ended::ReadersGone => "ended: the reader of the output exited",
+        Ended::Stopped => "ended: the transform needed no more input",
     };
     [&bytes, &time, end].join("\n")
 }

@@ -31,10 +31,10 @@ const PARTS: [WordChoice<Part>; 9] = [
     ("senders", Part::Choices(Key::Send), "Ways to send"),
     ("receivers", Part::Choices(Key::Recv), "Ways to receive"),
     ("waits", Part::Choices(Key::Wait), "Wait policies"),
-    ("pages", Part::Choices(Key::Pages), "Kinds of pages"),
+    ("pages", Part::Choices(Key::Pages), "Page sizes of the buffers"),
     ("placements", Part::Choices(Key::Place), "Placements on CPUs"),
-    ("languages", Part::Languages, "Languages that can take part in 'run languages', with their tools"),
-    ("machine", Part::Machine, "CPUs, caches, limits of pipes, permitted system calls, load"),
+    ("languages", Part::Languages, "Languages of 'pipemark run languages', with their tools"),
+    ("machine", Part::Machine, "CPUs, caches, pipe limits, permitted system calls, load"),
 ];
 
 /// The subject of a list.
@@ -132,7 +132,7 @@ fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedCh
     let section = |(key, heading): (Key, &str)| {
         let all = key.choices().into_iter();
         let all = all.map(|(name, about)| choice(name, about, missing_here(key, name, host)));
-        let pinned = choice("W:R", "writer and reader on the CPUs with these numbers", None);
+        let pinned = choice("W:R", "on the CPUs with these numbers, such as 0:1", None);
         (heading.to_owned(), all.chain((key == Key::Place).then_some(pinned)).collect())
     };
     std::iter::once(("Suites (pipemark run SUITE)".to_owned(), suites)).chain(LISTED.map(section)).collect()
@@ -186,6 +186,6 @@ mod tests {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         // Two senders and one receiver use it; then huge pages and two CPUs.
         assert_eq!(words.matches("needs vmsplice: refused").count(), 3, "{text}");
-        assert_eq!(words.matches("not here: ").count(), 5, "{text}");
+        assert_eq!(words.matches("not available here: ").count(), 5, "{text}");
     }
 }

@@ -11,7 +11,11 @@ pub fn host(host: &Host) -> Sheet {
     let here = machine(host).into_iter().map(|(name, text)| ("", name, Cell::text(text)));
     let missing = host.permissions.iter().filter_map(|permission| {
         let reason = permission.missing.as_ref()?;
-        Some(("Not here", permission.name.as_str(), Cell::of(reason, format!("not here: {reason}"))))
+        Some((
+            "Not available here",
+            permission.name.as_str(),
+            Cell::of(reason, format!("not available here: {reason}")),
+        ))
     });
     let all: Vec<(&str, &str, Cell)> = here.chain(missing).collect();
     let table = Table::of(&all)

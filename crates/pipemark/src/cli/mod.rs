@@ -49,8 +49,8 @@ use output::keep_watched;
     version,
     author,
     about = "Find out what limits a pipeline, and how fast pipes are on this machine",
-    long_about = "Find out what limits a pipeline, and measure how fast bytes move through Unix pipes: by which mechanism, \
-                  at which block size and capacity, on one core and across two.",
+    long_about = "Find out what limits a pipeline, and measure the throughput of Unix pipes by mechanism, block size, \
+                  capacity and CPU placement.",
     after_help = "'pipemark --help' shows examples, 'pipemark VERB --help' explains a verb, 'pipemark help' lists topics.",
     after_long_help = examples!("pipemark"),
     disable_help_subcommand = true,
@@ -89,9 +89,9 @@ macro_rules! verbs {
 
 // Each verb: its purpose, its options, its examples, and its function.
 verbs! {
-    /// Run suites: predefined experiments
+    /// Run suites of predefined experiments
     Run(run::RunOptions) "run" examples!("run"), run::run;
-    /// Measure the throughput of pipes, one or a matrix
+    /// Measure pipe throughput, for one setting or a matrix of settings
     Bw(Box<bw::BwOptions<bw::BwKeys>>) "bw" examples!("bw"), bw::bw;
     /// Measure round-trip times
     Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency" examples!("latency"), bw::latency;
@@ -101,13 +101,13 @@ verbs! {
     Ab(Box<pipemark_ab::ab::AbOptions>) "ab" pipemark_ab::ab::EXAMPLES, pipemark_ab::ab::run;
     /// Show earlier measurements and their trends
     History(history::HistoryOptions) "history" examples!("history"), history::run;
-    /// Transform lines of files or standard input: count spaces, number, cut fields
+    /// Transform lines: count spaces, number lines, cut fields
     Lines(lines::LinesOptions) "lines" examples!("lines"), lines::run;
-    /// Generate lines or bytes: a pipeline's source
+    /// Generate lines or bytes, as the source of a pipeline
     Gen(r#gen::GenOptions) "gen" examples!("gen"), r#gen::run;
-    /// Read standard input, measure its rate, check its bytes: a pipeline's sink
+    /// Measure the rate of standard input and check its bytes, as the sink of a pipeline
     Sink(sink::SinkOptions) "sink" examples!("sink"), sink::run;
-    /// Measure what one more process in a pipeline costs
+    /// Measure the cost of one more process in a pipeline
     Chain(Box<chain::ChainOptions>) "chain" examples!("chain"), chain::run;
     /// Find out what limits a pipeline
     Why(pipemark_watch::verbs::why::WhyOptions) "why" pipemark_watch::verbs::why::EXAMPLES, |options| pipemark_watch::verbs::why::run(options, &keep_watched);
@@ -119,7 +119,7 @@ verbs! {
     Report(report::ReportOptions) "report" examples!("report"), report::run;
     /// List suites, links, methods and this machine's properties
     List(list::ListOptions) "list" examples!("list"), list::run;
-    /// Copy standard input to standard output like cat, without copying bytes where possible
+    /// Pass standard input to standard output like cat, without copying bytes where possible
     // Users of pv, mbuffer and dd look for a line to type.
     #[command(long_about = examples!("relay_first"))]
     Relay(relay::RelayOptions) "relay" examples!("relay"), relay::run;
@@ -194,7 +194,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     }
     let first = words.get(1).and_then(|word| word.to_str());
     if let Some((name, instead)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
-        return end(Err(ExitError::usage(format_args!("'{name}' is no verb any more; use {instead}"))));
+        return end(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {instead}"))));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
     let own_failure = words

@@ -23,13 +23,13 @@ const SESSIONS: [usize; 4] = [5, 7, 10, 20];
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Noise floor (with --aa)")]
 pub struct NoiseFloorOptions {
-    /// The trial to measure [default: the default pipe of 'pipemark bw']
+    /// Parameters of the trial [default: those of 'pipemark bw']
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
     with: Vec<Value>,
-    /// Measure it in N sessions, at least 8 if possible
+    /// Measure in N sessions; 8 or more are recommended
     #[arg(long, value_name = "N", value_parser = count::<u32>(5, 1000), default_value_t = 8, requires = "aa")]
     sessions: u32,
-    /// Measure it N times on each side in each session
+    /// Measure each side N times per session
     #[arg(long, value_name = "N", value_parser = count::<u32>(4, 1000), default_value_t = 6, requires = "aa")]
     rounds: u32,
 }
@@ -168,7 +168,7 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
     sheet
         .heading(2, &format!("{} against itself, {} sessions of {} rounds", floor.trial, floor.sessions, floor.rounds));
     let between = format!(
-        "Sessions differ by {} % from their mean. Of {} pairs of them, runs alone would call {} better or worse.",
+        "Sessions differ by {} % from their mean. Of {} pairs of sessions, {} would be better or worse by their runs alone.",
         digits(floor.between_sessions * 100.0),
         floor.pairs,
         floor.differ_by_runs
@@ -182,8 +182,8 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
         .column(Column::figures("in_turns", "interleaved"), |one| change(one.in_turns));
     sheet.grid(table.grid());
     sheet.notes([Note::plain(
-        "In two files: N sessions of each, one file after the other, as --sessions makes them. Interleaved: both in each \
-         session, as ab does.",
+        "In two files: N sessions of one side, then N of the other, as with --sessions. Interleaved: both sides in each \
+         session, as in ab.",
     )]);
     sheet
 }

@@ -40,13 +40,13 @@ pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
 pub struct OutputOptions {
     #[command(flatten)]
     pub export: ExportOptions,
-    /// Write the estimates as OpenMetrics text, such as for node_exporter's textfile collector
+    /// Write estimates as OpenMetrics text, such as for node_exporter's textfile collector
     #[arg(long, value_name = "FILE|-", value_parser = destination, hide_short_help = true)]
     openmetrics: Option<Destination>,
-    /// Write one figure per trial as github-action-benchmark reads it (customBiggerIsBetter)
+    /// Write JSON for github-action-benchmark (customBiggerIsBetter), one figure per trial
     #[arg(long, value_name = "FILE|-", value_parser = destination, hide_short_help = true)]
     benchmark_json: Option<Destination>,
-    /// Write a line of JSON for each run and each trial as it ends
+    /// Write a line of JSON as each run and each trial ends
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json_lines: Option<Destination>,
     /// Print every table, figure and finding instead of one screen
@@ -76,7 +76,7 @@ impl OutputOptions {
 /// Which history: for every verb that has to do with it.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DbOption {
-    /// The history's file [default: $XDG_DATA_HOME/pipemark/history.db, or in ~/.local/share]
+    /// History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
     pub db: Option<PathBuf>,
 }
@@ -85,10 +85,10 @@ pub struct DbOption {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "History")]
 pub struct KeepOptions {
-    /// Name this measurement, such as before-upgrade; lists and charts show it
+    /// Label this measurement, such as before-upgrade
     #[arg(long, value_name = "TEXT", value_parser = label)]
     pub label: Option<String>,
-    /// Do not keep this measurement in the history
+    /// Do not save this measurement in the history
     #[arg(long)]
     no_save: bool,
     #[command(flatten)]
@@ -100,9 +100,9 @@ const LONGEST_LABEL: usize = 200;
 
 fn label(text: &str) -> Result<String, String> {
     match text.chars().count() {
-        0 => Err("an empty label; leave --label out".to_owned()),
+        0 => Err("the label is empty; omit --label".to_owned()),
         1..=LONGEST_LABEL => Ok(text.to_owned()),
-        length => Err(format!("a label of {length} characters; use at most {LONGEST_LABEL}")),
+        length => Err(format!("the label has {length} characters; use at most {LONGEST_LABEL}")),
     }
 }
 

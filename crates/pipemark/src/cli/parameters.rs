@@ -24,7 +24,7 @@ pub trait KeySet: Clone + Send + Sync + 'static {
 }
 
 /// The heading of the flags that few people need.
-const RARE: &str = "More to measure (each takes a comma list)";
+const RARE: &str = "More to measure (comma-separated lists)";
 
 /// The values given for each parameter.
 #[derive(Debug, Clone)]
@@ -109,6 +109,8 @@ fn flag(key: Key, default: &str) -> Arg {
         .help(first)
         .long_help(long)
         .value_parser(ValueParser(key))
+        // Help names these words in its text, because other values are accepted too.
+        .hide_possible_values(matches!(key, Key::Capacity | Key::Buffer | Key::Place | Key::Rate))
         // The value's parser refuses a minus.
         .allow_hyphen_values(true)
         .action(ArgAction::Append);
@@ -152,5 +154,5 @@ impl TypedValueParser for ValueParser {
 pub fn refuse_twice(flag: &str, values: &[Value]) -> Result<(), String> {
     let twice =
         values.iter().enumerate().find(|(n, value)| values[..*n].iter().any(|other| other.key() == value.key()));
-    twice.map_or(Ok(()), |(_, value)| Err(format!("{flag} names '{}' twice; leave one out", value.key())))
+    twice.map_or(Ok(()), |(_, value)| Err(format!("{flag} names '{}' twice; omit one", value.key())))
 }

@@ -83,7 +83,7 @@ pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Res
     let clash = |destination: &&&Destination| files.iter().any(|file| destination.is_file(Path::new(file)));
     match destinations.iter().find(clash) {
         Some(file) => {
-            Err(ExitError::usage(format_args!("{file} is an input, so it can't be the output too; write elsewhere")))
+            Err(ExitError::usage(format_args!("{file} is an input, so it can't also be the output; write elsewhere")))
         }
         None => Ok(()),
     }
@@ -116,7 +116,7 @@ pub fn run(history: &History, name: Option<&str>) -> Result<Id, ExitError> {
 
 /// The error for an empty history.
 pub fn empty() -> ExitError {
-    ExitError::usage("the history is empty; measure with 'pipemark run', or name a file that --json wrote")
+    ExitError::usage("the history is empty; measure with 'pipemark run', or name a JSON file")
 }
 
 /// The error for an unknown run.
@@ -142,9 +142,9 @@ pub fn text(name: &str, most: u64) -> Result<String, String> {
         _ => File::open(name).map_err(failed)?.take(most + 1).read_to_end(&mut bytes).map_err(failed)?,
     };
     if length as u64 > most {
-        return Err(format!("{shown} is larger than {} MiB, the limit for figures of others", most >> 20));
+        return Err(format!("{shown} is larger than {} MiB, the limit for imported figures", most >> 20));
     }
-    String::from_utf8(bytes).map_err(|error| format!("{shown} is no text: {error}"))
+    String::from_utf8(bytes).map_err(|error| format!("{shown} is not text: {error}"))
 }
 
 /// The documents in the file called `name`, or on standard input for `-`, each with its text. In a file of several
@@ -169,7 +169,7 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
         }
     };
     if length > MOST_BYTES {
-        return Err(format!("{shown} is larger than {} MiB, the limit for results of pipemark", MOST_BYTES >> 20));
+        return Err(format!("{shown} is larger than {} MiB, the limit for results", MOST_BYTES >> 20));
     }
     let wrong = |what: &str| {
         format!("{shown} does not hold results of pipemark: {what}; expected a run number, a label or a JSON file")

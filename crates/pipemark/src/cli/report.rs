@@ -17,13 +17,13 @@ const MOST_FILES: usize = 12;
 /// What `report` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ReportOptions {
-    /// Runs of the history by number or label, or files that --json wrote; - is standard input [default: the newest run]
+    /// Run numbers or labels of the history, or JSON files; - is standard input [default: the newest run]
     #[arg(value_name = "RUN|FILE")]
     files: Vec<String>,
-    /// Write the page to FILE, or to standard output for '-'
+    /// Write the page to FILE; '-' is standard output
     #[arg(long, short, value_name = "FILE|-", value_parser = destination, default_value = "report.html")]
     output: Destination,
-    /// Draw the main charts as text on standard output instead
+    /// Draw the main charts in the terminal instead
     #[arg(long, conflicts_with = "output")]
     terminal: bool,
     #[command(flatten)]
@@ -50,8 +50,7 @@ fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, ExitError
         return Ok(vec![read::kept(None, db)?]);
     }
     if files.len() > MOST_FILES {
-        let sentence =
-            format_args!("{} files are more than the {MOST_FILES} that one page can distinguish", files.len());
+        let sentence = format_args!("{} files are too many for one page; name at most {MOST_FILES}", files.len());
         return Err(ExitError::usage(sentence));
     }
     let mut seen = HashSet::new();

@@ -16,38 +16,37 @@ use crate::cli::{measure, rehearsal, suite_file};
 /// What `run` takes.
 #[derive(Debug, Clone, Args)]
 pub struct RunOptions {
-    /// Suites by name, or files that hold one
+    /// Suites by name, or suite files
     #[arg(value_name = "SUITE|FILE", default_value = "quick")]
     suites: Vec<String>,
-    /// Multiply the totals and times of the suites by F
+    /// Multiply the suites' bytes and times per run by F
     ///
-    /// A run then moves F times the bytes that the suite says, in whole blocks, or takes F times as long.
+    /// Bytes are rounded to whole blocks.
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<VolumeScale>,
-    /// Run a program of your own as well, as a row of the suite's main table
+    /// Measure your own program too, as a row of the suite's main table; may be repeated
     ///
-    /// {blocks}, {block} and {total} are put into the command, which is run without a shell. Repeat it for several programs.
+    /// {blocks}, {block} and {total} in COMMAND are replaced by numbers. No shell is used.
     #[arg(long, value_name = "COMMAND", help_heading = "Programs of your own")]
     against: Vec<String>,
-    /// What it prints: rate,MiB/s=REGEX or time,s=REGEX
+    /// Read the result from the output of --against: rate,MiB/s=REGEX or time,s=REGEX
     ///
-    /// The number is the only group of REGEX. One for all programs, or one for each --against in turn. Without it the time from
-    /// the program's start to its end counts, and the row says so.
+    /// The only group ( ) of REGEX matches the number. Give one for all programs, or one for each --against, in the same order.
+    /// The default is the time from the program's start to its end, and the row says so.
     #[arg(long, value_name = "FIGURE", requires = "against", help_heading = "Programs of your own")]
     figure: Vec<String>,
-    /// Print the trials, their number and the time they will take, and measure nothing
+    /// List the trials and estimate the time; measure nothing
     #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
     dry_run: bool,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
     entrants: EntrantOptions,
-    /// What programs of other languages check: full is a checksum that detects lost and moved blocks, xor the XOR over 0 to
-    /// 255
-    /// of the published benchmark [default: the suite's]
+    /// How programs of other languages check the bytes: full, a checksum that detects lost and moved blocks, or xor, as in the
+    /// published benchmark [default: the suite's]
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs of other languages")]
     verify: Option<String>,
-    /// Rebuild the programs of other languages, and measure nothing
+    /// Rebuild the programs of other languages; measure nothing
     #[arg(long, help_heading = "Programs of other languages")]
     build: bool,
     #[command(flatten)]
@@ -75,8 +74,11 @@ pub fn run(options: &RunOptions) -> VerbResult {
 fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, ExitError> {
     let (programs, figures) = (&options.against, &options.figure);
     if figures.len() > 1 && figures.len() != programs.len() {
-        let sentence =
-            format!("{} figures for {} programs; give one for all, or one for each", figures.len(), programs.len());
+        let sentence = format!(
+            "--figure is given {} times for {} programs; give one for all, or one for each",
+            figures.len(),
+            programs.len()
+        );
         return Err(ExitError::usage(sentence));
     }
     let figure = |nth: usize| figures.get(nth).or(figures.first()).map(String::as_str);

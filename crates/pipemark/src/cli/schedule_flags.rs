@@ -10,27 +10,27 @@ use pipemark_run::plan::ScheduleChoices;
 
 /// How often and how long.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "How often and how long")]
+#[command(next_help_heading = "Runs and sessions")]
 pub struct ScheduleOptions {
     /// Run each trial exactly N times
     ///
-    /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % or --budget is spent. A suite
-    /// may override this.
+    /// By default, each trial is run at least 5 times, and more until its 95 % interval is within ±3 % or --budget is spent. A
+    /// suite may set other limits.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Stop adding runs after TIME, such as 30s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
-    /// End a run that takes this long [default: 60s more than it should take]
+    /// Abort a run that takes longer than TIME [default: 60s more than it should take]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, hide_short_help = true)]
     pub limit: Option<Duration>,
-    /// Measure N times from scratch, each as a session of its own, for 'pipemark compare'
+    /// Measure in N sessions, each started afresh, for 'pipemark compare'
     ///
-    /// Each session starts new processes, in another order, at other addresses. JSON then holds one document
-    /// after the other; the history has an entry for each, and 'pipemark compare' joins those with one --label.
+    /// Each session starts new processes, in another order, at other addresses. JSON output has one document per session. The
+    /// history has an entry for each session; 'pipemark compare' joins entries with the same --label.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 1000))]
     pub sessions: Option<u32>,
-    /// Seed the order of the runs, the content and the delays [default: 1]
+    /// Seed for the order of runs, the content and the delays [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u64>(0, u64::MAX), hide_short_help = true)]
     pub seed: Option<u64>,
 }

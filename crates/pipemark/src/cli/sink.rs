@@ -26,19 +26,19 @@ use crate::cli::r#gen;
 /// What `sink` takes.
 #[derive(Debug, Clone, Args)]
 pub struct SinkOptions {
-    /// Compare with what 'pipemark gen CONTENT' writes
+    /// Compare the bytes with those of 'pipemark gen CONTENT'
     #[arg(long, value_name = "CONTENT", value_parser = r#gen::content())]
     verify: Option<Payload>,
-    /// Fail unless SIZE bytes arrive
+    /// Fail unless exactly SIZE bytes arrive
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
-    /// Bytes to ask for with one call; a packet of a pipe (O_DIRECT) loses what is beyond
+    /// Bytes per read; a larger packet of an O_DIRECT pipe is truncated
     #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = |text: &str| bounded("block size", text, ByteSize(1), LARGEST_BLOCK))]
     block: ByteSize,
-    /// How to receive
+    /// How to receive bytes
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
     recv: ReceiveCall,
-    /// Print what arrived in each interval, such as 1s, as iperf3 does
+    /// Print the bytes and rate of every TIME, such as 1s, like iperf3
     #[arg(long, value_name = "TIME", value_parser = |text: &str| bounded("interval", text, Nanos(10_000_000), Nanos(86_400_000_000_000)))]
     interval: Option<Nanos>,
     #[command(flatten)]
@@ -46,8 +46,8 @@ pub struct SinkOptions {
 }
 
 const METHODS: [WordChoice<ReceiveCall>; 2] = [
-    ("read", ReceiveCall::Read, "read(2): the bytes are copied to memory of the sink"),
-    ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: a pipe's pages are dropped unread"),
+    ("read", ReceiveCall::Read, "read(2), which copies the bytes"),
+    ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: pages of a pipe are discarded unread"),
 ];
 
 /// Time between two updates of the terminal's line.
@@ -68,7 +68,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
     let terminal = io::stderr().is_terminal();
     if let Some(interval) = options.interval {
         if format.format != Format::Text {
-            return Err(ExitError::usage("--interval prints lines for people; leave out --format"));
+            return Err(ExitError::usage("--interval prints text only; omit --format"));
         }
         let count = count.clone();
         thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
@@ -84,7 +84,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
     });
     let stdin = io::stdin();
     let check = receive(stdin.as_fd(), options, &count)
-        .map_err(|error| ExitError::failed(format_args!("standard input can't be read: {error}")))?;
+        .map_err(|error| ExitError::failed(format_args!("cannot read standard input: {error}")))?;
     let mut first = count.report();
     if options.interval.is_some() {
         // If the reader has left, printing the report fails too.
@@ -219,9 +219,7 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
 fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let method = options.recv;
     if method == ReceiveCall::Splice && FileType::from_raw_mode(rustix::fs::fstat(input)?.st_mode) != FileType::Fifo {
-        return Err(io::Error::other(
-            "--recv splice takes pages from a pipe, and standard input isn't one; use --recv read",
-        ));
+        return Err(io::Error::other("--recv splice needs a pipe, and standard input is not one; use --recv read"));
     }
     let options =
         recv::RecvOptions { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Shared };
@@ -232,11 +230,11 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
 fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
     let wrong = check.and_then(Check::fault).map(str::to_owned);
     let expected = options.total.filter(|expected| expected.0 != bytes);
-    let number = expected.map(|expected| format!("{bytes} bytes arrived, {} were expected", expected.0));
+    let number = expected.map(|expected| format!("{bytes} bytes arrived; {} were expected", expected.0));
     // The last line of a log depends on the log's size, so a log of another size has another last line.
     match &options.verify {
         Some(Payload::Log { .. }) if options.total.is_none() => {
-            wrong.map(|wrong| format!("{wrong}; for a log, give sink the --total that gen has"))
+            wrong.map(|wrong| format!("{wrong}; for a log, give sink the same --total as gen"))
         }
         Some(Payload::Log { .. }) => number.or(wrong),
         _ => wrong.or(number),

@@ -103,7 +103,7 @@ mod tests {
         let folder = Folder::new("names");
         let path = folder.file(b"name = \"x\"\ntitel = 1\n");
         let error = find(&path).unwrap_err();
-        assert!(error.starts_with(&format!("{path}:2:1: 'titel' has no meaning here")), "{error}");
+        assert!(error.starts_with(&format!("{path}:2:1: 'titel' is unknown here")), "{error}");
         assert!(error.contains("did you mean title?"), "{error}");
     }
 

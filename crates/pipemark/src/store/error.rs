@@ -77,7 +77,7 @@ impl From<rusqlite::Error> for HistoryError {
             }
             Some(ErrorCode::NotADatabase) => "is not an SQLite database; use another --db FILE".into(),
             Some(ErrorCode::DatabaseCorrupt) => {
-                format!("is damaged ({error}); move it away, and save what can be saved with 'sqlite3 FILE .recover'")
+                format!("is damaged ({error}); move it away, and recover its data with 'sqlite3 FILE .recover'")
             }
             Some(ErrorCode::SystemIoFailure) => {
                 format!("can't be read or written ({error}): the disk or a limit (ulimit -f) refused it")

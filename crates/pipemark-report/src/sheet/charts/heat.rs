@@ -120,7 +120,7 @@ fn row_label(context: &Context, trial: &Trial, down: &[Key]) -> String {
 fn cell(context: &Context, trial: &Trial, (column, row): (usize, usize), compared: bool) -> Point {
     let mut point = context.point(trial, 0.0);
     if is_null(trial) {
-        point.about.push_str("; transfers nothing; not ranked");
+        point.about.push_str("; no transfer; not ranked");
     }
     let (value, unit) = match trial.estimates.ratio().filter(|_| compared) {
         Some(ratio) => (ratio.median, Unit::Ratio),

@@ -201,7 +201,7 @@ fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
         return (groups, String::new());
     }
     groups.truncate(most);
-    (groups, format!("The chart shows {most} of {all} {what}; the table has all."))
+    (groups, format!("The chart shows {most} of {all} {what}; the table shows all."))
 }
 
 /// Whether small figures would vanish on a linear axis.

@@ -59,7 +59,7 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
-    let title = "Speed over time, run by run: the stronger the colour, the faster; empty where nothing arrived";
+    let title = "Throughput over time, for each run: the stronger the colour, the faster; empty where nothing arrived";
     Some(Chart { panel: panel.to_owned(), below: left_out, ..Chart::new(title, kind, x, y, series) })
 }
 

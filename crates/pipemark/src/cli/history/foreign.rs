@@ -54,14 +54,14 @@ impl ForeignFigure {
     fn seconds(real: f64) -> Result<ForeignFigure, String> {
         match real {
             real if real > 0.0 && real <= MOST_SECONDS => Ok(ForeignFigure::Seconds { real, user: 0.0, system: 0.0 }),
-            real => Err(format!("{real} is no time of a run in seconds")),
+            real => Err(format!("{real} is not the time of a run in seconds")),
         }
     }
 
     fn rate(figure: f64, unit: f64) -> Result<ForeignFigure, String> {
         match figure * unit {
             rate if (1.0..=MOST_RATE).contains(&rate) => Ok(ForeignFigure::Rate(rate)),
-            _ => Err(format!("{figure} is no rate")),
+            _ => Err(format!("{figure} is not a rate")),
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
         false => of_csv(text, &asked)?,
     };
     if runs.is_empty() {
-        return Err("it holds no figure".to_owned());
+        return Err("it has no figures".to_owned());
     }
     let mut outcomes: Vec<Outcome> = Vec::new();
     for run in runs {
@@ -140,7 +140,7 @@ fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String
     let (bytes, real, user, system) = match (figure, job.volume()) {
         (ForeignFigure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
         (ForeignFigure::Seconds { .. }, Volume::Time(_)) => {
-            return Err("a time needs the bytes that took it; use --as total=SIZE".to_owned());
+            return Err("a time needs the number of bytes; use --as total=SIZE".to_owned());
         }
         (ForeignFigure::Rate(rate), Volume::Total(total)) => (total.0, total.0 as f64 / rate, 0.0, 0.0),
         (ForeignFigure::Rate(rate), Volume::Time(_)) => (rate.round() as u64, 1.0, 0.0, 0.0),
@@ -160,13 +160,16 @@ fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     let number =
         |text: &str| text.replace(',', ".").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     let seconds = number(minutes).zip(number(seconds.trim_end_matches('s')));
-    Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is no time", neutral(time)))))
+    Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is not a time", neutral(time)))))
 }
 
 /// Reads a log of time. The requested parameter is the last other line before each time.
 fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
-        return Err("a log of time has one parameter in the line before each time; give the others a value".to_owned());
+        return Err(
+            "a log of time(1) has one parameter, in the line before each time; give the other --as parameters a value"
+                .to_owned(),
+        );
     }
     let mut runs: Vec<ForeignRun> = Vec::new();
     let mut before = "";
@@ -185,7 +188,7 @@ fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
                 match runs.last_mut().map(|run| &mut run.figure) {
                     Some(ForeignFigure::Seconds { user, .. }) if word == "user" => *user = seconds,
                     Some(ForeignFigure::Seconds { system, .. }) => *system = seconds,
-                    _ => return Err(at(format!("'{word}' comes before any 'real'"))),
+                    _ => return Err(at(format!("'{word}' precedes the first 'real'"))),
                 }
             }
             None if !line.trim().is_empty() => before = line,
@@ -212,7 +215,7 @@ struct HyperfineResult {
 fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     let all: Hyperfine = serde_json::from_str(text).map_err(|error| {
         let what = neutral(&error.to_string());
-        format!("line {}: it is not what hyperfine's --export-json writes: {what}", error.line())
+        format!("line {}: not the format of hyperfine's --export-json: {what}", error.line())
     })?;
     let mut runs = Vec::new();
     for result in all.results {
@@ -221,7 +224,7 @@ fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
             text[..text.find(&serde_json::to_string(&result.command).unwrap_or_default()).unwrap_or(0)].lines().count();
         let at = |error: String| format!("line {line}: '{command}': {error}");
         if result.times.is_empty() {
-            return Err(at("it has no times; export it with a hyperfine that keeps them".to_owned()));
+            return Err(at("it has no times; export it with a version of hyperfine that writes them".to_owned()));
         }
         let own = |key: &Key| {
             let value = result.parameters.get(key.name()).ok_or_else(|| at(format!("it has no parameter '{key}'")))?;
@@ -274,7 +277,8 @@ fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
         let own =
             places.iter().map(|(key, place)| Value::parse(*key, &row[*place]).map_err(|error| at(error.to_string())));
         let own = own.collect::<Result<Vec<_>, _>>()?;
-        let number: f64 = row[column].parse().map_err(|_| at(format!("'{}' is no number", neutral(&row[column]))))?;
+        let number: f64 =
+            row[column].parse().map_err(|_| at(format!("'{}' is not a number", neutral(&row[column]))))?;
         let figure = match unit {
             None => ForeignFigure::seconds(number),
             Some(unit) => ForeignFigure::rate(number, unit),

@@ -102,7 +102,7 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
     let label = documents.first().and_then(|document| document.label.as_ref());
     let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
     let note = Note::plain(format!(
-        "Sessions differ by one standard deviation, as a share. pipemark compare joins them by label ({name})."
+        "Sessions differ by: one standard deviation. 'pipemark compare' joins sessions by their label ({name})."
     ));
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
@@ -126,7 +126,7 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
         .column(Column::words("verdict", "newest change"), |(_, points)| said(points))
         .data("change", |(_, points)| Some(newest(points)?.1.change))
         .data("since", |(_, points)| Some(newest(points)?.0.number()));
-    let text = "Choose one by parameters, such as block=64k send=write, or by its whole key in quotes.";
+    let text = "Show one trial: pipemark history trend block=64k send=write, or its whole key in quotes.";
     Sheet::of(table.grid(), [Note::plain(text)])
 }
 
@@ -186,8 +186,8 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let turned = points.iter().filter_map(|point| Some((point, point.change.as_ref()?, point.before?)));
     let turned = turned.map(|(point, change, before)| {
         let also = match point.differs.as_slice() {
-            [] => "no other recorded property changed there".to_owned(),
-            differs => format!("also new there: {}", differs.join(", ")),
+            [] => "no other recorded property changed".to_owned(),
+            differs => format!("also changed: {}", differs.join(", ")),
         };
         format!(
             "Run {} and later are {} than run {before} and earlier by {} % ({} to {} %); {also}.",
@@ -204,9 +204,11 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
         .extend(news.map(|point| format!("Run {} is the first with {}.", point.entry.id, point.differs.join(" and "))));
     let longest = points.iter().map(|point| point.series).max().unwrap_or(0);
     if longest < FEWEST_SESSIONS {
-        notes.push(format!("{longest} runs on one machine are too few to find a change; it takes {FEWEST_SESSIONS}."));
+        notes.push(format!(
+            "{longest} runs on one machine are too few to find a change; at least {FEWEST_SESSIONS} are needed."
+        ));
     } else if points.iter().all(|point| point.change.is_none()) {
-        notes.push("No change for good was found.".to_owned());
+        notes.push("No lasting change was found.".to_owned());
     }
     sheet.notes(notes.into_iter().map(Note::plain));
     sheet

@@ -31,13 +31,13 @@ pub struct HistoryOptions {
 
 #[derive(Debug, Clone, Subcommand)]
 enum HistoryVerb {
-    /// List measurements, the newest first (the default)
+    /// List measurements, newest first (the default)
     List(HistoryListOptions),
     /// Print one measurement again [default: the newest]
     Show(ShowOptions),
-    /// Write one measurement as the JSON that --json writes [default: the newest]
+    /// Write one measurement as JSON, as --json does [default: the newest]
     Export(HistoryExportOptions),
-    /// Import measurements that --json or export wrote, or others' logs of time, hyperfine's JSON or CSV
+    /// Import JSON of pipemark or hyperfine, CSV, or logs of time(1)
     Import(ImportOptions),
     /// Delete measurements
     Delete(DeleteOptions),
@@ -61,16 +61,16 @@ struct HistoryListOptions {
 /// Which measurements.
 #[derive(Debug, Clone, Default, Args)]
 struct FilterOptions {
-    /// Only of this suite, or of this verb, such as bw
+    /// Only measurements of this suite or verb, such as bw
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// Only with this label; * stands for any characters, ? for one
+    /// Only measurements with this label; * matches any characters, ? one
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
-    /// Only of machines with this name; * and ? as in --label
+    /// Only measurements of this machine; * and ? as in --label
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Only since a date, a time, or within a span until now: 2026-01-31, '2026-01-31 12:00', 7d
+    /// Only measurements since a date or time, or this long ago: 2026-01-31, '2026-01-31 12:00', 7d
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
 }
@@ -90,7 +90,7 @@ impl FilterOptions {
 
 #[derive(Debug, Clone, Args)]
 struct ShowOptions {
-    /// Its number in the list, or its label
+    /// Run number or label
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Print every table, figure and finding instead of one screen
@@ -104,10 +104,10 @@ struct ShowOptions {
 
 #[derive(Debug, Clone, Args)]
 struct HistoryExportOptions {
-    /// Its number in the list, or its label
+    /// Run number or label
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Write it to FILE, whole or not at all
+    /// Write to FILE, atomically
     #[arg(long, short, value_name = "FILE|-", value_parser = destination, default_value = "-")]
     output: Destination,
     #[command(flatten)]
@@ -116,15 +116,15 @@ struct HistoryExportOptions {
 
 #[derive(Debug, Clone, Args)]
 struct ImportOptions {
-    /// Results as JSON; with --as a log of time(1), what hyperfine's --export-json wrote, or CSV
+    /// JSON that pipemark wrote; with --as, also hyperfine's JSON, CSV, or a log of time(1)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Parameters of these measurements, such as block=64k or total=1g; KEY alone takes each run's own from the file: the
-    /// line before a time,
-    /// hyperfine's parameter or the column of that name
+    /// Parameters of the measurements, such as block=64k or total=1g; KEY alone reads the value from the file
+    ///
+    /// The value is in the CSV column of that name, in hyperfine's parameter, or in the line before each time.
     #[arg(long = "as", value_name = "KEY[=VALUE]")]
     settings: Vec<foreign::OwnSetting>,
-    /// What to call it
+    /// Label the measurements
     #[arg(long, value_name = "LABEL", requires = "settings")]
     label: Option<String>,
     #[command(flatten)]
@@ -133,10 +133,10 @@ struct ImportOptions {
 
 #[derive(Debug, Clone, Args)]
 struct DeleteOptions {
-    /// Their numbers in the list
+    /// Run numbers
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Id>,
-    /// Do not ask; needed where standard input is no terminal
+    /// Do not ask for confirmation; required if standard input is not a terminal
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub fn run(options: &HistoryOptions) -> VerbResult {
 fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
     let history = History::open(db.db.as_deref())?;
     if history.is_none() {
-        say("pipemark: the history is empty; 'pipemark run' measures and keeps its results");
+        say("pipemark: the history is empty; measure with 'pipemark run'");
     }
     Ok(history)
 }
@@ -177,7 +177,7 @@ fn list(options: &HistoryListOptions) -> VerbResult {
         None => (Vec::new(), 0),
     };
     if entries.is_empty() && all > 0 {
-        say(format_args!("pipemark: none of {all} runs match"));
+        say(format_args!("pipemark: none of the {all} runs match"));
     }
     Ok(options.format.print(&lists::measurements(&entries, all), None)?)
 }
@@ -235,7 +235,7 @@ fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, Strin
 fn delete(options: &DeleteOptions) -> VerbResult {
     let mut history = present(&options.db)?;
     if !options.yes && !io::stdin().is_terminal() {
-        return Err(ExitError::usage("standard input isn't a terminal, so nothing was deleted; use --yes"));
+        return Err(ExitError::usage("standard input is not a terminal, so nothing was deleted; use --yes"));
     }
     if !options.yes && !confirmed(&history, &options.ids)? {
         say("nothing was deleted");
@@ -250,7 +250,7 @@ fn delete(options: &DeleteOptions) -> VerbResult {
 fn confirmed(history: &History, ids: &[Id]) -> Result<bool, ExitError> {
     let entries = ids.iter().filter_map(|&id| history.entry(id).transpose()).collect::<Result<Vec<_>, _>>()?;
     let table = Format::Text.of_sheet(&lists::measurements(&entries, entries.len()), None)?;
-    write!(io::stderr(), "{table}Delete for good? [y/N] ")?;
+    write!(io::stderr(), "{table}Delete permanently? [y/N] ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -269,7 +269,10 @@ fn since(text: &str) -> Result<Timestamp, String> {
         .or_else(|| if text.contains(':') { time() } else { day() })
         .or_else(|| ago().map(|zoned| zoned.timestamp()))
         .ok_or_else(|| {
-            format!("'{}' isn't a time; use 2026-01-31, '2026-01-31 12:00', or how long ago, such as 7d", neutral(text))
+            format!(
+                "'{}' is not a time; use 2026-01-31, '2026-01-31 12:00', or a span until now, such as 7d",
+                neutral(text)
+            )
         })
 }
 

@@ -22,18 +22,18 @@ use crate::store::{Entry, Filter, KnownTrial};
 /// What `trend` takes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrendOptions {
-    /// The trial, by parameters (defaults for the rest if several match) or by its whole key; without, lists all trials
+    /// Trial, by parameters or by its whole key; if several match, other parameters have their defaults [default: list all]
     #[arg(value_name = "KEY=VALUE|TRIAL")]
     trial: Vec<String>,
     #[command(flatten)]
     filter: FilterOptions,
-    /// Use the newest N runs; 0 uses all
+    /// Use only the newest N runs; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
-    /// A change counts when its whole interval is past this, such as 5%
+    /// Smallest change that counts, such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
-    /// End with a code of its own when this is the newest change of one of the trials: 10 worse, 13 better
+    /// Exit with code 10 (worse) or 13 (better) if the newest change of a trial has this verdict
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = verdict)]
     fail_on: Vec<Verdict>,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(super) fn trend(options: &TrendOptions) -> VerbResult {
             let more = if several.len() > 8 { "\n  …" } else { "" };
             let count = several.len();
             return Err(ExitError::usage(format_args!(
-                "{count} trials are like that; say more, or quote one of them:{listed}{more}"
+                "{count} trials match; give more parameters, or one of these keys in quotes:{listed}{more}"
             )));
         }
     };
@@ -101,7 +101,7 @@ pub(super) fn trend(options: &TrendOptions) -> VerbResult {
 
 fn verdict(text: &str) -> Result<Verdict, String> {
     let verdict = text.parse().ok().filter(|verdict| matches!(verdict, Verdict::Worse | Verdict::Better));
-    verdict.ok_or_else(|| format!("'{}' is no verdict on a trend; use worse or better", neutral(text)))
+    verdict.ok_or_else(|| format!("'{}' is not a verdict on a trend; use worse or better", neutral(text)))
 }
 
 /// The requested trial.

@@ -24,46 +24,46 @@ use display::{Display, DisplayOptions, ProgressForm};
 /// What `relay` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
-    /// Capacity of the pipes on both sides: a size, or keep [default: 1m, or 256k in front of a file]
+    /// Set the capacity of the pipes on both sides; keep leaves it [default: 1m, or 256k if the output is a file]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
     capacity: Option<Capacity>,
-    /// How bytes are moved
+    /// How to move bytes
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "fastest")]
     method: Choice,
-    /// Print one line of statistics to standard error at the end
+    /// Print a line of statistics to standard error at the end
     #[arg(long)]
     stats: bool,
-    /// Keep up to SIZE bytes in memory, so that input and output can pause independently
+    /// Buffer up to SIZE bytes in memory, so that input and output can pause independently
     #[arg(long, value_name = "SIZE", value_parser = buffer, help_heading = "Buffer")]
     buffer: Option<ByteSize>,
-    /// Start writing at PERCENT full, and again after each time it was empty [default: 0]
+    /// Start writing when the buffer is PERCENT full, and again after it runs empty [default: 0]
     ///
-    /// Writing also starts when the input has ended, or has brought nothing for 1 to 2 s.
+    /// Writing also starts when the input ends, or when no input arrives for 1 to 2 s.
     #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
     start_at: Option<u8>,
-    /// After the buffer was full, resume reading at PERCENT [default: 100]
+    /// Stop reading when the buffer is full, and resume at PERCENT [default: 100]
     #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
-    /// Show what the reader has taken, the rate, and what is left: on a terminal in one line, else a line per interval
+    /// Show bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = one_of(&FORMS), help_heading = "Progress")]
     progress: Option<ProgressForm>,
-    /// Time between two lines of progress [default: 1s]
+    /// Update progress every TIME [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval, requires = "progress", help_heading = "Progress")]
     interval: Option<Nanos>,
-    /// Bytes to expect, for percent and time left [default: the rest of a file on standard input]
+    /// Bytes to expect, for percentage and time left [default: the rest of the input, if it is a file]
     #[arg(long, value_name = "SIZE", requires = "progress", help_heading = "Progress")]
     size: Option<ByteSize>,
-    /// Pass on at most RATE bytes per second, such as 20m
+    /// Pass at most RATE bytes per second, such as 20m
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rate")]
     limit: Option<NonZeroU64>,
-    /// Change the limit of your running relay PID, started with --limit, and do nothing else
+    /// Change the limit of the running relay PID, started with --limit
     #[arg(long, num_args = 2, value_names = ["PID", "limit=RATE"], exclusive = true, help_heading = "Rate")]
     set: Vec<String>,
 }
 
 const METHODS: [pipemark_console::WordChoice<Choice>; 2] = [
-    ("fastest", Choice::Fastest, "The fastest way between the two that the kernel permits"),
-    ("read-write", Choice::ReadWrite, "Only read and write: every byte is copied"),
+    ("fastest", Choice::Fastest, "The fastest way that the kernel permits between input and output"),
+    ("read-write", Choice::ReadWrite, "Only read(2) and write(2): every byte is copied"),
 ];
 
 const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
@@ -210,7 +210,7 @@ fn granted(capacity: Capacity) -> Capacity {
             let _ = pipeio::pipe::set_capacity(pipe, largest);
             let holds = pipeio::pipe::capacity(pipe).map_or(0, |bytes| bytes as u64);
             let sentence = format!(
-                "pipemark: a pipe capacity of {} was refused: {error}; going on with {} (see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft)",
+                "pipemark: a pipe capacity of {} was refused: {error}; continuing with {} (see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft)",
                 ByteSize(bytes as u64),
                 ByteSize(holds),
             );
@@ -226,7 +226,7 @@ fn granted(capacity: Capacity) -> Capacity {
 
 fn sentence(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::OutOfMemory => format!("there is no memory for the relay: {error}; use a smaller --buffer"),
+        io::ErrorKind::OutOfMemory => format!("no memory for the buffer: {error}; use a smaller --buffer"),
         _ => format!("standard input could not be passed to standard output: {error}"),
     }
 }
@@ -249,7 +249,7 @@ fn summary(report: &Report, elapsed: Nanos) -> String {
         }
     }
     if report.end == End::Output {
-        text.push_str("; the reader left early");
+        text.push_str("; the reader exited early");
     }
     text
 }

@@ -100,7 +100,7 @@ fn find(pid: u32) -> Result<OwnedFd, ExitError> {
     let is_relay =
         name(words.first()).is_some_and(|name| name == "pipemark") && words.get(1).is_some_and(|verb| verb == b"relay");
     Err(ExitError::failed(match is_relay {
-        true => format!("process {pid} is a relay without --limit; start it with one to change it later"),
+        true => format!("process {pid} is a relay without a limit; start it with --limit to change it later"),
         false => format!("process {pid} is not a relay ({})", shown(name(words.first()))),
     }))
 }
