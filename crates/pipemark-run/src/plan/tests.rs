@@ -301,7 +301,7 @@ fn mistakes_are_pointed_at() {
         (format!("{}[schedule]\nruns = 0\n", e("")), "x.toml:8:8: 0 runs are out of range; use 1 to 10000", "0"),
         (
             format!("{}[schedule]\nruns = 3\nbudget = \"1s\"\n", e("")),
-            "x.toml:7:1: runs fixes the number of runs, so min-runs, max-runs, precision and budget have no place",
+            "x.toml:7:1: runs fixes the number of runs, so min-runs, max-runs, precision and budget have no effect",
             "[schedule]",
         ),
         (
