@@ -134,7 +134,7 @@ fn sink_finds_what_is_wrong_or_missing() {
 
         let output = sink(&["--verify", content, "--total", "300001"], &good);
         assert_eq!(output.status.code(), Some(3), "{content}");
-        assert_eq!(text(&output.stderr), "pipemark: 300000 bytes arrived, 300001 were expected\n");
+        assert_eq!(text(&output.stderr), "pipemark: 300000 bytes arrived; 300001 were expected\n");
         assert!(
             !text(&output.stdout).contains("verified"),
             "{content}: all is as it should be, but for what is missing"

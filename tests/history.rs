@@ -280,7 +280,7 @@ fn a_trend_tells_changes_from_noise() {
     assert!(turn["change_low"].as_f64().unwrap() < change && change < turn["change_high"].as_f64().unwrap());
     assert_eq!(
         turn["differs"],
-        serde_json::json!(["kernel 99.1", "another load (others used 0.00 CPUs before, 1.50 CPUs then)"])
+        serde_json::json!(["kernel 99.1", "another load (others used 0.00 CPUs before, 1.50 CPUs after)"])
     );
 
     let table = past.history(&[&["trend"], &flags[..]].concat());
@@ -376,7 +376,7 @@ fn bad_usage_is_a_sentence() {
     for (words, expected) in [
         (&["history", "delete", "x"][..], "isn't the number of a run"),
         (&["history", "delete", "0"], "isn't the number of a run"),
-        (&["history", "--since", "yesterday"], "how long ago"),
+        (&["history", "--since", "yesterday"], "is not a time"),
         (&["history", "import"], "required"),
         (&["bw", "--label", ""], "an empty label"),
         (&["bw", "--label", &"x".repeat(201)], "at most 200"),

@@ -106,7 +106,7 @@ fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
         ("dawdles", "it reports 1000000000000000 ns"),
         ("crashes", "it ended with status 7; its stderr: out of cheese"),
         ("dies", "it was ended by signal 11"),
-        ("silent", "it ended well and printed no answer"),
+        ("silent", "it succeeded but printed no answer"),
         ("chatty", "it printed 2 lines instead of one: 'hello"),
         ("floods", "bytes, of which at most"),
         ("leaves", "it left 1 process behind; its stderr: gone fishing"),
@@ -220,7 +220,10 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
 
     let output = fakes.command(&["list", "languages"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && text.contains("honest") && text.contains("Not here\nabsent "), "{text}");
+    assert!(
+        output.status.success() && text.contains("honest") && text.contains("Not available here\nabsent "),
+        "{text}"
+    );
     let output = fakes.command(&["list", "languages", "--format", "json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let missing = |name: &str| {

@@ -129,7 +129,7 @@ fn one_pipe_can_be_tried_alone() {
     let pid = running.pid();
     let ended = pipemark(&["tune", &pid, "--pipe", "2", "--for", "8s", "--json", "-"]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("takes 8 s; pipe 2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("for 8 s, pipe 2 alternates"), "{}", ended.stderr);
     let pipes = &ended.document()["pipes"];
     assert_eq!((pipes.as_array().unwrap().len(), &pipes[0]["from"]), (1, &2.into()), "{pipes}");
     let ended = pipemark(&["tune", &pid, "--pipe", "3", "--for", "8s"]);

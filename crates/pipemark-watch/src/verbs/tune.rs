@@ -56,10 +56,11 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     };
     let target = watch_target(watched)?;
     if !matches!(target, WatchTarget::Live) {
-        let pipes = options.pipe.map_or_else(|| "all pipes".to_owned(), |number| format!("pipe {number}"));
+        let pipes =
+            options.pipe.map_or_else(|| "all pipes alternate".to_owned(), |number| format!("pipe {number} alternates"));
         let size = options.capacity;
         let seconds = options.time.as_secs_f64();
-        say(format_args!("tune: for {seconds:.0} s, {pipes} alternate between {size} and the present capacity"));
+        say(format_args!("tune: for {seconds:.0} s, {pipes} between {size} and the present capacity"));
     }
     match target {
         WatchTarget::Live => why::list(watched, "tune"),

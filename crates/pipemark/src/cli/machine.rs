@@ -159,7 +159,7 @@ mod tests {
             vec![Permission { name: "io_uring".to_owned(), missing: Some("because of something ".repeat(20)) }];
         let text = text(&host);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("Not here\nio_uring"), "{text}");
+        assert!(text.contains("Not available here\nio_uring"), "{text}");
         assert_eq!(text.matches("something").count(), 20, "nothing is cut off\n{text}");
     }
 
