@@ -289,7 +289,7 @@ fn a_trend_tells_changes_from_noise() {
         table.contains('█') && flat.contains("Run 11 and later are worse than run 10 and earlier by -30"),
         "{table}"
     );
-    assert!(flat.contains("also new there: kernel 99.1, another load (others used 0.00 CPUs before"), "{table}");
+    assert!(flat.contains("also changed: kernel 99.1, another load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     // With --fail-on the exit code reports a change, of one trial and of all.
     for (words, code) in [
@@ -378,10 +378,10 @@ fn bad_usage_is_a_sentence() {
         (&["history", "delete", "0"], "isn't the number of a run"),
         (&["history", "--since", "yesterday"], "is not a time"),
         (&["history", "import"], "required"),
-        (&["bw", "--label", ""], "an empty label"),
-        (&["bw", "--label", &"x".repeat(201)], "at most 200"),
+        (&["bw", "--label", ""], "the label is empty"),
+        (&["bw", "--label", &"x".repeat(201)], "use at most 200"),
         (&["bw", "--db", ""], "a value is required"),
-        (&["bw", "--json", "-", "--format", "csv"], "both want standard output"),
+        (&["bw", "--json", "-", "--format", "csv"], "both write to standard output"),
     ] {
         let ended = pipemark(words);
         assert_eq!(ended.code(), Some(2), "{words:?}");

@@ -108,7 +108,7 @@ fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
         ("dies", "it was ended by signal 11"),
         ("silent", "it succeeded but printed no answer"),
         ("chatty", "it printed 2 lines instead of one: 'hello"),
-        ("floods", "bytes, of which at most"),
+        ("floods", "bytes; the limit is 4000"),
         ("leaves", "it left 1 process behind; its stderr: gone fishing"),
     ];
     let ways: Vec<&str> = faults.iter().map(|(way, _)| *way).collect();

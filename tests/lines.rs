@@ -295,7 +295,7 @@ fn stats_count_every_byte() {
     let output = filter(lines(&["--stats"]), b"hello world\nx\n");
     let said = text(&output.stderr);
     assert!(said.contains("in: 14 bytes by ") && said.contains("out: 36 bytes by "), "{said}");
-    assert!(said.ends_with("ended: with its input\n"), "{said}");
+    assert!(said.ends_with("ended: at the end of its input\n"), "{said}");
     assert_eq!(text(&output.stdout), "[spaces: 1]hello world\n[spaces: 0]x\n");
 }
 
@@ -598,13 +598,13 @@ fn what_a_range_can_not_be_of_is_said() {
     for output in
         [filter(lines(&["--range", "0:10"]), b"a\n"), lines(&["--range", "0:10"]).stdin(from).output().unwrap()]
     {
-        assert!(said(output, 1).contains("only of a file a range of bytes can be read"));
+        assert!(said(output, 1).contains("a range of bytes can be read only from a file"));
     }
     for (words, sentence) in [
         (&["--range", "10"][..], "a range is LOW:HIGH"),
-        (&["--range", "2k:1k"], "a range ends where it starts or behind it, and 1024 lies before 2048"),
+        (&["--range", "2k:1k"], "the range ends at 1024, before its start at 2048"),
         (&["--range", "x:1"], "'x' is not a size"),
-        (&["--range", "0:1", "a", "b"], "--range is of one file, not of a, b; run it once for each"),
+        (&["--range", "0:1", "a", "b"], "--range works on a single file; run it once for each of a, b"),
         (&["number", "--start", "0"], "0 is not in 1..=4611686018427387904"),
     ] {
         assert!(said(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");

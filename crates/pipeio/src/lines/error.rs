@@ -46,7 +46,7 @@ impl fmt::Display for Error {
                 f.write_str("input and output are the same file, which would never end; write to another file")
             }
             Self::RangeOfNoFile => {
-                f.write_str("only of a file a range of bytes can be read, not of a pipe or a socket")
+                f.write_str("a range of bytes can be read only from a file, not from a pipe or a socket")
             }
             Self::LineTooLong { offset, limit } => {
                 write!(f, "the line at byte {offset} of the input is longer than the limit of {limit} bytes")

@@ -339,7 +339,7 @@ fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
         usage.involuntary_switches,
     );
     let end = match report.ended {
-        Ended::Input => "ended: end of input",
+        Ended::Input => "ended: at the end of its input",
         Ended::ReadersGone => "ended: the reader of the output exited",
         Ended::Stopped => "ended: the transform needed no more input",
     };
