@@ -26,7 +26,7 @@ pub(super) struct Totals {
     reaped: u64,
     io: Option<IoCounts>,
     /// Nanoseconds in which a CPU limit held it back.
-    throttled: Option<u64>,
+    pub throttled: Option<u64>,
 }
 
 impl Watcher {

@@ -11,6 +11,10 @@ use crate::topology::upstream_first;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
+    /// Samples in which all of its threads were sampled while one ran, and those of them in which one waited for
+    /// input.
+    pub looked: u32,
+    pub hungry: u32,
     /// Nanoseconds that its current threads were on a CPU.
     pub run: u64,
     /// Nanoseconds on a CPU, including threads and children that have ended, and nanoseconds waiting for one.
@@ -123,6 +127,8 @@ impl Interval {
         self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
         for (own, next) in self.stages.iter_mut().zip(&next.stages) {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.looked += next.looked;
+            own.hungry += next.hungry;
             own.run += next.run;
             own.cpu = sum(own.cpu, next.cpu);
             own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
@@ -247,6 +253,14 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
+        // A parent and its child may hold more pipes than they use, such as one that shows the other's exit.
+        let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
+        let used: Vec<[usize; 2]> = pipes
+            .iter()
+            .filter(|pipe| waited(pipe))
+            .map(|pipe| [pipe.from.min(pipe.to), pipe.from.max(pipe.to)])
+            .collect();
+        pipes.retain(|pipe| waited(pipe) || !used.contains(&[pipe.from.min(pipe.to), pipe.from.max(pipe.to)]));
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         rates(&mut stages, &mut pipes);
@@ -341,6 +355,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     // A child's time is counted when it is reaped, so it can exceed the time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
+    let most = if counts.changed { most } else { most.min(stage.threads.max(1) as f64) };
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
     let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: ThreadState| shares[state as usize];
@@ -356,6 +371,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         threads: stage.threads,
         present,
         busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked),
+        hungry: running * f64::from(counts.hungry) / f64::from(counts.looked.max(1)),
         starved: share(ThreadState::Starved),
         blocked: share(ThreadState::Blocked),
         computing: running - waited,
@@ -435,12 +451,38 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
             (out, input) => out.or(input),
         };
     }
+    copies(stages, pipes);
     for (pipe, &(writes, reads)) in pipes.iter().zip(&alone) {
         if writes {
             stages[pipe.from - 1].bytes_out_per_second = pipe.bytes_per_second;
         }
         if reads {
             stages[pipe.to - 1].bytes_in_per_second = pipe.bytes_per_second;
+        }
+    }
+}
+
+/// The rates of the pipes of a stage that writes several. If it writes as many times what it reads, as tee does, each
+/// gets all of it. Otherwise its readers' counts are only right if they sum up to what it writes.
+fn copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
+    const SAME: f64 = 0.1;
+    let alike = |a: f64, b: f64| (a / b - 1.0).abs() <= SAME;
+    for stage in stages {
+        let count = pipes.iter().filter(|pipe| pipe.from == stage.number).count();
+        let (Some(out), Some(input)) = (stage.bytes_out_per_second, stage.bytes_in_per_second) else { continue };
+        if count < 2 {
+            continue;
+        }
+        let read: f64 =
+            pipes.iter().filter(|pipe| pipe.from == stage.number).filter_map(|pipe| pipe.bytes_per_second).sum();
+        let copied =
+            alike(out, input * count as f64) || (stage.writes_others && alike(out, input * (count as f64 + 1.0)));
+        for pipe in pipes.iter_mut().filter(|pipe| pipe.from == stage.number) {
+            if copied {
+                pipe.bytes_per_second = Some(input);
+            } else if !stage.writes_others && !alike(read, out) {
+                pipe.bytes_per_second = None;
+            }
         }
     }
 }
@@ -527,6 +569,28 @@ mod tests {
         // It also writes a file, like tee.
         assert_eq!(rate(true, 20.0, 10.0), 10.0);
         assert_eq!(rate(false, 10.0, 10.5), 10.0);
+    }
+
+    #[test]
+    fn a_stage_that_copies_its_input_gives_all_of_it_to_each_reader() {
+        let rates = |out: f64, read: [f64; 2]| {
+            let stage = |number, bytes_in_per_second, bytes_out_per_second| StageFigures {
+                number,
+                bytes_in_per_second,
+                bytes_out_per_second,
+                ..StageFigures::default()
+            };
+            let mut stages =
+                [stage(1, Some(15.0), Some(out)), stage(2, Some(read[0]), None), stage(3, Some(read[1]), None)];
+            let mut pipes = [2, 3].map(|to| PipeFigures { number: to - 1, from: 1, to, ..PipeFigures::default() });
+            super::rates(&mut stages, &mut pipes);
+            pipes.map(|pipe| pipe.bytes_per_second)
+        };
+        // The second reader splices.
+        assert_eq!(rates(30.0, [15.0, 1.2]), [Some(15.0); 2]);
+        // It deals its output out.
+        assert_eq!(rates(15.0, [10.0, 5.0]), [Some(10.0), Some(5.0)]);
+        assert_eq!(rates(15.0, [10.0, 0.2]), [None, None]);
     }
 
     #[test]

@@ -121,6 +121,7 @@ mod tests {
             capacity: None,
             unasked: None,
             waiting: [0; 2],
+            slices: [None; 2],
         };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();

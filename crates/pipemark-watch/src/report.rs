@@ -203,6 +203,9 @@ pub struct StageFigures {
     /// What `other` stands for, if known.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
+    /// The share of time in which one of its threads waits for input while others run.
+    #[serde(skip)]
+    pub hungry: f64,
     /// Its command line.
     #[serde(skip)]
     pub words: Vec<String>,

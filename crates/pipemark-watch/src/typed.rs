@@ -60,6 +60,11 @@ fn words(piece: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// The words of a command, with their quotes.
+pub fn split(piece: &str) -> Vec<String> {
+    words(piece).into_iter().map(|(start, end)| piece[start..end].to_owned()).collect()
+}
+
 /// The commands of a pipeline that run the program `name`.
 fn commands(text: &str, name: &str) -> Vec<Segment> {
     let command = |piece: &String| {
