@@ -89,7 +89,9 @@ fn beyond(peer: &PeerFigures) -> Remedy {
 
 fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
-    (stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
+    // With several threads it needs more than one.
+    let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
+    (alone && stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
 }
 
 /// Whether a larger capacity would help: not for a pipe that is already large, and a socket pair has no capacity.

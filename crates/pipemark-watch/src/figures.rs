@@ -2,7 +2,7 @@
 
 use crate::deadlock::WaitCycle;
 use crate::report::{PipeFigures, StageFigures};
-use crate::sampler::Watcher;
+use crate::sampler::{WatchedPipe, Watcher};
 use crate::state::ThreadState;
 use crate::topology::upstream_first;
 
@@ -15,6 +15,8 @@ pub struct Counts {
     /// input.
     pub looked: u32,
     pub hungry: u32,
+    /// The sum of its numbers of threads over all samples.
+    pub threads: u64,
     /// Nanoseconds that its current threads were on a CPU.
     pub run: u64,
     /// Nanoseconds on a CPU, including threads and children that have ended, and nanoseconds waiting for one.
@@ -29,8 +31,9 @@ pub struct Counts {
     /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and those of reaped children.
     pub kernel: Option<u64>,
     pub children: Option<u64>,
-    /// Processes that it started, as far as known.
+    /// Processes that it started, as far as known, and page faults of those that it reaped.
     pub starts: u64,
+    pub faults: u64,
     pub switches: Option<u64>,
     /// Threads or children have started or ended, so some of their time is missing.
     pub changed: bool,
@@ -95,6 +98,8 @@ pub struct PipeCounts {
     pub samples: u32,
     pub writer: Stretches,
     pub reader: Stretches,
+    /// How often their waits alternated.
+    pub turns: u32,
 }
 
 /// Counts from one moment to another, of each stage and pipe in the order in which they were found.
@@ -127,6 +132,8 @@ impl Interval {
         self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
         for (own, next) in self.stages.iter_mut().zip(&next.stages) {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.threads += next.threads;
+            own.faults += next.faults;
             own.looked += next.looked;
             own.hungry += next.hungry;
             own.run += next.run;
@@ -149,6 +156,7 @@ impl Interval {
             own.samples += next.samples;
             own.writer.add(&next.writer);
             own.reader.add(&next.reader);
+            own.turns += next.turns;
         }
     }
 
@@ -227,6 +235,12 @@ impl PipelineFigures {
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
                 let step = interval.seconds / f64::from(interval.samples.max(1));
+                // A stage that writes to another one, which has the same output, only passed that on, as tar does to gzip.
+                let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
+                let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
+                if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
+                    continue;
+                }
                 pipes.push(PipeFigures {
                     number: 0,
                     from,
@@ -238,6 +252,7 @@ impl PipelineFigures {
                     stretch: counts.writer.seconds(counts.samples, step),
                     reader_stretch: counts.reader.seconds(counts.samples, step),
                     is_socket: pipe.id.is_socket(),
+                    turns: Some(counts.turns),
                 });
             }
         }
@@ -282,12 +297,7 @@ impl PipelineFigures {
 /// that the sampler uses, and seems to run: any share above the exact time running and waiting for a CPU is returned to
 /// the waits. Conversely, a stage runs at least as long as its `threads` did on average: a deficit is taken from the
 /// waits.
-fn corrected(
-    counts: &Counts,
-    seconds: f64,
-    threads: usize,
-    (reads, writes): (bool, bool),
-) -> [f64; ThreadState::COUNT] {
+fn corrected(counts: &Counts, seconds: f64, threads: f64, (reads, writes): (bool, bool)) -> [f64; ThreadState::COUNT] {
     /// Above this many switches per second waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
@@ -295,7 +305,7 @@ fn corrected(
     let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
     let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
     let running = shares[ThreadState::Running as usize];
-    let least = (most / threads.max(1) as f64).min(1.0);
+    let least = (most / threads.max(1.0)).min(1.0);
     if running < least && running < 1.0 {
         shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
         shares[ThreadState::Running as usize] = least;
@@ -355,9 +365,12 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     // A child's time is counted when it is reaped, so it can exceed the time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
-    let most = if counts.changed { most } else { most.min(stage.threads.max(1) as f64) };
+    let most = most.min(stage.threads.max(1) as f64);
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
-    let shares = corrected(counts, seconds, stage.threads, ends);
+    // The first process of a pipeline may count for two until its child runs another program.
+    let threads =
+        if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
+    let shares = corrected(counts, seconds, threads, ends);
     let share = |state: ThreadState| shares[state as usize];
     let running = share(ThreadState::Running);
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
@@ -397,6 +410,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         kernel: cpus(counts.kernel),
         starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
         cpu_of_children: cpus(counts.children),
+        faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
         held_bytes: stage.held_bytes,
         seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
         wrote_before: stage.wrote_before,
@@ -504,7 +518,7 @@ mod tests {
     }
 
     fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
-        let shares = corrected(counts, 1.0, 1, ends);
+        let shares = corrected(counts, 1.0, 1.0, ends);
         [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
     }
@@ -621,7 +635,7 @@ mod tests {
         // It runs at least as long as its threads on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
-            (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[ThreadState::Running as usize] * 100.0).round(),
+            (corrected(&counts(0, 100, 0), 1.0, 2.0, (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
         // With children that started and ended, some of their time is unknown.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::figures::PipelineFigures;
 use crate::programs::{base, has_option, is_called};
 use crate::report::{PipelineVerdict, Remedy, StageFigures};
-use crate::typed::{Segment, quote, segment, split};
+use crate::typed::{Segment, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
 /// With at least this many idle CPUs there is room for parallel work.
@@ -31,6 +31,10 @@ pub struct RemedyRow {
     parallel: bool,
     #[serde(default)]
     locale: bool,
+    #[serde(default)]
+    by: Vec<String>,
+    #[serde(default)]
+    drops: Vec<String>,
     #[serde(default)]
     socket: bool,
     command: String,
@@ -80,19 +84,32 @@ impl RemedyRow {
         };
         let words = without_one_thread(&stage.words);
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
-        let room = !self.parallel || figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
+        let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
+        let room = !self.parallel || idle && stage.cpus.len() != 1;
         self.cause.iter().any(cause)
             && program
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
+            && (self.by.is_empty() || self.is_started_by(stage, figures))
             && (!self.socket || figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket))
+    }
+
+    /// Whether the pipeline as typed names the program that starts this one, and not this one.
+    fn is_started_by(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
+        let typed = figures.typed.as_deref().unwrap_or_default();
+        self.by.iter().any(|name| names(typed, name)) && !names(typed, &stage.name)
     }
 
     fn remedy(&self, typed: &Segment) -> Remedy {
         // Of two counts of threads the later one counts.
-        let rest = if self.parallel { without_one_thread(&split(&typed.rest)).join(" ") } else { typed.rest.clone() };
+        let mut rest = split(&typed.rest);
+        if self.parallel {
+            rest = without_one_thread(&rest);
+        }
+        rest.retain(|word| !self.drops.iter().any(|begin| word.starts_with(begin)));
+        let rest = if rest.len() < split(&typed.rest).len() { rest.join(" ") } else { typed.rest.clone() };
         let typed = &Segment { rest, ..typed.clone() };
         let text = match &self.changes {
             Some(changes) => format!("{}; the output changes: {changes}", self.text),
@@ -225,6 +242,20 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_another_one_started_is_replaced_there() {
+        let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".to_owned()));
+        assert_eq!(found[0].id, "tar-use-compress");
+        assert!(ids("gzip", "computing").iter().all(|id| id != "tar-use-compress"));
+    }
+
+    #[test]
+    fn a_block_size_is_replaced_and_a_count_is_not_multiplied() {
+        let commands = |typed: &str| found(typed, "small reads and writes", |_| {})[0].command.clone();
+        assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=64k");
+        assert_eq!(commands("dd if=f bs=512 count=9"), "");
+    }
+
+    #[test]
     fn a_name_as_typed_has_rows_of_its_own() {
         let found = found("gzip -cd a.gz", "computing", |figures| figures.stages[0].name = "zcat".to_owned());
         assert_eq!(found.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["zcat-igzip"]);
@@ -242,6 +273,8 @@ mod tests {
     fn no_parallel_work_is_advised_where_the_cpus_are_taken() {
         let busy = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.05));
         assert!(busy.iter().all(|remedy| remedy.id != "gzip-pigz"), "{busy:?}");
+        let bound = found("gzip -9", "computing", |figures| figures.stages[0].cpus = vec![0]);
+        assert!(bound.iter().all(|remedy| remedy.id != "gzip-pigz"), "{bound:?}");
         let idle = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.9));
         assert_eq!((idle[0].id.as_str(), idle[0].command.as_str()), ("gzip-pigz", "pigz -9"));
     }

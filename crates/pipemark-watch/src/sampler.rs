@@ -105,6 +105,8 @@ pub struct WatchedPipe {
     pub(super) waiting: [u32; 2],
     /// The number of times that its writer, and its reader, had run when they last waited, where that was read.
     pub(super) slices: [Option<u64>; 2],
+    /// Which end was last found waiting: the writer, or the reader.
+    pub(super) last: Option<bool>,
 }
 
 /// A pipeline that is being watched.
@@ -307,9 +309,11 @@ impl Watcher {
         self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
         self.current.stages.resize(self.stages.len(), Counts::default());
         self.current.pipes.resize(self.pipes.len(), PipeCounts::default());
-        for (moment, counts) in moments.iter().zip(&mut self.current.stages) {
+        for ((moment, counts), stage) in moments.iter().zip(&mut self.current.stages).zip(&self.stages) {
             if let Some(state) = moment.state {
                 counts.states[state as usize] += 1;
+                let threads = stage.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len());
+                counts.threads += threads.sum::<usize>() as u64;
             }
             if let Some(hungry) = moment.hungry {
                 counts.looked += 1;
@@ -330,6 +334,9 @@ impl Watcher {
                 if before.is_some() && now.is_some() && before != now {
                     pipe.waiting[nth] = 0;
                 }
+            }
+            if blocked != starved {
+                counts.turns += u32::from(pipe.last.replace(blocked).is_some_and(|last| last != blocked));
             }
             let [writer, reader] = pipe.waiting;
             pipe.waiting = [counts.writer.record(blocked, writer), counts.reader.record(starved, reader)];

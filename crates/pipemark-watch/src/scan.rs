@@ -513,6 +513,7 @@ impl Watcher {
                             unasked: now,
                             waiting: [0; 2],
                             slices: [None; 2],
+                            last: None,
                         }),
                     }
                 }

@@ -54,6 +54,7 @@ pub(crate) fn line(stages: Vec<StageFigures>) -> PipelineFigures {
         stretch: None,
         reader_stretch: None,
         is_socket: false,
+        turns: None,
     };
     let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
     PipelineFigures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, ..PipelineFigures::default() }
@@ -85,7 +86,7 @@ fn what_a_stage_waits_for_is_its_reason() {
     assert!(waits(0.0, Some("a signal")).contains(": waiting for a signal (95 %"));
     assert!(waits(0.95, None).contains(": waiting for a lock, a timer or another thread (95 %"));
     // There is advice on its second reason too.
-    let waits = StageFigures { computing: 0.6, waiting_for_cpu: 0.35, ..stage(2, 95, 5, 0) };
+    let waits = StageFigures { computing: 0.6, waiting_for_cpu: 0.35, cpu: Some(0.6), ..stage(2, 95, 5, 0) };
     let found = verdict(&line(vec![stage(1, 5, 0, 95), waits]));
     assert!(found.advice.iter().any(|advice| advice.contains("taskset")), "{:?}", found.advice);
 }
@@ -332,4 +333,15 @@ fn a_pipe_of_two_pages_costs_its_ends_a_switch_for_each_fill() {
     assert_eq!(found.remedies[0].id, "pipe-user-pages");
     figures.pipes[0].capacity = Some(65536);
     assert_eq!(verdict(&figures).kind, VerdictKind::Stage);
+}
+
+#[test]
+fn a_reader_that_waits_first_and_then_works_has_phases_and_not_bursts() {
+    let figures = |turns: u32| {
+        let mut figures = line(vec![stage(1, 48, 0, 52), stage(2, 60, 40, 0)]);
+        figures.pipes[0].turns = Some(turns);
+        figures
+    };
+    assert_eq!(verdict(&figures(1)).kind, VerdictKind::Stage);
+    assert_eq!(verdict(&figures(20)).kind, VerdictKind::Pipe);
 }
