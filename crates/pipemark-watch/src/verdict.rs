@@ -509,17 +509,26 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+    /// The least share of time for which two stages work that are compared by that.
+    const WORKS: f64 = 0.25;
     let [first, second, ..] = order else { return None };
     let apart = works(first) - works(second) > 2.0 * BALANCED;
-    if apart || busy(first) - busy(second) > BALANCED || calls::matter(first) || calls::matter(second) {
+    let busy_alike = !apart && busy(first) - busy(second) <= BALANCED;
+    // Where other programs have the CPUs, what a stage waits for them tells nothing about its own work.
+    let work_alike = first.waiting_for_cpu > ALSO
+        && (works(first) - works(second)).abs() <= BALANCED / 2.0
+        && works(second) >= WORKS;
+    if !(busy_alike || work_alike) || calls::matter(first) || calls::matter(second) {
         return None;
     }
+    let (what, share): (_, fn(&StageFigures) -> f64) =
+        if busy_alike { ("is busy", |stage| stage.busy * stage.present) } else { ("works for", works) };
     let text = format!(
-        "The pipeline is balanced: {} is busy {} of the time and {} {}. Making only one of them faster gains little.",
+        "The pipeline is balanced: {} {what} {} of the time and {} {}. Making only one of them faster gains little.",
         name(figures, first.number),
-        percent(first.busy * first.present),
+        percent(share(first)),
         name(figures, second.number),
-        percent(second.busy * second.present)
+        percent(share(second))
     );
     let verdict = PipelineVerdict::new(VerdictKind::Balanced, "balanced", text);
     Some(PipelineVerdict { stage: Some(first.number), next: Some(second.number), ..verdict })

@@ -345,3 +345,15 @@ fn a_reader_that_waits_first_and_then_works_has_phases_and_not_bursts() {
     assert_eq!(verdict(&figures(1)).kind, VerdictKind::Stage);
     assert_eq!(verdict(&figures(20)).kind, VerdictKind::Pipe);
 }
+
+#[test]
+fn stages_that_do_as_much_are_balanced_although_one_waits_for_a_cpu() {
+    let first = StageFigures { computing: 0.45, waiting_for_cpu: 0.2, cpu: Some(0.45), ..stage(1, 65, 0, 35) };
+    let second = StageFigures { computing: 0.48, waiting_for_cpu: 0.49, cpu: Some(0.48), ..stage(2, 97, 3, 0) };
+    let found = verdict(&line(vec![first.clone(), second.clone()]));
+    assert_eq!(found.kind, VerdictKind::Balanced, "{}", found.text);
+    assert!(found.text.contains("s2 works for 48 % of the time and s1 45 %"), "{}", found.text);
+    // One that does little is not.
+    let light = StageFigures { computing: 0.1, cpu: Some(0.1), busy: 0.3, blocked: 0.7, ..first };
+    assert_eq!(verdict(&line(vec![light, second])).kind, VerdictKind::Stage);
+}
