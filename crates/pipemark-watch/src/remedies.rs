@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::figures::PipelineFigures;
 use crate::programs::{base, has_option, is_called};
 use crate::report::{PipelineVerdict, Remedy, StageFigures};
-use crate::typed::{Segment, names, quote, segment, split};
+use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
 /// With at least this many idle CPUs there is room for parallel work.
@@ -72,6 +72,12 @@ fn without_one_thread(words: &[String]) -> Vec<String> {
     kept
 }
 
+/// Whether a stage reads what a process writes that it started: its standard input is not the pipeline's data.
+fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
+    let typed = figures.typed.as_deref().unwrap_or_default();
+    begins_with(typed, &stage.name) && figures.pipes.iter().any(|pipe| pipe.to == stage.number)
+}
+
 impl RemedyRow {
     fn goes_for(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
         let cause = |cause: &String| verdict.cause.starts_with(cause) || kind_name(verdict.kind) == cause;
@@ -93,6 +99,7 @@ impl RemedyRow {
             && room
             && (!self.locale || stage.collates)
             && (self.by.is_empty() || self.is_started_by(stage, figures))
+            && !(self.command.starts_with("parallel --pipe") && feeds_itself(stage, figures))
             && (!self.socket || figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket))
     }
 
@@ -133,7 +140,11 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     let typed = segment(figures, stage);
     // Rows for the name as typed, such as zcat; otherwise those for what runs, such as gzip.
     let typed_as = |row: &&&RemedyRow| row.program.iter().any(|like| is_called(&stage.name, like));
-    let own: Vec<&&RemedyRow> = rows.iter().filter(|row| !row.program.is_empty()).collect();
+    let mut own: Vec<&&RemedyRow> = rows.iter().filter(|row| !row.program.is_empty()).collect();
+    // A program that another one started can't be replaced by itself.
+    if own.iter().any(|row| !row.by.is_empty()) {
+        own.retain(|row| !row.by.is_empty() || row.command.is_empty());
+    }
     let named: Vec<&&RemedyRow> = own.iter().copied().filter(|row| typed_as(row)).collect();
     let own: Vec<Remedy> =
         if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
@@ -245,6 +256,7 @@ mod tests {
     fn a_program_that_another_one_started_is_replaced_there() {
         let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".to_owned()));
         assert_eq!(found[0].id, "tar-use-compress");
+        assert!(found.iter().all(|remedy| remedy.id != "gzip-pigz"), "{found:?}");
         assert!(ids("gzip", "computing").iter().all(|id| id != "tar-use-compress"));
     }
 

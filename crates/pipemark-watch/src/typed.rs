@@ -83,6 +83,12 @@ pub fn names(text: &str, name: &str) -> bool {
     !commands(text, name).is_empty()
 }
 
+/// Whether a pipeline begins with this program, and names it only there.
+pub fn begins_with(text: &str, name: &str) -> bool {
+    let first = pieces(text).into_iter().next().unwrap_or_default();
+    names(&first, name) && commands(text, name).len() == 1
+}
+
 /// The command of a stage as typed, or else as it runs.
 pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
     let program = stage.words.first().map_or(stage.name.as_str(), |word| base(word));
@@ -163,6 +169,8 @@ mod tests {
         );
         assert_eq!(commands(text, "awk")[0].rest, "\"{print \\\"x|\\\"}\" 2>&1");
         assert!(names(text, "sort") && !names(text, "perl"));
+        assert!(begins_with("python3 a.py | wc", "python3") && !begins_with("cat f | python3 a.py", "python3"));
+        assert!(!begins_with("python3 a.py | python3 b.py", "python3"));
     }
 
     #[test]
