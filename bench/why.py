@@ -60,7 +60,7 @@ def cases():
             yield f"{wait} around {margin}", wait, False, *planted(2, margin, others=(wait, "sleep"))
     yield "gzip of noise", "real tools", False, "head -c 1G /dev/urandom | gzip -9 | cat >/dev/null", ("stage", 2)
     yield "zcat before grep", "real tools", False, "zcat text.gz text.gz text.gz text.gz text.gz text.gz | grep -E '(a|b).*(c|d).*xyz.*(e|f)' | wc -l", ("stage", 1)
-    yield "while read", "real tools", False, "cat text | while read x; do echo $x; done | cat >/dev/null", ("stage", 2)
+    yield "while read", "real tools", False, "cat text | while read x; do echo $x; done | cat >/dev/null", ("calls", 2)
     same = stage("read", "sleep", 4000)
     yield "balanced", "balanced", False, line(same, same), ("balanced", None)
     burst = stage("read", "sleep", 1000, 16384, 32)

@@ -8,7 +8,7 @@ use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
 use crate::typed::quote;
-use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
+use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, is_tiny, name, percent};
 
 /// A pipeline that runs for less than this many seconds ends before `tune` has compared anything.
 const TUNABLE: f64 = 12.0;
@@ -72,7 +72,8 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         VerdictKind::Throttled => {
             found.push(remedy("cpu-quota", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
         }
-        VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown | VerdictKind::Inconclusive => {}
+        VerdictKind::Balanced | VerdictKind::Inconclusive => found.extend(remedies::of_two(figures, verdict)),
+        VerdictKind::Pipe | VerdictKind::Unknown => {}
     }
     found.extend(exhausted);
     found
@@ -88,7 +89,9 @@ fn beyond(peer: &PeerFigures) -> Remedy {
 
 fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
-    (stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
+    // With several threads it needs more than one.
+    let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
+    (alone && stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
 }
 
 /// Whether a larger capacity would help: not for a pipe that is already large, and a socket pair has no capacity.
@@ -199,7 +202,7 @@ fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
     let small = |pipe: &&PipeFigures| {
         !pipe.is_socket
             && pipe.capacity.is_some_and(|capacity| capacity <= 2 * page)
-            && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
+            && (pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT || is_tiny(figures, pipe))
     };
     let pipe = figures.pipes.iter().find(small)?;
     let capacity = ByteSize(pipe.capacity.unwrap_or(0));

@@ -26,7 +26,7 @@ pub(super) struct Totals {
     reaped: u64,
     io: Option<IoCounts>,
     /// Nanoseconds in which a CPU limit held it back.
-    throttled: Option<u64>,
+    pub throttled: Option<u64>,
 }
 
 impl Watcher {
@@ -93,6 +93,7 @@ impl Watcher {
                 counts.children = sum(counts.children, time(now.children_ticks, before.children_ticks));
             }
             *faults = now.reaped.saturating_sub(if before.ticks.is_some() { before.reaped } else { now.reaped });
+            counts.faults += *faults;
             // What children read while starting is included in the byte count of the process that reaps them.
             let reaped = now.reaped != before.reaped;
             let now_io = now.io.filter(|_| !reaped);

@@ -2,7 +2,7 @@
 
 use crate::deadlock::WaitCycle;
 use crate::report::{PipeFigures, StageFigures};
-use crate::sampler::Watcher;
+use crate::sampler::{WatchedPipe, Watcher};
 use crate::state::ThreadState;
 use crate::topology::upstream_first;
 
@@ -11,6 +11,12 @@ use crate::topology::upstream_first;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
+    /// Samples in which all of its threads were sampled while one ran, and those of them in which one waited for
+    /// input.
+    pub looked: u32,
+    pub hungry: u32,
+    /// The sum of its numbers of threads over all samples.
+    pub threads: u64,
     /// Nanoseconds that its current threads were on a CPU.
     pub run: u64,
     /// Nanoseconds on a CPU, including threads and children that have ended, and nanoseconds waiting for one.
@@ -25,8 +31,9 @@ pub struct Counts {
     /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and those of reaped children.
     pub kernel: Option<u64>,
     pub children: Option<u64>,
-    /// Processes that it started, as far as known.
+    /// Processes that it started, as far as known, and page faults of those that it reaped.
     pub starts: u64,
+    pub faults: u64,
     pub switches: Option<u64>,
     /// Threads or children have started or ended, so some of their time is missing.
     pub changed: bool,
@@ -91,6 +98,8 @@ pub struct PipeCounts {
     pub samples: u32,
     pub writer: Stretches,
     pub reader: Stretches,
+    /// How often their waits alternated.
+    pub turns: u32,
 }
 
 /// Counts from one moment to another, of each stage and pipe in the order in which they were found.
@@ -123,6 +132,10 @@ impl Interval {
         self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
         for (own, next) in self.stages.iter_mut().zip(&next.stages) {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.threads += next.threads;
+            own.faults += next.faults;
+            own.looked += next.looked;
+            own.hungry += next.hungry;
             own.run += next.run;
             own.cpu = sum(own.cpu, next.cpu);
             own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
@@ -143,6 +156,7 @@ impl Interval {
             own.samples += next.samples;
             own.writer.add(&next.writer);
             own.reader.add(&next.reader);
+            own.turns += next.turns;
         }
     }
 
@@ -221,6 +235,12 @@ impl PipelineFigures {
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
                 let step = interval.seconds / f64::from(interval.samples.max(1));
+                // A stage that writes to another one, which has the same output, only passed that on, as tar does to gzip.
+                let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
+                let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
+                if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
+                    continue;
+                }
                 pipes.push(PipeFigures {
                     number: 0,
                     from,
@@ -232,6 +252,7 @@ impl PipelineFigures {
                     stretch: counts.writer.seconds(counts.samples, step),
                     reader_stretch: counts.reader.seconds(counts.samples, step),
                     is_socket: pipe.id.is_socket(),
+                    turns: Some(counts.turns),
                 });
             }
         }
@@ -247,6 +268,14 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
+        // A parent and its child may hold more pipes than they use, such as one that shows the other's exit.
+        let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
+        let used: Vec<[usize; 2]> = pipes
+            .iter()
+            .filter(|pipe| waited(pipe))
+            .map(|pipe| [pipe.from.min(pipe.to), pipe.from.max(pipe.to)])
+            .collect();
+        pipes.retain(|pipe| waited(pipe) || !used.contains(&[pipe.from.min(pipe.to), pipe.from.max(pipe.to)]));
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         rates(&mut stages, &mut pipes);
@@ -268,12 +297,7 @@ impl PipelineFigures {
 /// that the sampler uses, and seems to run: any share above the exact time running and waiting for a CPU is returned to
 /// the waits. Conversely, a stage runs at least as long as its `threads` did on average: a deficit is taken from the
 /// waits.
-fn corrected(
-    counts: &Counts,
-    seconds: f64,
-    threads: usize,
-    (reads, writes): (bool, bool),
-) -> [f64; ThreadState::COUNT] {
+fn corrected(counts: &Counts, seconds: f64, threads: f64, (reads, writes): (bool, bool)) -> [f64; ThreadState::COUNT] {
     /// Above this many switches per second waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
@@ -281,7 +305,7 @@ fn corrected(
     let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
     let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
     let running = shares[ThreadState::Running as usize];
-    let least = (most / threads.max(1) as f64).min(1.0);
+    let least = (most / threads.max(1.0)).min(1.0);
     if running < least && running < 1.0 {
         shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
         shares[ThreadState::Running as usize] = least;
@@ -341,8 +365,12 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     // A child's time is counted when it is reaped, so it can exceed the time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
+    let most = most.min(stage.threads.max(1) as f64);
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
-    let shares = corrected(counts, seconds, stage.threads, ends);
+    // The first process of a pipeline may count for two until its child runs another program.
+    let threads =
+        if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
+    let shares = corrected(counts, seconds, threads, ends);
     let share = |state: ThreadState| shares[state as usize];
     let running = share(ThreadState::Running);
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
@@ -356,6 +384,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         threads: stage.threads,
         present,
         busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked),
+        hungry: running * f64::from(counts.hungry) / f64::from(counts.looked.max(1)),
         starved: share(ThreadState::Starved),
         blocked: share(ThreadState::Blocked),
         computing: running - waited,
@@ -381,6 +410,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         kernel: cpus(counts.kernel),
         starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
         cpu_of_children: cpus(counts.children),
+        faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
         held_bytes: stage.held_bytes,
         seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
         wrote_before: stage.wrote_before,
@@ -435,12 +465,38 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
             (out, input) => out.or(input),
         };
     }
+    copies(stages, pipes);
     for (pipe, &(writes, reads)) in pipes.iter().zip(&alone) {
         if writes {
             stages[pipe.from - 1].bytes_out_per_second = pipe.bytes_per_second;
         }
         if reads {
             stages[pipe.to - 1].bytes_in_per_second = pipe.bytes_per_second;
+        }
+    }
+}
+
+/// The rates of the pipes of a stage that writes several. If it writes as many times what it reads, as tee does, each
+/// gets all of it. Otherwise its readers' counts are only right if they sum up to what it writes.
+fn copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
+    const SAME: f64 = 0.1;
+    let alike = |a: f64, b: f64| (a / b - 1.0).abs() <= SAME;
+    for stage in stages {
+        let count = pipes.iter().filter(|pipe| pipe.from == stage.number).count();
+        let (Some(out), Some(input)) = (stage.bytes_out_per_second, stage.bytes_in_per_second) else { continue };
+        if count < 2 {
+            continue;
+        }
+        let read: f64 =
+            pipes.iter().filter(|pipe| pipe.from == stage.number).filter_map(|pipe| pipe.bytes_per_second).sum();
+        let copied =
+            alike(out, input * count as f64) || (stage.writes_others && alike(out, input * (count as f64 + 1.0)));
+        for pipe in pipes.iter_mut().filter(|pipe| pipe.from == stage.number) {
+            if copied {
+                pipe.bytes_per_second = Some(input);
+            } else if !stage.writes_others && !alike(read, out) {
+                pipe.bytes_per_second = None;
+            }
         }
     }
 }
@@ -462,7 +518,7 @@ mod tests {
     }
 
     fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
-        let shares = corrected(counts, 1.0, 1, ends);
+        let shares = corrected(counts, 1.0, 1.0, ends);
         [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
     }
@@ -530,6 +586,28 @@ mod tests {
     }
 
     #[test]
+    fn a_stage_that_copies_its_input_gives_all_of_it_to_each_reader() {
+        let rates = |out: f64, read: [f64; 2]| {
+            let stage = |number, bytes_in_per_second, bytes_out_per_second| StageFigures {
+                number,
+                bytes_in_per_second,
+                bytes_out_per_second,
+                ..StageFigures::default()
+            };
+            let mut stages =
+                [stage(1, Some(15.0), Some(out)), stage(2, Some(read[0]), None), stage(3, Some(read[1]), None)];
+            let mut pipes = [2, 3].map(|to| PipeFigures { number: to - 1, from: 1, to, ..PipeFigures::default() });
+            super::rates(&mut stages, &mut pipes);
+            pipes.map(|pipe| pipe.bytes_per_second)
+        };
+        // The second reader splices.
+        assert_eq!(rates(30.0, [15.0, 1.2]), [Some(15.0); 2]);
+        // It deals its output out.
+        assert_eq!(rates(15.0, [10.0, 5.0]), [Some(10.0), Some(5.0)]);
+        assert_eq!(rates(15.0, [10.0, 0.2]), [None, None]);
+    }
+
+    #[test]
     fn threads_that_wait_for_each_other_do_not_wait_for_a_cpu() {
         let part = |run: u64, wait: u64, cpus: usize| {
             let second = 1_000_000_000_u64;
@@ -557,7 +635,7 @@ mod tests {
         // It runs at least as long as its threads on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
-            (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[ThreadState::Running as usize] * 100.0).round(),
+            (corrected(&counts(0, 100, 0), 1.0, 2.0, (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
         // With children that started and ended, some of their time is unknown.

@@ -121,6 +121,8 @@ mod tests {
             capacity: None,
             unasked: None,
             waiting: [0; 2],
+            slices: [None; 2],
+            last: None,
         };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();

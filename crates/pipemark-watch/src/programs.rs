@@ -82,6 +82,30 @@ pub fn writes_at_once(words: &[String]) -> bool {
     }
 }
 
+/// The option with which a program limits its rate on purpose.
+pub fn rate_limit(words: &[String]) -> Option<&'static str> {
+    const OPTIONS: [(&str, &[&str]); 13] = [
+        ("pv", &["--rate-limit", "-L"]),
+        ("mbuffer", &["-r", "-R"]),
+        ("curl", &["--limit-rate"]),
+        ("wget", &["--limit-rate"]),
+        ("yt-dlp", &["--limit-rate", "-r"]),
+        ("aria2c", &["--max-overall-download-limit", "--max-download-limit"]),
+        ("rsync", &["--bwlimit"]),
+        ("rclone", &["--bwlimit"]),
+        ("restic", &["--limit-download", "--limit-upload"]),
+        ("scp", &["-l"]),
+        ("sftp", &["-l"]),
+        ("cstream", &["-t"]),
+        ("ffmpeg", &["-readrate", "-re"]),
+    ];
+    let (_, options) = OPTIONS.iter().find(|(name, _)| *name == program(words))?;
+    // ffmpeg's long options have one dash, so its words are compared whole.
+    let whole = |option: &str| words.iter().any(|word| word == option);
+    let has = |option: &str| if program(words) == "ffmpeg" { whole(option) } else { has_option(words, &[option]) };
+    options.iter().copied().find(|option| has(option))
+}
+
 /// Programs known to fill a buffer before writing to a pipe.
 pub fn buffers_output(words: &[String]) -> bool {
     let name = program(words);
@@ -123,6 +147,15 @@ mod tests {
         assert!(
             !has_option(&words("grep --Terse"), &["-T"]) && !has_option(&words("sort --parallels"), &["--parallel"])
         );
+    }
+
+    #[test]
+    fn limits_on_purpose_are_known_by_their_options() {
+        assert_eq!(rate_limit(&words("pv -qL 20m")), Some("-L"));
+        assert_eq!(rate_limit(&words("/usr/bin/curl -s --limit-rate 8M x")), Some("--limit-rate"));
+        assert_eq!(rate_limit(&words("wget -qO- --limit-rate=8m x")), Some("--limit-rate"));
+        assert_eq!(rate_limit(&words("ffmpeg -re -i x -")), Some("-re"));
+        assert_eq!((rate_limit(&words("pv -q")), rate_limit(&words("ffmpeg -report -i x"))), (None, None));
     }
 
     #[test]

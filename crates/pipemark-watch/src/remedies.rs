@@ -7,8 +7,8 @@ use serde::Deserialize;
 use crate::figures::PipelineFigures;
 use crate::programs::{base, has_option, is_called};
 use crate::report::{PipelineVerdict, Remedy, StageFigures};
-use crate::typed::{Segment, quote, segment};
-use crate::verdict::{kind_name, name};
+use crate::typed::{Segment, begins_with, names, quote, segment, split};
+use crate::verdict::{kind_name, name, reasons};
 
 /// With at least this many idle CPUs there is room for parallel work.
 const IDLE_CPUS: f64 = 0.3;
@@ -31,6 +31,12 @@ pub struct RemedyRow {
     parallel: bool,
     #[serde(default)]
     locale: bool,
+    #[serde(default)]
+    by: Vec<String>,
+    #[serde(default)]
+    drops: Vec<String>,
+    #[serde(default)]
+    socket: bool,
     command: String,
     text: String,
     #[serde(default)]
@@ -51,6 +57,27 @@ static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
     table.remedy
 });
 
+/// Words without options for a single thread, which is none more.
+fn without_one_thread(words: &[String]) -> Vec<String> {
+    const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
+    const APART: [&str; 4] = ["-T", "--threads", "-@", "-j"];
+    let mut kept: Vec<String> = Vec::new();
+    for word in words.iter().filter(|word| !JOINED.contains(&word.as_str())) {
+        if word == "1" && kept.last().is_some_and(|option| APART.contains(&option.as_str())) {
+            kept.pop();
+        } else {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+/// Whether a stage reads what a process writes that it started: its standard input is not the pipeline's data.
+fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
+    let typed = figures.typed.as_deref().unwrap_or_default();
+    begins_with(typed, &stage.name) && figures.pipes.iter().any(|pipe| pipe.to == stage.number)
+}
+
 impl RemedyRow {
     fn goes_for(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
         let cause = |cause: &String| verdict.cause.starts_with(cause) || kind_name(verdict.kind) == cause;
@@ -61,20 +88,36 @@ impl RemedyRow {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             has_option(&stage.words, &options)
         };
-        // One thread adds none.
-        let one_thread = |word: &String| ["-T1", "--threads=1", "-@1", "-j1"].contains(&word.as_str());
-        let words: Vec<String> = stage.words.iter().filter(|word| !one_thread(word)).cloned().collect();
+        let words = without_one_thread(&stage.words);
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
-        let room = !self.parallel || figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
+        let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
+        let room = !self.parallel || idle && stage.cpus.len() != 1;
         self.cause.iter().any(cause)
             && program
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
+            && (self.by.is_empty() || self.is_started_by(stage, figures))
+            && !(self.command.starts_with("parallel --pipe") && feeds_itself(stage, figures))
+            && (!self.socket || figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket))
+    }
+
+    /// Whether the pipeline as typed names the program that starts this one, and not this one.
+    fn is_started_by(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
+        let typed = figures.typed.as_deref().unwrap_or_default();
+        self.by.iter().any(|name| names(typed, name)) && !names(typed, &stage.name)
     }
 
     fn remedy(&self, typed: &Segment) -> Remedy {
+        // Of two counts of threads the later one counts.
+        let mut rest = split(&typed.rest);
+        if self.parallel {
+            rest = without_one_thread(&rest);
+        }
+        rest.retain(|word| !self.drops.iter().any(|begin| word.starts_with(begin)));
+        let rest = if rest.len() < split(&typed.rest).len() { rest.join(" ") } else { typed.rest.clone() };
+        let typed = &Segment { rest, ..typed.clone() };
         let text = match &self.changes {
             Some(changes) => format!("{}; the output changes: {changes}", self.text),
             None => self.text.clone(),
@@ -95,8 +138,16 @@ impl RemedyRow {
 pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
     let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.goes_for(stage, verdict, figures)).collect();
     let typed = segment(figures, stage);
-    let own = rows.iter().filter(|row| !row.program.is_empty());
-    let own: Vec<Remedy> = own.map(|row| row.remedy(&typed)).collect();
+    // Rows for the name as typed, such as zcat; otherwise those for what runs, such as gzip.
+    let typed_as = |row: &&&RemedyRow| row.program.iter().any(|like| is_called(&stage.name, like));
+    let mut own: Vec<&&RemedyRow> = rows.iter().filter(|row| !row.program.is_empty()).collect();
+    // A program that another one started can't be replaced by itself.
+    if own.iter().any(|row| !row.by.is_empty()) {
+        own.retain(|row| !row.by.is_empty() || row.command.is_empty());
+    }
+    let named: Vec<&&RemedyRow> = own.iter().copied().filter(|row| typed_as(row)).collect();
+    let own: Vec<Remedy> =
+        if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
     let any = rows.iter().filter(|row| row.program.is_empty()).map(|row| row.remedy(&typed));
     // Rows for any program apply only where no row matches this one.
     if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
@@ -110,16 +161,42 @@ pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
     let mut stages: Vec<&StageFigures> = figures.stages.iter().filter(|stage| cpu(stage) >= USES).collect();
     stages.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
+    let computing = |stage: &StageFigures| of_program(stage, &computing, figures, false);
+    named_once(figures, stages.into_iter().filter_map(|stage| Some((stage, computing(stage)?))))
+}
+
+/// The best remedy for each of the two stages of a verdict, where both are about as busy.
+pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remedy> {
+    let stages = [verdict.stage, verdict.next].into_iter().flatten();
+    let stages = stages.filter_map(|number| figures.stages.get(number - 1));
     let of_stage = |stage: &StageFigures| {
-        let mut rows = TABLE.iter().filter(|row| !row.program.is_empty() && !row.parallel);
-        let row = rows.find(|row| row.goes_for(stage, &computing, figures))?;
-        let found = row.remedy(&segment(figures, stage));
-        Some(Remedy { text: format!("{}: {}", name(figures, stage.number), found.text), ..found })
+        let cause = reasons(stage)[0].0.to_owned();
+        of_program(stage, &PipelineVerdict { cause, ..PipelineVerdict::default() }, figures, true)
     };
+    named_once(figures, stages.filter_map(|stage| Some((stage, of_stage(stage)?))))
+}
+
+/// The first row of the table for a stage's program, if it may take more CPUs or doesn't.
+fn of_program(
+    stage: &StageFigures,
+    verdict: &PipelineVerdict,
+    figures: &PipelineFigures,
+    parallel: bool,
+) -> Option<Remedy> {
+    let mut rows = TABLE.iter().filter(|row| !row.program.is_empty() && (parallel || !row.parallel));
+    let row = rows.find(|row| row.goes_for(stage, verdict, figures))?;
+    Some(row.remedy(&segment(figures, stage)))
+}
+
+/// Remedies that say for which stage they are, each once.
+fn named_once<'f>(
+    figures: &PipelineFigures,
+    remedies: impl Iterator<Item = (&'f StageFigures, Remedy)>,
+) -> Vec<Remedy> {
     let mut found: Vec<Remedy> = Vec::new();
-    for remedy in stages.into_iter().filter_map(of_stage) {
+    for (stage, remedy) in remedies {
         if found.iter().all(|other| other.id != remedy.id) {
-            found.push(remedy);
+            found.push(Remedy { text: format!("{}: {}", name(figures, stage.number), remedy.text), ..remedy });
         }
     }
     found.truncate(MOST);
@@ -176,9 +253,40 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_another_one_started_is_replaced_there() {
+        let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".to_owned()));
+        assert_eq!(found[0].id, "tar-use-compress");
+        assert!(found.iter().all(|remedy| remedy.id != "gzip-pigz"), "{found:?}");
+        assert!(ids("gzip", "computing").iter().all(|id| id != "tar-use-compress"));
+    }
+
+    #[test]
+    fn a_block_size_is_replaced_and_a_count_is_not_multiplied() {
+        let commands = |typed: &str| found(typed, "small reads and writes", |_| {})[0].command.clone();
+        assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=64k");
+        assert_eq!(commands("dd if=f bs=512 count=9"), "");
+    }
+
+    #[test]
+    fn a_name_as_typed_has_rows_of_its_own() {
+        let found = found("gzip -cd a.gz", "computing", |figures| figures.stages[0].name = "zcat".to_owned());
+        assert_eq!(found.iter().map(|remedy| remedy.id.as_str()).collect::<Vec<_>>(), ["zcat-igzip"]);
+    }
+
+    #[test]
+    fn one_thread_is_taken_out_where_more_are_advised() {
+        let command = |typed: &str| found(typed, "computing", |_| {})[0].command.clone();
+        assert_eq!((command("xz -1 -T1"), command("zstd -T 1 -9")), ("xz -T0 -1".to_owned(), "zstd -T0 -9".to_owned()));
+        assert_eq!(command("zstd -9 --threads=1 f"), "zstd -T0 -9 f");
+        assert_eq!(command("xz -1"), "xz -T0 -1");
+    }
+
+    #[test]
     fn no_parallel_work_is_advised_where_the_cpus_are_taken() {
         let busy = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.05));
         assert!(busy.iter().all(|remedy| remedy.id != "gzip-pigz"), "{busy:?}");
+        let bound = found("gzip -9", "computing", |figures| figures.stages[0].cpus = vec![0]);
+        assert!(bound.iter().all(|remedy| remedy.id != "gzip-pigz"), "{bound:?}");
         let idle = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.9));
         assert_eq!((idle[0].id.as_str(), idle[0].command.as_str()), ("gzip-pigz", "pigz -9"));
     }

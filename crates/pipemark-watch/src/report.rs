@@ -203,6 +203,12 @@ pub struct StageFigures {
     /// What `other` stands for, if known.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
+    /// The share of time in which one of its threads waits for input while others run.
+    #[serde(skip)]
+    pub hungry: f64,
+    /// Page faults of processes that it started and reaped.
+    #[serde(skip)]
+    pub faults_per_second: f64,
     /// Its command line.
     #[serde(skip)]
     pub words: Vec<String>,
@@ -254,6 +260,9 @@ pub struct PipeFigures {
     /// It is a pair of sockets, whose capacity can't be changed.
     #[serde(default)]
     pub is_socket: bool,
+    /// How often the waits of its two ends alternated, where that was sampled.
+    #[serde(skip)]
+    pub turns: Option<u32>,
 }
 
 /// The other end of a socket.

@@ -20,6 +20,9 @@ use crate::waits::SocketWait;
 /// The share of one CPU spent on sampling where the default rate would take more.
 const SHARE: f64 = 0.01;
 
+/// Every how many samples all threads of a running stage are sampled.
+const HUNGRY: u32 = 4;
+
 /// What to watch.
 #[derive(Debug, Clone)]
 pub enum Subject {
@@ -100,6 +103,10 @@ pub struct WatchedPipe {
     pub(super) unasked: Option<Instant>,
     /// The number of samples in a row in which its writer, and its reader, have waited.
     pub(super) waiting: [u32; 2],
+    /// The number of times that its writer, and its reader, had run when they last waited, where that was read.
+    pub(super) slices: [Option<u64>; 2],
+    /// Which end was last found waiting: the writer, or the reader.
+    pub(super) last: Option<bool>,
 }
 
 /// A pipeline that is being watched.
@@ -137,6 +144,8 @@ pub(super) struct Moment {
     pub ins: Vec<Option<PipeId>>,
     pub outs: Vec<Option<PipeId>>,
     pub unsure: Option<(bool, bool, ThreadState)>,
+    /// Whether one of its threads waits for input while another runs; `None` where that wasn't checked.
+    pub hungry: Option<bool>,
 }
 
 impl Watcher {
@@ -223,7 +232,11 @@ impl Watcher {
         let first = self.random as usize % self.stages.len().max(1);
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
-                self.found.strange |= look(&mut self.stages[place], &mut self.known, &mut moments[place]);
+                let (stage, moment) = (&mut self.stages[place], &mut moments[place]);
+                self.found.strange |= look(stage, &mut self.known, moment);
+                if self.current.samples.is_multiple_of(HUNGRY) && moment.state == Some(ThreadState::Running) {
+                    moment.hungry = is_hungry(stage, &mut self.known);
+                }
             }
         }
         // When one has exited, its successor may be there soon.
@@ -296,9 +309,15 @@ impl Watcher {
         self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
         self.current.stages.resize(self.stages.len(), Counts::default());
         self.current.pipes.resize(self.pipes.len(), PipeCounts::default());
-        for (moment, counts) in moments.iter().zip(&mut self.current.stages) {
+        for ((moment, counts), stage) in moments.iter().zip(&mut self.current.stages).zip(&self.stages) {
             if let Some(state) = moment.state {
                 counts.states[state as usize] += 1;
+                let threads = stage.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len());
+                counts.threads += threads.sum::<usize>() as u64;
+            }
+            if let Some(hungry) = moment.hungry {
+                counts.looked += 1;
+                counts.hungry += u32::from(hungry);
             }
         }
         for (pipe, counts) in self.pipes.iter_mut().zip(&mut self.current.pipes) {
@@ -308,6 +327,17 @@ impl Watcher {
             };
             let blocked = waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs);
             let starved = waits(pipe.to, ThreadState::Starved, |moment| &moment.ins);
+            // Who has run in between waits anew, although each sample finds him waiting.
+            for (nth, (stage, waits)) in [(pipe.from, blocked), (pipe.to, starved)].into_iter().enumerate() {
+                let now = if waits { slices(&self.stages[stage], &mut self.known) } else { None };
+                let before = std::mem::replace(&mut pipe.slices[nth], now);
+                if before.is_some() && now.is_some() && before != now {
+                    pipe.waiting[nth] = 0;
+                }
+            }
+            if blocked != starved {
+                counts.turns += u32::from(pipe.last.replace(blocked).is_some_and(|last| last != blocked));
+            }
             let [writer, reader] = pipe.waiting;
             pipe.waiting = [counts.writer.record(blocked, writer), counts.reader.record(starved, reader)];
             counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
@@ -400,6 +430,31 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
         moment.state = Some(ThreadState::Unknown);
     }
     strange
+}
+
+/// How often a stage of a single thread has run.
+fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<u64> {
+    let [pid] = stage.pids[..] else { return None };
+    match &mut known.get_mut(&pid)?.threads[..] {
+        [only] => only.read_times().map(|[_, _, slices]| slices),
+        _ => None,
+    }
+}
+
+/// Whether a thread of a running stage waits for input: then the stage would take more if it came. `None` where all of
+/// its threads run.
+fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<bool> {
+    const MOST: usize = 16;
+    let (mut hungry, mut count) = (false, 0);
+    for pid in &stage.pids {
+        let Some(Known { ends, threads, .. }) = known.get_mut(pid) else { continue };
+        for thread in threads.iter_mut().take(MOST) {
+            count += 1;
+            let wait = thread.wait(*pid, ends, &mut stage.uncounted);
+            hungry |= matches!(wait, Some(ThreadWait::In(Some(pipe))) if stage.ins.contains(&pipe));
+        }
+    }
+    (count > 1).then_some(hungry)
 }
 
 impl WatchedStage {

@@ -186,6 +186,9 @@ impl Watcher {
         let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
         if self.stages.iter().any(young) {
             self.count(false);
+            if self.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
+                self.look_for_peers();
+            }
         }
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
         let spent = own_time().saturating_sub(cpu);
@@ -212,7 +215,9 @@ impl Watcher {
                 // An end that a process only passed to its child counts as the child's.
                 let mut shapes = topology::stages(&parts, &pids, Reach::Given);
                 let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
-                if no_pipe {
+                if no_pipe && !self.pipes.is_empty() && !parts.is_empty() {
+                    shapes = self.remaining(&parts);
+                } else if no_pipe {
                     let all: Vec<u32> = processes.iter().map(|process| process.pid).collect();
                     shapes = topology::stages(&processes, &all, Reach::Given);
                 }
@@ -241,6 +246,20 @@ impl Watcher {
         if search {
             found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * 200);
         }
+    }
+
+    /// The stages at the end of a pipeline, when no pipe joins them any more: what is left of each, and what is new.
+    fn remaining(&self, parts: &[Process]) -> Vec<StageShape> {
+        let lives = |pid: &u32| parts.iter().any(|process| process.pid == *pid && process.state != 'Z');
+        let left = |stage: &WatchedStage| stage.pids.iter().copied().filter(lives).collect::<Vec<u32>>();
+        let shape = |pids: Vec<u32>| StageShape { pids, ins: Vec::new(), outs: Vec::new() };
+        let stages = self.stages.iter().filter(|stage| stage.alive).map(left).filter(|pids| !pids.is_empty());
+        let mut shapes: Vec<StageShape> = stages.map(shape).collect();
+        let known = |process: &&Process| shapes.iter().any(|shape| shape.pids.contains(&process.pid));
+        let new: Vec<Process> = parts.iter().filter(|process| !known(process)).cloned().collect();
+        let pids: Vec<u32> = new.iter().map(|process| process.pid).collect();
+        shapes.extend(topology::stages(&new, &pids, Reach::Given));
+        shapes
     }
 
     /// Notes which processes wait in a read or write of a socket, which may join them to others of their family.
@@ -433,14 +452,19 @@ impl Watcher {
             stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))
                 .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
                 .unwrap_or_default();
-            let name = process::control_groups(first.pid);
-            let known = self.groups.iter().position(|(known, _)| *known == name);
-            stage.group = Some(known.unwrap_or(self.groups.len()));
-            if known.is_none() {
-                self.groups.push((name, ControlGroups::of_process(first.pid)));
-            }
-            stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid));
+            // One that became a stage of its own took its time along.
+            stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid) && !self.known.contains_key(pid));
             stage.pids.clone_from(&shape.pids);
+        }
+        // A process may move to another group after it has started.
+        let name = process::control_groups(first.pid);
+        let known = self.groups.iter().position(|(known, _)| *known == name);
+        let group = Some(known.unwrap_or(self.groups.len()));
+        if known.is_none() {
+            self.groups.push((name, ControlGroups::of_process(first.pid)));
+        }
+        if stage.group != group {
+            (stage.group, stage.totals.throttled) = (group, None);
         }
         stage.processes = stage.processes.max(shape.pids.len());
         stage.threads = stage.threads.max(threads);
@@ -481,9 +505,16 @@ impl Watcher {
                     match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
                         Some(pipe) if pipe.id == id => {}
                         Some(pipe) => (pipe.id, pipe.unasked) = (id, now),
-                        None => {
-                            self.pipes.push(WatchedPipe { from, to, id, capacity: None, unasked: now, waiting: [0; 2] })
-                        }
+                        None => self.pipes.push(WatchedPipe {
+                            from,
+                            to,
+                            id,
+                            capacity: None,
+                            unasked: now,
+                            waiting: [0; 2],
+                            slices: [None; 2],
+                            last: None,
+                        }),
                     }
                 }
             }

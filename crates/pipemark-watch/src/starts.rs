@@ -9,6 +9,9 @@ use crate::verdict::{BALANCED, busy, name, percent};
 const FEWEST: f64 = 20.0;
 /// CPU time in seconds of a process that does little but start and exit: an interpreter takes 5 to 20 ms to start.
 const LONGEST: f64 = 0.012;
+/// CPU time in seconds for each page fault of such processes, at most: starting is mostly that, about 10 µs for each. A
+/// process that then works takes more.
+const PER_FAULT: f64 = 25e-6;
 /// The least share of its CPU time that these processes take.
 const LEAST: f64 = 0.3;
 /// A stage whose processes mostly sleep or wait works for less than this share of its time.
@@ -22,7 +25,9 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
     let works = cpu + stage.cpu_wait.unwrap_or(0.0) >= WORKS * stage.busy;
-    (works && cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
+    let faults = stage.faults_per_second;
+    let only_starts = faults <= 0.0 || stage.cpu_of_children.unwrap_or(0.0) <= PER_FAULT * faults;
+    (works && only_starts && cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
 }
 
 /// Whether starts take so much of a stage's time that its busy share gives no bound.
@@ -68,6 +73,10 @@ mod tests {
         // Forty per second that sleep.
         let sleeps = StageFigures { cpu: Some(0.02), kernel: Some(0.01), ..starter(40.0, 0.02) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), sleeps, stage(3, 3, 97, 0)]));
+        assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
+        // Two hundred per second that compress a file each.
+        let compress = StageFigures { faults_per_second: 30_000.0, cpu: Some(1.6), ..starter(200.0, 1.5) };
+        let found = verdict(&line(vec![stage(1, 2, 0, 98), compress, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
         // Ten per second that compute for 90 ms each.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));

@@ -146,15 +146,19 @@ impl ThreadView for MemoryView {
     }
 }
 
-/// What a thread waits for now; `None` when it has exited. A call with a time limit counts as no wait, unless `limited`
-/// is set.
-pub fn descriptors_of(pid: u32, id: u32, limited: bool) -> Option<Descriptors> {
+/// What a thread waits for now; `None` when it has exited. A call with a time limit counts as no wait.
+pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     match Seen::parse(&line)? {
-        Seen::Waiting(call) => Some(descriptors(&call, &MemoryView(pid), limited)),
+        Seen::Waiting(call) => Some(descriptors(&call, &MemoryView(pid), false)),
         Seen::Running | Seen::Outside => Some(Descriptors::Else),
         Seen::Gone => None,
     }
+}
+
+/// What a thread of a process waits for in this call, with or without a time limit.
+pub fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
+    descriptors(call, &MemoryView(pid), true)
 }
 
 /// The descriptor that a thread reads or writes now, if it waits for that alone.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::process::{self, Again, PipeEnd, PipeId, Way};
 use crate::report::ProcFile;
-use crate::state::{self, Seen, ThreadState, ThreadWait, WaitTarget};
+use crate::state::{self, Descriptors, Seen, SystemCall, ThreadState, ThreadWait, WaitTarget};
 
 /// After this many samples in a row without a kernel function, it counts as unreadable.
 const MISSES: u32 = 10;
@@ -34,6 +34,8 @@ pub struct Thread {
     pub strange: bool,
     /// How often it was observed waiting for a Unix socket.
     local: u32,
+    /// The call in which it was last observed waiting for something other than a pipe, and perhaps for a socket.
+    outside: Option<SystemCall>,
 }
 
 impl Thread {
@@ -41,7 +43,8 @@ impl Thread {
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
-        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false, local: 0 }
+        let (misses, times, strange, local, outside) = (0, None, false, 0, None);
+        Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, strange, local, outside }
     }
 
     /// The file that is read for this thread, possibly less detailed than requested.
@@ -62,7 +65,11 @@ impl Thread {
                 }
                 Ok(Some(Seen::Waiting(call))) => {
                     *moves |= state::is_uncounted(&call);
-                    return Some(state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) }));
+                    let wait = state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) });
+                    if matches!(wait, ThreadWait::Is(ThreadState::Network | ThreadState::Other)) {
+                        self.outside = Some(call);
+                    }
+                    return Some(wait);
                 }
                 // Not permitted, or not in this kernel.
                 Err(error) if is_refused(&error) && !self.is_gone() => self.access = ProcFile::Wchan,
@@ -103,6 +110,15 @@ impl Thread {
 
     fn is_gone(&self) -> bool {
         !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
+    }
+
+    /// The descriptors of the call in which it was last observed waiting for something other than a pipe. Those of
+    /// poll(2) are read now: programs keep their lists in one place.
+    pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Way)> {
+        match self.outside.map(|call| state::descriptors_in(pid, &call)) {
+            Some(Descriptors::Files(files)) => files,
+            _ => Vec::new(),
+        }
     }
 
     /// The kernel function it waits in.

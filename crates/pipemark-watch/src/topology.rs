@@ -92,7 +92,10 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     for (&pid, ends) in &all {
         // Inherited ends that another process uses, such as the /dev/fd/63 of another substitution.
         let inherited = |end: &PipeEnd| {
-            end.fd > 2 && all.iter().any(|(&other, theirs)| theirs.contains(end) && field.is_ancestor(other, pid))
+            let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
+            let uses = |other: u32| all[&other].iter().any(|own| own.pipe == end.pipe && own.way == end.way);
+            let mut others = processes.iter().filter(|process| holds(process));
+            end.fd > 2 && others.any(|other| uses(other.pid) && field.is_ancestor(other.pid, pid))
         };
         let read_as_input = |end: &PipeEnd| {
             let reads = |theirs: &PipeEnd| theirs.fd == 0 && theirs.way == Way::In && theirs.pipe == end.pipe;

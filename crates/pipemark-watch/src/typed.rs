@@ -60,6 +60,11 @@ fn words(piece: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// The words of a command, with their quotes.
+pub fn split(piece: &str) -> Vec<String> {
+    words(piece).into_iter().map(|(start, end)| piece[start..end].to_owned()).collect()
+}
+
 /// The commands of a pipeline that run the program `name`.
 fn commands(text: &str, name: &str) -> Vec<Segment> {
     let command = |piece: &String| {
@@ -76,6 +81,12 @@ fn commands(text: &str, name: &str) -> Vec<Segment> {
 /// Whether a pipeline names this program.
 pub fn names(text: &str, name: &str) -> bool {
     !commands(text, name).is_empty()
+}
+
+/// Whether a pipeline begins with this program, and names it only there.
+pub fn begins_with(text: &str, name: &str) -> bool {
+    let first = pieces(text).into_iter().next().unwrap_or_default();
+    names(&first, name) && commands(text, name).len() == 1
 }
 
 /// The command of a stage as typed, or else as it runs.
@@ -158,6 +169,8 @@ mod tests {
         );
         assert_eq!(commands(text, "awk")[0].rest, "\"{print \\\"x|\\\"}\" 2>&1");
         assert!(names(text, "sort") && !names(text, "perl"));
+        assert!(begins_with("python3 a.py | wc", "python3") && !begins_with("cat f | python3 a.py", "python3"));
+        assert!(!begins_with("python3 a.py | python3 b.py", "python3"));
     }
 
     #[test]

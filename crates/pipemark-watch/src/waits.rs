@@ -1,9 +1,8 @@
 //! Reads what each thread of a pipeline waits for at one moment, with descriptors: if nothing moves, or a stage waits
 //! for a socket.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
@@ -17,8 +16,6 @@ use crate::thread;
 
 /// A stage waits for its socket in at least this share of the samples of an interval.
 const WAITS: f64 = 0.3;
-/// How often to try to find which socket that is.
-const ATTEMPTS: u32 = 5;
 /// In a pipeline that doesn't move, at most this share of the samples found it working.
 const MOVES: f64 = 0.02;
 
@@ -41,7 +38,7 @@ impl Watcher {
 
     fn look_for_cycle(&mut self) {
         // A process that is exiting no longer waits; the earlier result still holds.
-        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid, false).is_none()) {
+        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
             return;
         }
         const WORK: [ThreadState; 5] =
@@ -67,35 +64,31 @@ impl Watcher {
         found
     }
 
-    fn look_for_peers(&mut self) {
+    /// Looks for the other ends of sockets that stages wait for, also within an interval: a pipeline may end before its
+    /// first one does.
+    pub(super) fn look_for_peers(&mut self) {
         let waits = |place: usize| {
             let Some(counts) = self.current.stages.get(place) else { return false };
             let of = |state: ThreadState| f64::from(counts.states[state as usize]);
             let all = f64::from(counts.states.iter().sum::<u32>()).max(1.0);
             (of(ThreadState::Network) + of(ThreadState::Other)) / all >= WAITS
         };
-        let places: Vec<usize> = (0..self.stages.len()).filter(|&at| self.stages[at].alive && waits(at)).collect();
-        let mut waiting: Vec<(usize, u64, bool)> = Vec::new();
-        for attempt in 0..ATTEMPTS {
-            let missing: Vec<usize> =
-                places.iter().copied().filter(|at| waiting.iter().all(|(found, ..)| found != at)).collect();
-            if missing.is_empty() {
-                break;
-            }
-            // It may be doing something else at this moment.
-            if attempt > 0 {
-                std::thread::sleep(Duration::from_micros(700));
-            }
-            for at in missing {
-                waiting.extend(socket_of(&self.stages[at], &mut self.known).map(|(inode, sends)| (at, inode, sends)));
-            }
-        }
+        let places = (0..self.stages.len()).filter(|&at| self.stages[at].alive && waits(at));
+        let waiting: Vec<(usize, Vec<(u64, bool)>)> = places
+            .map(|at| (at, sockets_of(&self.stages[at], &self.known)))
+            .filter(|(_, found)| !found.is_empty())
+            .collect();
         if waiting.is_empty() {
             return;
         }
         let sockets = connections::all(true);
-        for (at, inode, sends) in waiting {
-            let Some(state) = sockets.get(&inode) else { continue };
+        for (at, found) in waiting {
+            let own: BTreeSet<u64> = own_sockets(&self.stages[at], &self.known);
+            let leads =
+                |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
+            // A pair of sockets only wakes the process itself.
+            let found = found.into_iter().find_map(|(inode, sends)| Some((inode, sends, leads(inode)?)));
+            let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
             if stage.socket.inode != inode {
                 stage.socket = SocketWait { inode, first: state.clone() };
@@ -116,7 +109,7 @@ fn waiting(known: &mut Known) -> WaitingProcess {
         WaitingProcess { pid: process.pid, parent: process.parent, name, ends, ..WaitingProcess::default() };
     let mut stopped = matches!(process.state, 'Z' | 'X' | 'T');
     for id in process.thread_ids() {
-        match state::descriptors_of(process.pid, id, false) {
+        match state::descriptors_of(process.pid, id) {
             Some(Descriptors::Files(files)) => {
                 for (fd, way) in files {
                     let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
@@ -161,20 +154,27 @@ fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
     Some((pipemark_model::neutral(&name), way))
 }
 
-/// The socket that a stage waits for, and whether it waits to send.
-fn socket_of(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<(u64, bool)> {
-    stage.pids.iter().filter_map(|pid| known.get(pid)).find_map(|known| {
-        let process = &known.process;
-        let mut threads = known.threads.iter().map(|thread| thread.id);
-        threads.find_map(|id| {
-            let Some(Descriptors::Files(files)) = state::descriptors_of(process.pid, id, true) else { return None };
-            let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(process.pid, fd));
-            let found: Vec<(u64, bool)> =
-                files.into_iter().filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))).collect();
-            // A send waits only for room; a wait for answers is normal.
-            found.iter().find(|(_, sends)| *sends).or(found.first()).copied()
-        })
-    })
+/// The sockets that a stage was last observed waiting for, and for each whether it waits to send; those first.
+fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> Vec<(u64, bool)> {
+    let mut found: Vec<(u64, bool)> = Vec::new();
+    for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {
+        let pid = known.process.pid;
+        let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(pid, fd));
+        for thread in &known.threads {
+            let files = thread.waited_outside_for(pid).into_iter();
+            found.extend(files.filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))));
+        }
+    }
+    // A send waits only for room; a wait for answers is normal.
+    found.sort_by_key(|(_, sends)| !sends);
+    found
+}
+
+/// All sockets that a stage holds.
+fn own_sockets(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> BTreeSet<u64> {
+    let known = stage.pids.iter().filter_map(|pid| known.get(pid));
+    let now = known.filter_map(|known| Process::read(known.process.pid));
+    now.flat_map(|process| process.others.sockets).map(|(_, inode)| inode).collect()
 }
 
 /// The other end of a socket. TCP's shares are of the time since the first reading, or else since it connected.

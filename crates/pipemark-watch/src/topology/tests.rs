@@ -100,6 +100,20 @@ fn a_branch_of_tee_is_a_stage_of_its_own_although_tee_started_it() {
 }
 
 #[test]
+fn an_end_that_another_branch_inherited_leads_nowhere() {
+    // tee opened the branches' pipes anew, as descriptors 3 and 4; the second branch got the first one's descriptor 63.
+    let lines: [Line<'_>; 4] = [
+        (9, 1, 9, &[(1, 99, Out)]),
+        (10, 1, 9, &[(0, 99, In), (3, 100, Out), (4, 101, Out), (62, 101, Out), (63, 100, Out)]),
+        (11, 10, 9, &[(0, 100, In)]),
+        (12, 10, 9, &[(0, 101, In), (63, 100, Out)]),
+    ];
+    let shapes = stages(&snapshot(&lines), &[10], Reach::Joined);
+    let outs: Vec<(u32, usize)> = shapes.iter().map(|shape| (shape.pids[0], shape.outs.len())).collect();
+    assert_eq!(outs, [(9, 1), (10, 2), (11, 0), (12, 0)]);
+}
+
+#[test]
 fn programs_that_feed_another_by_substitution_come_before_it() {
     let lines: [Line<'_>; 4] = [
         (12, 10, 12, &[(1, 101, Out), (62, 103, In), (63, 102, In)]),
