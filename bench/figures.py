@@ -6,8 +6,8 @@
     bench/figures.py lines.md lines.json large-pipe.md large-pipe.json
 
 A page has each table between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE is for the reader, TITLE is
-the table's heading in the Markdown ("Claims" for answers to claims, which are those of all measurements given). Tables that
-weren't measured stay as they are."""
+the table's heading in the Markdown ("Claims" for answers to claims, which are those of all measurements given). Tables and
+claims that weren't measured stay as they are."""
 
 import json
 import re
@@ -47,16 +47,26 @@ def told(document):
     )
 
 
-def joined(tables):
-    """The rows of several tables of claims below one heading; one that was not measured gives way to one that was."""
-    rows = [[line for line in table.splitlines() if line.startswith("|")] for table in tables]
-    below = [line for line in tables[0].splitlines() if line and not line.startswith("|")]
-    answers = {}
-    for line in (line for own in rows for line in own[2:]):
-        name, answer = (cell.strip() for cell in line.split("|")[1:3])
-        if name not in answers or answer != "not measured here":
-            answers[name] = line
-    return "\n".join(rows[0][:2] + list(answers.values()) + [""] + below) + "\n"
+def answers(text):
+    """The rows of a table of claims, by claim."""
+    rows = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return {row.split("|")[1].strip(): row for row in rows}
+
+
+def joined(tables, kept):
+    """The rows of several tables of claims below one heading. One that was not measured gives way to one that was; those of
+    `kept`, the table before, stay where none is new. Also whether any stay."""
+    new = {}
+    for claim, row in (pair for table in tables for pair in answers(table).items()):
+        if claim not in new or row.split("|")[2].strip() != "not measured here":
+            new[claim] = row
+    before = answers(kept)
+    rows = [new.pop(claim, row) for claim, row in before.items()] + list(new.values())
+    stay = any(row in rows for row in before.values())
+    lines = tables[0].splitlines()
+    heading = [line for line in lines if line.startswith("|")][:2]
+    below = [line for line in lines if line and not line.startswith("|")]
+    return "\n".join(heading + rows + [""] + below) + "\n", stay
 
 
 def main():
@@ -70,12 +80,15 @@ def main():
                 claims.append(text)
             else:
                 found[title] = f"{text}\n({measured[-1]}.)\n"
-    if claims:
-        found["Claims"] = f"{joined(claims)}\n({'; '.join(measured)}.)\n"
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text()
 
         def renewed(block):
+            if block[2] == "Claims" and claims:
+                table, stay = joined(claims, block[0])
+                before = re.search(r"\n\(([^\n]*)\.\)\n<!-- end", block[0])
+                others = f"; the others: {before[1]}" if stay and before else ""
+                return f"{block[1]}{table}\n({'; '.join(measured)}{others}.)\n{block[3]}"
             if block[2] not in found:
                 print(f"{page.name}: '{block[2]}' was not measured", file=sys.stderr)
                 return block[0]
