@@ -133,12 +133,13 @@ fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let records: Option<Vec<&Record>> = trials.iter().map(|trial| find(trial, all)).collect();
     let Some(records) = records else { return vec![format!("{rule}: no such row: {trials:?}")] };
     let Some(first) = records.first() else { return Vec::new() };
-    // What a fixed cost is told from takes two volumes, each with both filters; so do chains.
-    let volumes = evidence["of"].is_array() || rule.starts_with("chain-");
+    // A fixed cost takes two volumes, each with both filters; chains and what was published have a volume each.
+    let of_two = evidence["of"].is_array();
+    let of_many = rule.starts_with("chain-") || rule == "published";
     let alike = |other: &&&Record| {
-        let beside = other.experiment == first.experiment && other.job.volume().is_like(first.job.volume());
-        let (keys, volume) = (varies(rule), beside || volumes || varies(rule).is_none());
-        volume && keys.is_none_or(|keys| same_but(keys, &other.job, &first.job))
+        let volume = of_many || other.job.volume().is_like(first.job.volume());
+        let beside = of_two || volume && other.experiment == first.experiment;
+        beside && varies(rule).is_none_or(|keys| same_but(keys, &other.job, &first.job))
     };
     let unlike = records.iter().filter(|other| !alike(other));
     let mut faults: Vec<String> = unlike.map(|other| format!("{rule}: {} beside {}", other.id, first.id)).collect();
