@@ -56,29 +56,29 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let none = headline.then_some((0, true));
     let mut sheet = Sheet::default();
     for (most, counted_only) in fewer.chain([(least, true)]).chain(none) {
-        let below = Below { findings: &findings[..most], counted_only, summary: summary(document) };
-        sheet = lay_out(document, &below, pointers);
+        let footer = ScreenFooter { findings: &findings[..most], counted_only, summary: summary(document) };
+        sheet = lay_out(document, &footer, pointers);
         if lines(&sheet) <= LINES {
             return sheet;
         }
     }
     if headline && lines(&sheet) > MOST_LINES {
-        sheet = lay_out(document, &Below { findings: &[], counted_only: true, summary: Vec::new() }, pointers);
+        sheet = lay_out(document, &ScreenFooter { findings: &[], counted_only: true, summary: Vec::new() }, pointers);
     }
     sheet
 }
 
-/// What stands below the tables.
-struct Below<'a> {
+/// What follows the tables.
+struct ScreenFooter<'a> {
     findings: &'a [&'a Finding],
     /// Whether claims are counted, and none is put in words.
     counted_only: bool,
     summary: Vec<Vec<Cell>>,
 }
 
-/// The document with this below its tables.
-fn lay_out(document: &Document, below: &Below, pointers: &[String]) -> Sheet {
-    let Below { findings, counted_only, summary } = below;
+/// The document with this footer.
+fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> Sheet {
+    let ScreenFooter { findings, counted_only, summary } = footer;
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
