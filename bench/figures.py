@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the tables of a measurement into the docs that show them.
+"""Writes the tables of measurements into the docs that show them.
 
-    pipemark run lines large-pipe --markdown run.md --json run.json
-    bench/figures.py run.md run.json
+    pipemark run lines --markdown lines.md --json lines.json
+    pipemark run large-pipe --markdown large-pipe.md --json large-pipe.json
+    bench/figures.py lines.md lines.json large-pipe.md large-pipe.json
 
 A page has each table between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE is for the reader, TITLE is
-the table's heading in run.md ("Claims" for answers to claims). Tables that weren't measured stay as they are."""
+the table's heading in the Markdown ("Claims" for answers to claims, which are those of all measurements given). Tables and
+claims that weren't measured stay as they are."""
 
 import json
 import re
@@ -30,19 +32,67 @@ def sections(markdown):
     return found
 
 
+def told(document):
+    """How, when and where it was measured."""
+    host, words = document["host"], iter(document["command"][1:])
+    kept = []
+    for word in words:
+        if word in ("--markdown", "--json"):
+            next(words)
+        elif word not in ("--no-save", "--quiet"):
+            kept.append(word)
+    kernel = host["kernel"].split()[0].removeprefix("Linux")
+    return (
+        f"`pipemark {' '.join(kept)}`, {document['started'][:10]}, {host['cpu']}, {host['cpus']} CPUs, Linux {kernel}"
+    )
+
+
+def answers(text):
+    """The rows of a table of claims, by claim."""
+    rows = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return {row.split("|")[1].strip(): row for row in rows}
+
+
+def joined(tables, kept):
+    """The rows of several tables of claims below one heading. One that was not measured gives way to one that was; those of
+    `kept`, the table before, stay where none is new. Also whether any stay."""
+    new = {}
+    for claim, row in (pair for table in tables for pair in answers(table).items()):
+        if claim not in new or row.split("|")[2].strip() != "not measured here":
+            new[claim] = row
+    before = answers(kept)
+    rows = [new.pop(claim, row) for claim, row in before.items()] + list(new.values())
+    stay = any(row in rows for row in before.values())
+    lines = tables[0].splitlines()
+    heading = [line for line in lines if line.startswith("|")][:2]
+    below = [line for line in lines if line and not line.startswith("|")]
+    return "\n".join(heading + rows + [""] + below) + "\n", stay
+
+
 def main():
-    markdown, document = Path(sys.argv[1]).read_text(), json.loads(Path(sys.argv[2]).read_text())
-    host = document["host"]
-    where = f"{document['started'][:10]}, {host['cpu']}, {host['cpus']} CPUs, Linux {host['kernel'].split()[0].removeprefix('Linux')}"
-    found = sections(markdown)
+    found, claims, measured = {}, [], []
+    pairs = list(zip(sys.argv[1::2], sys.argv[2::2]))
+    for markdown, document in pairs:
+        document = json.loads(Path(document).read_text())
+        measured.append(told(document))
+        for title, text in sections(Path(markdown).read_text()).items():
+            if title == "Claims":
+                claims.append(text)
+            else:
+                found[title] = f"{text}\n({measured[-1]}.)\n"
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text()
 
         def renewed(block):
+            if block[2] == "Claims" and claims:
+                table, stay = joined(claims, block[0])
+                before = re.search(r"\n\(([^\n]*)\.\)\n<!-- end", block[0])
+                others = f"; the others: {before[1]}" if stay and before else ""
+                return f"{block[1]}{table}\n({'; '.join(measured)}{others}.)\n{block[3]}"
             if block[2] not in found:
                 print(f"{page.name}: '{block[2]}' was not measured", file=sys.stderr)
                 return block[0]
-            return f"{block[1]}{found[block[2]]}\n({where}.)\n{block[3]}"
+            return f"{block[1]}{found[block[2]]}{block[3]}"
 
         after = BLOCK.sub(renewed, text)
         if after != text:

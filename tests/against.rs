@@ -58,8 +58,13 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
         }
     }
     let table = pipemark(&[&["run", &suite, "--runs", "2", "--no-save"], &words[..]].concat()).stdout;
-    // The table cuts long names.
-    assert!(table.contains("pipe_band") && table.contains("stream_xor"), "{table}");
+    for name in ["pipemark", "pipe_bandwidth", "stream_xor"] {
+        for block in ["1 KiB blocks", "64 KiB blocks"] {
+            let row = format!("{name}, {block} ");
+            assert!(table.lines().any(|line| line.trim_start_matches([' ', '◐']).starts_with(&row)), "{row}: {table}");
+        }
+    }
+    assert!(!table.contains('●'), "nobody checked their bytes: {table}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn runParent(io: Io, options: *const stream.Options, args: []const [:0]const u8,
     const ns = start.durationTo(.now(io, .awake)).nanoseconds;
 
     const term = try child.wait(io);
-    if (!term.success()) return error.ChildFailed;
+    if (!stream.succeeded(term)) return error.ChildFailed;
     try stream.report(io, answer, ns);
 }
 

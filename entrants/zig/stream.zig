@@ -122,6 +122,14 @@ pub const Answer = extern struct {
     capacity: u64 = 0,
 };
 
+/// Whether a child ended well. Zig 0.16 has no Term.success.
+pub fn succeeded(term: std.process.Child.Term) bool {
+    return switch (term) {
+        .exited => |code| code == 0,
+        else => false,
+    };
+}
+
 /// Prints the one line that the contract asks for.
 pub fn report(io: std.Io, answer: Answer, ns: i96) !void {
     var buffer: [256]u8 = undefined;

@@ -135,7 +135,13 @@ impl Project {
         {
             *tuned = fit.clone();
         }
-        let unfit = self.programs.iter().filter_map(|(name, own)| Some((name.clone(), tool::unfit(&own.with, tools)?)));
+        let reasons = |name: &str, own: &EntrantProgram| {
+            let first = tool::unfit(&own.with, tools)?;
+            let others =
+                self.stand_ins.iter().filter(|_| name == TUNED).filter_map(|own| tool::unfit(&own.with, tools));
+            Some(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; "))
+        };
+        let unfit = self.programs.iter().filter_map(|(name, own)| Some((name.clone(), reasons(name, own)?)));
         self.unfit = unfit.collect();
     }
 
@@ -255,4 +261,38 @@ fn end_of(log: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     log.take(MAX_QUOTE).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(version: &str) -> Project {
+        let form = format!(
+            "name = \"X\"\n[[tools]]\nname = \"x\"\ntry = [[\"echo\"]]\nversion = [\"v{version}\"]\ninstall = \"x\"\n\
+             [build]\ncommands = []\n[idiomatic]\nrun = [\"plain\"]\nabout = \"plain\"\n\
+             [tuned]\nwith = {{ x = {{ at_least = \"22\" }} }}\nrun = [\"new\"]\nabout = \"fast\"\n\
+             [[tuned_else]]\nwith = {{ x = {{ at_least = \"17\", below = \"18\" }} }}\nrun = [\"old\"]\nabout = \"fast\"\n"
+        );
+        let form = EntrantFile::parse("x.toml", &form).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut project = Project::all_of(form, Ok(folder.path().into()), folder.path().join("out")).remove(0);
+        project.prepare(Rebuild::IfStale).unwrap();
+        project
+    }
+
+    #[test]
+    fn a_program_is_taken_by_the_version_that_is_here() {
+        for (version, run) in [("17.0.15", "old"), ("22", "new"), ("25.0.3", "new")] {
+            assert_eq!(project(version).command("tuned").unwrap().words, [run], "{version}");
+        }
+        for (version, reasons) in
+            [("11.0.24", ["older than 22", "older than 17"]), ("21.0.13", ["older than 22", "not below 18"])]
+        {
+            let project = project(version);
+            assert_eq!(project.command("idiomatic").unwrap().words, ["plain"], "{version}");
+            let Err(RunError::NotHere(reason)) = project.command("tuned") else { panic!("{version}") };
+            assert!(reasons.iter().all(|words| reason.contains(words)), "{reason}");
+        }
+    }
 }

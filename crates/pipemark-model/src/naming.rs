@@ -9,6 +9,8 @@ use crate::place::Place;
 
 /// The parameters in which jobs differ, starting with those of `first`. The volume of a run is included only if the
 /// other parameters don't distinguish all jobs, because suites give small blocks a smaller total.
+/// Of pipemark's own trials beside programs of others, the program comes first, followed by the parameters in which the
+/// trials of either kind differ.
 pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if jobs.is_empty() {
         return Vec::new();
@@ -19,9 +21,15 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
         Key::ReadBlock => settings.get(key),
         _ => settings.effective(key),
     };
-    let mut keys: Vec<Key> = Vec::new();
+    let (programs, own): (Vec<&Settings>, Vec<&Settings>) =
+        settings.iter().partition(|settings| settings.get(Key::Language).is_some());
+    let beside = is_beside_programs(jobs);
+    let mut keys = if beside { vec![Key::Language] } else { Vec::new() };
     for key in first.iter().copied().chain(Key::iter()) {
         let differs = || match key {
+            _ if beside => {
+                [&programs, &own].iter().any(|kind| kind.iter().any(|one| value(one, key) != value(kind[0], key)))
+            }
             // A job without a program already differs in its language.
             Key::Program => {
                 let mut own = settings.iter().filter_map(|one| value(one, key));
@@ -37,6 +45,11 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     let mut seen = HashSet::new();
     let values = |one: &Settings| without_volume.iter().map(|key| value(one, *key)).collect::<Vec<_>>();
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
+}
+
+/// Whether some are programs of others and some are pipemark's own.
+pub fn is_beside_programs(jobs: &[&Job]) -> bool {
+    jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }
 
 /// Names each job by the parameters in which they differ, except those in `without`.
@@ -66,6 +79,9 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
     let words = |with_defaults: bool| {
         let word = |key: &Key| {
+            if *key == Key::Language && job.ends().is_some() {
+                return Some("pipemark".to_owned());
+            }
             let value = settings.effective(*key)?;
             match (&value, settings.send, settings.recv) {
                 (Value::Pages(_) | Value::Wait(_), ..)
@@ -189,6 +205,23 @@ mod tests {
         );
         assert_eq!(named(&["length=1", "length=2"]), ["1 stage", "2 stages"]);
         assert_eq!(named(&[""]), ["pipe, write → read, 2 cores, 64 KiB blocks"]);
+    }
+
+    #[test]
+    fn programs_of_others_are_named_first_beside_our_own_trials() {
+        assert_eq!(
+            named(&[
+                "block=64 total=1m verify=count place=cross",
+                "block=1k total=1m verify=count place=cross",
+                "language=theirs program=idiomatic block=64 total=1m verify=none place=free",
+                "language=theirs program=idiomatic block=1k total=1m verify=none place=free",
+            ]),
+            ["pipemark, 64 B blocks", "pipemark, 1 KiB blocks", "theirs, 64 B blocks", "theirs, 1 KiB blocks"]
+        );
+        assert_eq!(
+            named(&["block=64", "language=theirs program=tuned block=64 total=1m verify=none place=free"]),
+            ["pipemark", "theirs"]
+        );
     }
 
     #[test]

@@ -79,9 +79,19 @@ impl Published {
     /// and for a time also the rate: `405.044 s for 1.05 GB (2.47 MiB/s)`.
     pub fn shown_beside(&self, volume: Volume) -> String {
         let Some(ByteSize(total)) = self.other_volume(volume) else { return self.shown() };
+        format!("{} for {}{}", self.shown(), bytes_in_words(total), self.rate())
+    }
+
+    /// The same where the volume that was published stands above.
+    pub fn shown_with_rate(&self, volume: Volume) -> String {
+        let rate = self.other_volume(volume).map_or_else(String::new, |_| self.rate());
+        format!("{}{rate}", self.shown())
+    }
+
+    /// Of a time, the rate in brackets.
+    fn rate(&self) -> String {
         let is_time = self.throughput > 0.0 && !self.as_published.ends_with("/s");
-        let rate = if is_time { format!(" ({})", Throughput(self.throughput)) } else { String::new() };
-        format!("{} for {}{rate}", self.shown(), bytes_in_words(total))
+        if is_time { format!(" ({})", Throughput(self.throughput)) } else { String::new() }
     }
 }
 

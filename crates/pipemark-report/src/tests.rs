@@ -1,124 +1,264 @@
-//! Checks that every comparison in a finding or a claim is between two rows of one table: of one experiment, with the
-//! same volume, block and verification.
+//! Every comparison in a finding or a claim is one of two rows of one table: of one experiment, with the same volume, place,
+//! verification and all else that the finding isn't about, and its ratio is that of the figure that it names.
 
 use proptest::prelude::*;
-use serde_json::Value as Json;
+use proptest::strategy::BoxedStrategy;
+use serde_json::{Value as Json, json};
 
+use pipemark_entrants::FILTERS;
 use pipemark_model::{
-    ByteSize, Claim, Figure, Finding, Job, Key, Outcome, PipelineStats, ProcessStats, Record, Settings, Value, Volume,
-    three_digits,
+    Claim, Estimate, Evidence, Figure, Finding, Job, Key, Outcome, PipelineStats, ProcessStats, Published, Record,
+    Sample, Settings, Value, three_digits,
 };
 use pipemark_run::plan::EMBEDDED;
 use pipemark_stats::estimate::from_runs;
-use pipemark_stats::fixture::{outcome, records};
+use pipemark_stats::fixture::{STEADY, outcome, record, records};
 use pipemark_stats::records::{memory_copy, ratio_of, ratios};
 
 use crate::findings::claims::answered;
 use crate::findings::findings;
 use crate::sheet::fixture::of_suite;
 
-/// The rules about sizes may compare blocks of different sizes.
-const OF_SIZES: [&str; 3] = ["best-block", "language-best-block", "language-by-block"];
+/// What the trials of a finding may differ in, by its rule; in all else they are alike.
+const VARIES: [(&[&str], &[Key]); 14] = {
+    use Key::*;
+    [
+        (&["place"], &[Place, Block]),
+        (&["wait"], &[Wait]),
+        (&["gap"], &[Gap]),
+        (&["capacity"], &[Capacity]),
+        (&["best-block"], &[Block]),
+        (&["zero-copy"], &[Send, Recv, Pages]),
+        (&["fresh-data"], &[Send, Pages, Capacity]),
+        (&["best-link", "crossing", "shared-memory", "tail"], &[Link, Send, Recv, Block]),
+        (&["harness"], &[Link, Capacity, Block]),
+        (&["tuning", "language-gap"], &[Language, Program]),
+        (&["language-by-block", "language-best-block"], &[Language, Block]),
+        (&["lines-conjecture"], &[Filter, Feed]),
+        (&["lines-latency", "lines-top-line", "lines-published"], &[Filter]),
+        (&["chain-cost", "chain-published"], &[Length]),
+    ]
+};
+/// Rules about one trial, or about lines through many.
+const OF_ONE: [&str; 6] = ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
+/// Rules that tell shares in per cent, besides the limits of 3, 5 and 10 % by which rules say that two are alike.
+const SHARES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
+const LIMITS: [&str; 3] = ["3", "5", "10"];
 
-/// Totals are rounded to whole blocks, so they may differ by a few per cent.
-fn same_volume(one: &Job, other: &Job) -> bool {
-    match (one.volume(), other.volume()) {
-        (Volume::Time(one), Volume::Time(other)) => one == other,
-        (Volume::Total(ByteSize(one)), Volume::Total(ByteSize(other))) => one.abs_diff(other) <= one.max(other) / 20,
-        _ => false,
+fn of_filters(rule: &str) -> bool {
+    FILTERS.iter().filter_map(|(_, form)| form.finding.as_ref()).any(|finding| finding.rule == rule)
+}
+
+/// What the trials of a rule may differ in; `None` where it may be anything within an experiment.
+fn varies(rule: &str) -> Option<&'static [Key]> {
+    match VARIES.iter().find(|(rules, _)| rules.contains(&rule)) {
+        Some((_, keys)) => Some(keys),
+        None if of_filters(rule) => Some(&[Key::Filter]),
+        None if OF_ONE.contains(&rule) => Some(&[]),
+        // Each is compared with what was published for it.
+        None if rule == "published" => None,
+        None => panic!("{rule}: say in VARIES what its trials may differ in"),
     }
 }
 
-/// Collects the comparisons of two trials in `evidence`.
-fn comparisons<'e>(evidence: &'e Json, found: &mut Vec<&'e Json>) {
-    if evidence.pointer("/of/trial").is_some() && evidence.pointer("/to/trial").is_some() {
-        found.push(evidence);
+/// Whether two jobs are the same but for these parameters and the volume.
+fn same_but(keys: &[Key], one: &Job, other: &Job) -> bool {
+    let (own, their) = (one.settings(), other.settings());
+    let fixed = |key: &Key| !key.is_volume() && !keys.contains(key);
+    (keys.contains(&Key::Verify) || one.verify() == other.verify())
+        && Key::iter().filter(fixed).all(|key| own.get(key) == their.get(key))
+}
+
+fn find<'a>(trial: &Json, all: &'a [Record]) -> Option<&'a Record> {
+    let [id, experiment] = ["trial", "experiment"].map(|key| trial[key].as_str());
+    all.iter().find(|record| Some(&*record.id) == id && Some(&*record.experiment) == experiment)
+}
+
+/// Each object below `json` that `wanted` takes.
+fn below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool, found: &mut Vec<&'e Json>) {
+    if wanted(json) {
+        found.push(json);
     }
-    match evidence {
-        Json::Object(fields) => fields.values().for_each(|inner| comparisons(inner, found)),
-        Json::Array(items) => items.iter().for_each(|inner| comparisons(inner, found)),
+    match json {
+        Json::Object(fields) => fields.values().for_each(|inner| below(inner, wanted, found)),
+        Json::Array(items) => items.iter().for_each(|inner| below(inner, wanted, found)),
         _ => {}
     }
 }
 
-fn numbers(evidence: &Json, found: &mut Vec<f64>) {
-    match evidence {
-        Json::Number(number) => found.extend(number.as_f64()),
-        Json::Object(fields) => fields.values().for_each(|inner| numbers(inner, found)),
-        Json::Array(items) => items.iter().for_each(|inner| numbers(inner, found)),
-        _ => {}
-    }
+fn all_below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool) -> Vec<&'e Json> {
+    let mut found = Vec::new();
+    below(json, wanted, &mut found);
+    found
 }
 
-/// A description of a comparison that no table of the document shows; `None` if one shows both rows with this ratio.
+/// The figure of one trial over that of another, in the rounds of both.
+fn ratio(figure: &str, of: &Record, to: &Record) -> Option<Estimate> {
+    if figure == "speed" {
+        return ratio_of(&of.samples, &to.samples);
+    }
+    let figure = Figure::iter().find(|known| known.column() == figure)?;
+    from_runs(&ratios(&of.samples, &to.samples, |sample| figure.of_sample(sample)))
+}
+
+fn close(one: Option<f64>, other: Option<f64>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| (one / other - 1.0).abs() < 1e-9)
+}
+
+/// `None` where a table of the document shows the two of a comparison, and so their ratio.
 fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
-    let of_side = |side: &str| {
-        let [trial, experiment] = ["trial", "experiment"].map(|key| comparison[side][key].as_str());
-        all.iter()
-            .filter(move |record| Some(&*record.id) == trial && experiment.is_none_or(|own| own == record.experiment))
+    let shown = || {
+        let (of, to) = (find(&comparison["of"], all)?, find(&comparison["to"], all)?);
+        let alike = of.experiment == to.experiment
+            && of.job.volume().is_like(to.job.volume())
+            && same_but(varies(rule).unwrap_or_default(), &of.job, &to.job);
+        let told = ["ratio", "low", "high"].map(|key| comparison[key].as_f64());
+        let ends = |ratio: Estimate| [Some(ratio.median), ratio.low, ratio.high];
+        let figure = comparison["figure"].as_str()?;
+        let [own, turned] = [ratio(figure, of, to), ratio(figure, to, of)];
+        let turned = turned.map(|own| {
+            let [median, low, high] = ends(own).map(|end| end.map(|end| 1.0 / end));
+            [median, high, low]
+        });
+        let equal = [own.map(ends), turned].into_iter().flatten();
+        let mut equal = equal.map(|own| told.into_iter().zip(own).all(|(told, own)| close(told, own)));
+        (alike && equal.any(|equal| equal)).then_some(())
     };
-    let pairs = || of_side("of").flat_map(|of| of_side("to").map(move |to| (of, to)));
-    let mut alike = pairs().filter(|(of, to)| {
-        of.experiment == to.experiment && same_volume(&of.job, &to.job) && of.job.verify() == to.job.verify()
-    });
-    let ratio = comparison["ratio"].as_f64();
-    let shown = |(of, to): (&Record, &Record)| {
-        let size = |record: &Record| record.job.settings().get(Key::Block);
-        let own = |of: &Record, to: &Record| ratio_of(&of.samples, &to.samples).map(|ratio| ratio.median);
-        let of_figure =
-            |figure: Figure| from_runs(&ratios(&of.samples, &to.samples, |sample| figure.of_sample(sample)));
-        let mut ratios = Figure::iter()
-            .filter_map(of_figure)
-            .map(|ratio| ratio.median)
-            .chain(own(of, to))
-            .chain(own(to, of).map(|ratio| 1.0 / ratio));
-        let equal = ratio.is_none_or(|told| ratios.any(|own| (told / own - 1.0).abs() < 1e-9));
-        equal && (OF_SIZES.contains(&rule) || size(of) == size(to))
-    };
-    (!alike.any(shown)).then(|| format!("{rule}: {comparison}"))
+    shown().is_none().then(|| format!("{rule}: {comparison}"))
 }
 
-/// The comparisons in findings and claims that no table shows.
-fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
-    let mut faults = Vec::new();
-    for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref()) {
-        let evidence = Json::Object(evidence);
-        let mut own = Vec::new();
-        comparisons(&evidence, &mut own);
-        faults.extend(own.into_iter().filter_map(|comparison| fault(&rule, comparison, all)));
-        let mut figures = Vec::new();
-        numbers(&evidence, &mut figures);
-        let known: Vec<String> = figures.into_iter().map(three_digits).collect();
-        let told = text.match_indices('×').map(|(at, _)| text[..at].rsplit([' ', '(']).next().unwrap_or_default());
-        let untold = told.filter(|figure| !known.iter().any(|known| known == figure));
-        faults.extend(untold.map(|figure| format!("{rule}: no evidence for {figure}×: {text}")));
-    }
-    for claim in answered(claims, all) {
-        let compared = claim.to.is_some() || ["gain", "ratio"].contains(&&*claim.figure);
-        // A claim that names a volume compares volumes.
-        let of_volumes =
-            claim.to.as_ref().is_some_and(|to| Key::iter().any(|key| key.is_volume() && to.get(key).is_some()));
-        for one in claim.answer.iter().flat_map(|answer| &answer.evidence).filter(|_| compared && !of_volumes) {
-            let find = |id: &String| all.iter().find(|record| record.experiment == one.experiment && record.id == *id);
-            let (Some(of), Some(to)) = (find(&one.trial), one.to.as_ref().and_then(find)) else {
-                faults.push(format!("claim {}: no such row: {one:?}", claim.id));
-                continue;
-            };
-            let free = |key: Key| claim.to.as_ref().is_some_and(|to| to.get(key).is_some());
-            let verified = of.job.verify() == to.job.verify() || free(Key::Verify);
-            let sized = of.job.block() == to.job.block() || free(Key::Block);
-            let ratio = (claim.figure == "ratio").then(|| ratio_of(&of.samples, &to.samples).unwrap().median);
-            let equal = ratio.is_none_or(|ratio| (ratio / one.figure - 1.0).abs() < 1e-9);
-            let as_much = claim.is_per_byte() || same_volume(&of.job, &to.job);
-            if !(as_much && verified && sized && equal) {
-                faults.push(format!("claim {}: {one:?}", claim.id));
-            }
-        }
+/// The faults of a finding's trials, that each comparison has besides: of different kinds, in different experiments.
+fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
+    let trials = all_below(evidence, &|json| json["trial"].is_string());
+    let records: Option<Vec<&Record>> = trials.iter().map(|trial| find(trial, all)).collect();
+    let Some(records) = records else { return vec![format!("{rule}: no such row: {trials:?}")] };
+    let Some(first) = records.first() else { return Vec::new() };
+    // A fixed cost takes two volumes, each with both filters; chains and what was published have a volume each.
+    let of_two = evidence["of"].is_array();
+    let of_many = rule.starts_with("chain-") || rule == "published";
+    let alike = |other: &&&Record| {
+        let volume = of_many || other.job.volume().is_like(first.job.volume());
+        let beside = of_two || volume && other.experiment == first.experiment;
+        beside && varies(rule).is_none_or(|keys| same_but(keys, &other.job, &first.job))
+    };
+    let unlike = records.iter().filter(|other| !alike(other));
+    let mut faults: Vec<String> = unlike.map(|other| format!("{rule}: {} beside {}", other.id, first.id)).collect();
+    if let (Some(of), Some(to)) = (evidence["of"].as_array(), evidence["to"].as_array()) {
+        let beside = |(of, to): &(&Json, &Json)| match (find(of, all), find(to, all)) {
+            (Some(of), Some(to)) => of.experiment == to.experiment && of.job.volume().is_like(to.job.volume()),
+            _ => false,
+        };
+        let apart = of.iter().zip(to).filter(|pair| !beside(pair));
+        faults.extend(apart.map(|(of, to)| format!("{rule}: {of} beside {to}")));
     }
     faults
 }
 
-/// Adds the measurements of a line filter's pipeline.
+/// The numbers of a finding that are no ratio of two trials, computed once more from the records.
+fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
+    let published = |record: &Record| record.published.as_ref().map(|own| own.throughput);
+    let own = |record: &Record| record.estimate.as_ref().map(|own| own.throughput().median);
+    let trials = all_below(evidence, &|json| json["trial"].is_string());
+    let mut records = trials.into_iter().filter_map(|trial| find(trial, all));
+    match rule {
+        "published" => records.filter_map(|record| Some(own(record)? / published(record)?)).collect(),
+        "lines-published" => {
+            let all: Vec<f64> = records.filter_map(published).collect();
+            let shortest = all.iter().copied().fold(0.0, f64::max);
+            all.into_iter().map(|own| shortest / own).collect()
+        }
+        "chain-published" => {
+            let slope = |whose: &str| evidence[whose]["slope"]["value"].as_f64();
+            slope("published").zip(slope("measured")).map(|(theirs, ours)| theirs / ours).into_iter().collect()
+        }
+        "tail" => {
+            let of_run = |sample: &Sample| Some(Figure::P99.of_sample(sample)? / Figure::P50.of_sample(sample)?);
+            let tail = |record: &Record| from_runs(&record.samples.iter().filter_map(of_run).collect::<Vec<_>>());
+            records.filter_map(tail).flat_map(|tail| [Some(tail.median), tail.low, tail.high]).flatten().collect()
+        }
+        "memory-copy" => {
+            let limit = evidence["limit"]["median"].as_f64();
+            records.next().and_then(own).zip(limit).map(|(own, limit)| own / limit).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The figures of a text that nothing below it says.
+fn untold(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
+    let before = |mark: &str| -> Vec<String> {
+        let figures = text.match_indices(mark).map(|(at, _)| text[..at].rsplit([' ', '(']).next().unwrap_or_default());
+        figures.map(str::to_owned).collect()
+    };
+    let times: Vec<String> = known.iter().copied().map(three_digits).collect();
+    let percent = |share: f64| match share * 100.0 {
+        small if small < 0.0005 => "<0.001".to_owned(),
+        small if small < 0.0995 => format!("{small:.3}"),
+        more => three_digits(more),
+    };
+    let shares: Vec<String> = known.iter().copied().map(percent).chain(LIMITS.map(str::to_owned)).collect();
+    let mut untold = before("×");
+    untold.retain(|figure| !times.contains(figure));
+    if SHARES.contains(&rule) {
+        untold.extend(before(" %").into_iter().filter(|figure| !shares.contains(figure)));
+    }
+    untold.into_iter().map(|figure| format!("{rule}: no evidence for {figure}: {text}")).collect()
+}
+
+/// `None` where a table shows the two that a claim's answer compares, and their ratio is the answer.
+fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<String> {
+    let row = |id: &String| all.iter().find(|record| record.experiment == one.experiment && record.id == *id);
+    let shown = || {
+        let of = row(&one.trial).filter(|own| claim.asks(&own.experiment, &own.job))?;
+        let figure = if ["gain", "ratio"].contains(&&*claim.figure) { "speed" } else { &claim.figure };
+        let Some(to) = one.to.as_ref() else {
+            let known = Figure::iter().find(|known| known.column() == figure);
+            let own = known.and_then(|known| of.estimate.as_ref()?.get(known));
+            let equal = own.is_none_or(|own| close(Some(own.median * claim.times.unwrap_or(1.0)), Some(one.figure)));
+            return (claim.to.is_none() && figure != "speed" && (equal || one.figure == 0.0)).then_some(());
+        };
+        let to = row(to)?;
+        let kind = match &claim.to {
+            Some(wanted) => {
+                let keys: Vec<Key> = Key::iter().filter(|key| wanted.get(*key).is_some()).collect();
+                let settings = to.job.settings();
+                let volumes = claim.is_per_byte() || keys.iter().any(|key| key.is_volume());
+                same_but(&keys, &of.job, &to.job)
+                    && keys.iter().filter_map(|key| wanted.get(*key)).all(|value| settings.has(&value))
+                    && (volumes || of.job.volume().is_like(to.job.volume()))
+            }
+            None => of.baseline.as_ref() == Some(&to.id) && of.job.volume().is_like(to.job.volume()),
+        };
+        let own = ratio(figure, of, to).map(|own| own.median);
+        let own = own.map(|own| if claim.figure == "gain" { (own - 1.0) * 100.0 } else { own });
+        // How far runs scatter is no figure of a run.
+        let equal = claim.figure == "spread" || own.is_some_and(|own| (own - one.figure).abs() <= own.abs() * 1e-9);
+        (kind && equal).then_some(())
+    };
+    shown().is_none().then(|| format!("claim {}: {one:?}", claim.id))
+}
+
+/// The comparisons of findings and claims that no table shows.
+fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref()) {
+        let evidence = Json::Object(evidence);
+        let pair = |json: &Json| json.pointer("/of/trial").is_some() && json.pointer("/to/trial").is_some();
+        let comparisons = all_below(&evidence, &pair);
+        faults.extend(comparisons.iter().filter_map(|own| fault(&rule, own, all)));
+        faults.extend(mixed(&rule, &evidence, all));
+        let told = comparisons.iter().flat_map(|own| ["ratio", "low", "high"].map(|key| own[key].as_f64()));
+        let known: Vec<f64> = told.flatten().chain(known_besides(&rule, &evidence, all)).collect();
+        faults.extend(untold(&rule, &text, &known));
+    }
+    for claim in answered(claims, all) {
+        let evidence = claim.answer.iter().flat_map(|answer| &answer.evidence);
+        faults.extend(evidence.filter_map(|one| fault_of_claim(&claim, one, all)));
+    }
+    faults
+}
+
+/// What a filter of lines leaves besides.
 fn with_pipeline(mut outcome: Outcome) -> Outcome {
     if outcome.trial.job.lines().is_some() {
         for sample in &mut outcome.samples {
@@ -141,62 +281,242 @@ fn suites_compare_what_their_tables_show() {
     }
 }
 
-/// A trial of one of three experiments, which share settings and differ in volume.
-fn overlapping() -> impl Strategy<Value = Record> {
-    let word = |words: &'static [&'static str]| prop::sample::select(words);
-    let stream = (
-        word(&["same", "cross", "0:1"]),
-        word(&["64", "1k", "64k"]),
-        word(&["default", "1m"]),
-        word(&["count", "count", "full"]),
-        word(&["write", "write", "vmsplice"]),
-        word(&["pipe", "pipe", "tcp", "null"]),
-        word(&["block", "block", "spin"]),
-    );
-    let stream = stream.prop_map(|(place, block, capacity, verify, send, link, wait)| {
-        vec![
-            ("place", place),
-            ("block", block),
-            ("capacity", capacity),
-            ("verify", verify),
-            ("send", send),
-            ("link", link),
-            ("wait", wait),
-        ]
-    });
-    let entrant = (word(&["c", "rust", "java"]), word(&["idiomatic", "tuned"]), word(&["512", "64k", "1m"]));
-    let entrant = entrant.prop_map(|(language, program, block)| {
-        vec![("language", language), ("program", program), ("block", block), ("verify", "full"), ("place", "free")]
-    });
-    let feed = word(&["yes-short", "yes-long", "file"]);
-    let lines = (feed, word(&["sink", "std-baseline", "baseline", "pipeline", "lines-1"]));
-    let lines = lines.prop_map(|(feed, filter)| vec![("feed", feed), ("filter", filter), ("place", "free")]);
-    let chain = word(&["0", "1", "2", "4", "8"]);
-    let chain = chain.prop_map(|length| vec![("stage", "cat"), ("length", length), ("place", "free")]);
+type Params = Vec<(&'static str, &'static str)>;
+
+fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop::sample::select(words)
+}
+
+/// Settings of which each has one of several values.
+fn settings(axes: &'static [(&'static str, &'static [&'static str])]) -> BoxedStrategy<Params> {
+    let values: Vec<BoxedStrategy<(&str, &str)>> =
+        axes.iter().map(|(key, values)| word(values).prop_map(|value| (*key, value)).boxed()).collect();
+    values.boxed()
+}
+
+/// The kinds of trials, each with what tells some of them apart.
+fn kinds() -> Vec<BoxedStrategy<Params>> {
+    vec![
+        settings(&[
+            ("place", &["same", "cross", "0:1"]),
+            ("block", &["64", "1k", "64k"]),
+            ("capacity", &["default", "default", "1m"]),
+            ("verify", &["count", "count", "full"]),
+            ("send", &["write", "write", "vmsplice"]),
+            ("link", &["pipe", "pipe", "tcp", "null"]),
+            ("wait", &["block", "block", "spin"]),
+        ]),
+        settings(&[
+            ("mode", &["latency"]),
+            ("place", &["same", "cross"]),
+            ("block", &["64", "1k"]),
+            ("link", &["pipe", "tcp", "shm", "null"]),
+            ("wait", &["block", "spin"]),
+            ("gap", &["0", "0", "1ms"]),
+        ]),
+        settings(&[
+            ("language", &["c", "rust", "java"]),
+            ("program", &["idiomatic", "tuned"]),
+            ("block", &["512", "64k", "1m"]),
+            ("verify", &["full", "full", "xor"]),
+            ("place", &["free", "free", "same"]),
+        ]),
+        settings(&[
+            ("feed", &["yes-short", "yes-long", "file"]),
+            ("filter", &["sink", "std-baseline", "baseline", "baseline-workers", "pipeline", "lines-1", "lines-all"]),
+            ("place", &["free", "free", "same"]),
+        ]),
+        settings(&[
+            ("feed", &["timed"]),
+            ("rate", &["1000", "100000"]),
+            ("filter", &["std-baseline", "baseline", "lines-1", "perl"]),
+            ("place", &["free", "same"]),
+        ]),
+        settings(&[("stage", &["cat"]), ("length", &["0", "1", "2", "4", "8"]), ("place", &["free", "free", "same"])]),
+    ]
+}
+
+/// Trials of one of three experiments, which share settings and differ in volume; some have a published figure.
+fn overlapping(params: BoxedStrategy<Params>) -> impl Strategy<Value = Record> {
     let volume = prop::sample::select(vec![("total", "1g"), ("total", "20m"), ("time", "200ms"), ("time", "50ms")]);
-    let params = prop_oneof![6 => stream, 2 => entrant, 2 => lines, 1 => chain];
     let runs = prop::collection::vec(0.99..1.01f64, 7);
-    (word(&["one", "two", "three"]), params, volume, 0.2..9.0f64, runs).prop_filter_map(
+    let published = prop::option::weighted(0.3, 0.2..9.0f64);
+    (word(&["one", "two", "three"]), params, volume, 0.2..9.0f64, runs, published).prop_filter_map(
         "contradictions",
-        |(experiment, params, volume, speed, runs)| {
+        |(experiment, params, volume, speed, runs, published)| {
             let params = [params, vec![volume]].concat();
             let values = params.iter().map(|(key, text)| Value::parse(Key::named(key).unwrap(), text).unwrap());
-            Job::try_from(Settings::of(values)).ok()?;
-            Some(records(vec![with_pipeline(outcome(experiment, &params, speed, &runs))]).remove(0))
+            let job = Job::try_from(Settings::of(values)).ok()?;
+            let mut outcome = with_pipeline(outcome(experiment, &params, speed, &runs));
+            outcome.trial.published = published.map(|speed| Published {
+                throughput: speed * (1 << 30) as f64,
+                source: "a paper".to_owned(),
+                relative: job.lines().is_some(),
+                ..Published::default()
+            });
+            Some(records(vec![outcome]).remove(0))
         },
     )
 }
 
+/// Documents of one kind of trials, so that many differ in little, or of all kinds.
+fn documents() -> impl Strategy<Value = Vec<Record>> {
+    let of = |params: BoxedStrategy<Params>| prop::collection::vec(overlapping(params), 20..80).boxed();
+    let all = prop::strategy::Union::new(kinds()).boxed();
+    prop::strategy::Union::new(kinds().into_iter().chain([all]).map(of))
+}
+
+fn one_setting(key: &str, text: &str) -> Settings {
+    Settings::of([Value::parse(Key::named(key).unwrap(), text).unwrap()])
+}
+
+fn claims() -> impl Strategy<Value = Claim> {
+    let of = prop::sample::select(vec![
+        ("place", "cross"),
+        ("place", "free"),
+        ("block", "64k"),
+        ("verify", "full"),
+        ("filter", "baseline"),
+        ("language", "java"),
+        ("length", "4"),
+    ]);
+    let to = prop::sample::select(vec![
+        ("place", "same"),
+        ("verify", "count"),
+        ("capacity", "default"),
+        ("send", "write"),
+        ("block", "1k"),
+        ("filter", "sink"),
+        ("language", "c"),
+        ("length", "1"),
+        ("total", "1g"),
+    ]);
+    let figure = word(&["ratio", "gain", "throughput", "cpu_seconds_per_gib", "per_hop", "spread"]);
+    let experiments = prop::sample::subsequence(vec!["one".to_owned(), "two".to_owned(), "three".to_owned()], 1..4);
+    (figure, of, prop::option::weighted(0.8, to), experiments).prop_map(|(figure, of, to, experiments)| Claim {
+        id: "c".to_owned(),
+        experiments,
+        figure: figure.to_owned(),
+        of: vec![one_setting(of.0, of.1)],
+        to: to.map(|(key, text)| one_setting(key, text)),
+        low: Some(1.0),
+        ..Claim::default()
+    })
+}
+
 proptest! {
     #[test]
-    fn overlapping_experiments_are_not_mixed(all in prop::collection::vec(overlapping(), 20..90)) {
+    fn overlapping_experiments_are_not_mixed(all in documents(), claims in prop::collection::vec(claims(), 6)) {
         let mut kept: Vec<Record> = Vec::new();
         for record in all {
             if !kept.iter().any(|own| own.experiment == record.experiment && own.id == record.id) {
                 kept.push(record);
             }
         }
-        let faults = faults(&kept, Vec::new());
+        let faults = faults(&kept, claims);
         prop_assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
+}
+
+/// A pair of rows and their true ratio, as evidence.
+fn compared(of: &Record, to: &Record) -> Json {
+    let ratio = ratio_of(&of.samples, &to.samples).unwrap();
+    let row = |own: &Record| json!({ "trial": own.id, "experiment": own.experiment });
+    let (median, low, high) = (ratio.median, ratio.low, ratio.high);
+    json!({ "figure": "throughput", "ratio": median, "low": low, "high": high, "of": row(of), "to": row(to) })
+}
+
+/// What these tests are to see, they see: a true ratio of two rows that no finding about capacity may compare.
+#[test]
+fn a_ratio_of_two_tables_is_seen() {
+    let with = |experiment: &str, params: &[(&str, &str)]| {
+        let own =
+            [("capacity", "default"), ("place", "cross"), ("verify", "count"), ("time", "200ms"), ("block", "4k")];
+        let kept = own.iter().filter(|(key, _)| !params.iter().any(|(other, _)| key == other));
+        record(experiment, &kept.chain(params).copied().collect::<Vec<_>>(), 2.0, &STEADY)
+    };
+    let base = with("one", &[]);
+    let seen = |other: Record| {
+        let all = [base.clone(), other];
+        let comparison = compared(&all[1], &all[0]);
+        let mixed = mixed("capacity", &comparison, &all);
+        (fault("capacity", &comparison, &all).is_some(), !mixed.is_empty())
+    };
+    assert_eq!(seen(with("one", &[("capacity", "1m")])), (false, false), "one table shows the two");
+    for (experiment, key, value) in [
+        ("two", "capacity", "1m"),
+        ("one", "place", "same"),
+        ("one", "verify", "full"),
+        ("one", "time", "50ms"),
+        ("one", "total", "1g"),
+        ("one", "block", "64k"),
+        ("one", "wait", "spin"),
+        ("one", "link", "tcp"),
+    ] {
+        let params: &[(&str, &str)] = &[(key, value), ("capacity", "1m")];
+        let other = match key {
+            "total" => {
+                let params =
+                    [("total", value), ("capacity", "1m"), ("place", "cross"), ("verify", "count"), ("block", "4k")];
+                record(experiment, &params, 2.0, &STEADY)
+            }
+            _ => with(experiment, if key == "capacity" || key == "link" { &params[..1] } else { params }),
+        };
+        assert_eq!(seen(other), (true, true), "{experiment} {key} {value}");
+    }
+}
+
+#[test]
+fn an_invented_figure_is_seen() {
+    let all = [record("e", &[], 1.0, &STEADY), record("e", &[("capacity", "1m")], 2.0, &STEADY)];
+    let true_one = compared(&all[1], &all[0]);
+    assert_eq!(fault("capacity", &true_one, &all), None);
+    for (key, value) in [
+        ("ratio", json!(2.5)),
+        ("low", json!(1.0)),
+        ("high", json!(null)),
+        ("figure", json!("cpu_seconds_per_gib")),
+        ("figure", json!(null)),
+    ] {
+        let mut other = true_one.clone();
+        other[key] = value;
+        assert!(fault("capacity", &other, &all).is_some(), "{key}");
+    }
+    let told = |text: &str| untold("capacity", text, &[2.0, 1.99]);
+    assert!(told("It gives 2.00× (1.99–2.00) the throughput, within 3 %.").is_empty());
+    assert_eq!(told("It gives 2.10× the throughput, and cuts it to 19.0 %.").len(), 2);
+}
+
+/// The same for claims: the true ratio to a row that differs in more than the claim says.
+#[test]
+fn a_claim_about_more_than_it_says_is_seen() {
+    let with = |experiment: &str, params: &[(&str, &str)]| {
+        let own = [("capacity", "default"), ("place", "cross"), ("verify", "count"), ("time", "200ms")];
+        let kept = own.iter().filter(|(key, _)| !params.iter().any(|(other, _)| key == other));
+        record(experiment, &kept.chain(params).copied().collect::<Vec<_>>(), 2.0, &STEADY)
+    };
+    let claim = Claim {
+        experiments: vec!["one".to_owned()],
+        figure: "ratio".to_owned(),
+        of: vec![one_setting("capacity", "1m")],
+        to: Some(one_setting("capacity", "default")),
+        low: Some(1.0),
+        ..Claim::default()
+    };
+    let own = with("one", &[("capacity", "1m")]);
+    let seen = |claim: &Claim, base: Record| {
+        let honest = answered(vec![claim.clone()], &[own.clone(), with("one", &[])]).remove(0).answer.unwrap();
+        let one = Evidence { to: Some(base.id.clone()), ..honest.evidence[0].clone() };
+        fault_of_claim(claim, &one, &[own.clone(), base]).is_some()
+    };
+    assert!(!seen(&claim, with("one", &[])));
+    for (key, value) in [("place", "same"), ("verify", "full"), ("time", "50ms"), ("capacity", "256k")] {
+        assert!(seen(&claim, with("one", &[(key, value)])), "{key}");
+    }
+    assert!(seen(&claim, with("two", &[])), "another experiment");
+    let gain = Claim { figure: "gain".to_owned(), ..claim };
+    assert!(!seen(&gain, with("one", &[])));
+    let mut faster = with("one", &[]);
+    faster.samples.iter_mut().for_each(|sample| sample.ns *= 2);
+    assert!(seen(&gain, faster), "another ratio");
 }

@@ -159,7 +159,8 @@ impl Job {
     /// Whether the sink reads the bytes.
     pub fn touched(&self) -> bool {
         match self {
-            Job::Entrant(_) => true,
+            // A program that keeps no contract is not asked what it does with them.
+            Job::Entrant(own) => own.verify.reads(),
             _ => self.ends().is_some_and(Ends::touched),
         }
     }

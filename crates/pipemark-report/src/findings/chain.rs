@@ -1,11 +1,9 @@
 //! Chains: the cost of one more process, in time per GiB and in start time; how linear it is; and comparison with
 //! published chains.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
-use pipemark_model::{GIB, Key, MOST_START, Sample, Throughput, three_digits};
+use pipemark_model::{GIB, Key, MOST_START, Sample, Throughput, grouped, three_digits};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FEWEST_POINTS, FittedLine, Linearity, Weighting};
 
@@ -140,8 +138,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     );
     let chain = |point: &ChainPoint| {
         json!({
-            "trial": point.measured.record.id, "length": point.length, "real_seconds": point.real,
-            "flow_seconds": point.flow, "per_hop": point.per_hop(),
+            "trial": point.measured.record.id, "experiment": point.measured.record.experiment,
+            "length": point.length, "real_seconds": point.real, "flow_seconds": point.flow, "per_hop": point.per_hop(),
         })
     };
     let evidence = json!({
@@ -155,15 +153,16 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
 }
 
 /// Published chains beside ours: both fits, and the bytes per second that a stage passes on.
-pub(super) fn published(chains: &[MeasuredTrial]) -> Vec<Candidate> {
-    let mut sources: BTreeMap<_, Vec<(ChainPoint, f64)>> = BTreeMap::new();
-    for one in chains {
-        if let Some(published) = one.record.published.as_ref().filter(|published| published.throughput > 0.0) {
-            let key = (&one.record.experiment, &published.source, stage(*one));
-            sources.entry(key).or_default().extend(ChainPoint::of(*one).map(|point| (point, published.throughput)));
-        }
-    }
-    sources.into_iter().filter_map(|((_, source, stage), points)| of_source(source, &stage, points)).collect()
+pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
+    let beside = |one: &MeasuredTrial<'a>| {
+        let published = one.record.published.as_ref().filter(|published| published.throughput > 0.0)?;
+        let place = one.job.value(Key::Place);
+        let key = (&one.record.experiment, &published.source, stage(*one), place);
+        Some((key, (ChainPoint::of(*one)?, published.throughput)))
+    };
+    let mut sources = grouped(chains.iter().filter_map(beside));
+    sources.sort_by(|one, other| (one.0.0, one.0.1, &one.0.2).cmp(&(other.0.0, other.0.1, &other.0.2)));
+    sources.into_iter().filter_map(|((_, source, stage, _), points)| of_source(source, &stage, points)).collect()
 }
 
 /// The measured points of chains of one stage, each with its published throughput.
@@ -200,6 +199,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let chain = |(point, throughput): &(ChainPoint, f64)| {
         let published = point.measured.record.published.as_ref();
         json!({
+            "trial": point.measured.record.id, "experiment": point.measured.record.experiment,
             "length": point.length, "published": published.map(|own| own.shown()), "published_throughput": throughput,
             "published_bytes": published.and_then(|own| own.total), "real_seconds": point.real, "bytes": point.bytes,
         })

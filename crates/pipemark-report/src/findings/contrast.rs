@@ -18,6 +18,8 @@ const TOLERANCE: f64 = 0.03;
 /// Significance is decided by the interval adjusted for all comparisons. As text: `1.52× (1.48–1.55)`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
+    /// The figure that is compared, by its column in CSV, or `speed`.
+    pub figure: &'static str,
     pub base: MeasuredTrial<'a>,
     pub new: MeasuredTrial<'a>,
     pub ratio: f64,
@@ -36,7 +38,7 @@ impl<'a> Contrast<'a> {
     /// Speed of `new` over that of `base`, both of one kind: throughput, or the inverse of the median round trip.
     pub fn speed(base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         match base.estimates.headline_figure() {
-            Figure::P50 => Some(Contrast { base, new, ..Contrast::of(Figure::P50, new, base)? }),
+            Figure::P50 => Some(Contrast { figure: "speed", base, new, ..Contrast::of(Figure::P50, new, base)? }),
             figure => Contrast::of(figure, base, new),
         }
     }
@@ -49,7 +51,8 @@ impl<'a> Contrast<'a> {
         let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
         let estimate = estimate::from_runs(&ratios)?;
         let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
-        Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
+        let figure = figure.column();
+        Some(Contrast { figure, base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
     }
 
     /// Whether the whole interval is more than 3 % above 1.
@@ -69,9 +72,9 @@ impl<'a> Contrast<'a> {
 
     /// The ratio of `base` to `new`.
     pub fn inverse(&self) -> Contrast<'a> {
-        let Contrast { base, new, ratio, low, high, sure } = *self;
+        let Contrast { figure, base, new, ratio, low, high, sure } = *self;
         let sure = (1.0 / sure.1, 1.0 / sure.0);
-        Contrast { base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
+        Contrast { figure, base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
     }
 
     /// The distance from 1, in either direction: double and half are equally far.
@@ -101,8 +104,10 @@ impl<'a> Contrast<'a> {
 
     pub fn evidence(&self) -> Value {
         let (of, to) = (self.new.evidence(), self.base.evidence());
-        let (ratio, sure) = (self.ratio, [self.sure.0, self.sure.1]);
-        json!({ "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to })
+        let (figure, ratio, sure) = (self.figure, self.ratio, [self.sure.0, self.sure.1]);
+        json!({
+            "figure": figure, "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to,
+        })
     }
 
     /// The evidence, with one more value.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use pipemark_entrants::{Does, FILTERS, FindingForm, does};
 use pipemark_model::{
-    ByteSize, Feed, Figure, Filter, GIB, Key, LinesJob, Published, Record, Unit, Warning, three_digits,
+    ByteSize, Feed, Figure, Filter, GIB, Key, LinesJob, Published, Record, Unit, Warning, grouped, three_digits,
 };
 
 use crate::findings::contrast::Contrast;
-use crate::findings::measured::{in_common, once_each};
+use crate::findings::measured::{in_common, once_each, settings_but};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// Bytes of the lines written by yes.
@@ -34,7 +34,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
         None => each(&|group| by_throughput(filter, finding, group)),
     });
     let mut rules = vec![
-        parts.iter().find_map(|groups| per_line(groups)).into_iter().collect(),
+        parts.iter().flat_map(|groups| by_feed(groups)).find_map(|groups| per_line(&groups)).into_iter().collect(),
         timed.into_iter().filter_map(|group| delay(group, records)).collect(),
     ];
     rules.extend(steps);
@@ -96,13 +96,24 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
 }
 
 /// Compares a filter's fixed time, and its time per GiB, with those of its base, if both processed the same volumes.
-fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial]) -> Option<Candidate> {
-    let both = |filter: &Filter| {
-        let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
-        of.sort_by(|one, other| one.bytes().total_cmp(&other.bytes()));
-        let (small, large) = (*of.first()?, *of.last()?);
-        (large.bytes() >= 2.0 * small.bytes() && small.job.place() == large.job.place()).then_some([small, large])
+fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial<'a>]) -> Option<Candidate> {
+    let of = |filter: &Filter| of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
+    let common = |one: &MeasuredTrial| in_common(one, &[Key::Filter]);
+    let bases = of(&finding.to);
+    let pair = |new: MeasuredTrial<'a>| {
+        let base = bases.iter().copied().find(|base| base.is_beside(new) && common(base) == common(&new));
+        base.map(|base| (base, new))
     };
+    let mut pairs: Vec<(MeasuredTrial, MeasuredTrial)> = of(filter).into_iter().filter_map(pair).collect();
+    pairs.sort_by(|one, other| one.1.bytes().total_cmp(&other.1.bytes()));
+    // The two volumes may be of two experiments, all else is the same.
+    let volumes = |pairs: Vec<(MeasuredTrial<'a>, MeasuredTrial<'a>)>| {
+        let (small, large) = (*pairs.first()?, *pairs.last()?);
+        (large.1.bytes() >= 2.0 * small.1.bytes()).then_some((small, large))
+    };
+    let situations = grouped(pairs.into_iter().map(|pair| (common(&pair.1), pair)));
+    let (small, large) = situations.into_iter().find_map(|(_, pairs)| volumes(pairs))?;
+    let (base, new) = ([small.0, large.0], [small.1, large.1]);
     // Seconds for a run of the smaller volume, and for each GiB more: low, median, high.
     let seconds = |[small, large]: [MeasuredTrial; 2]| {
         let run = |one: MeasuredTrial| {
@@ -113,10 +124,6 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
         let more = [many[0] - few[2], many[1] - few[1], many[2] - few[0]];
         Some((few, more.map(|seconds| seconds * GIB / (large.bytes() - small.bytes()))))
     };
-    let (base, new) = (both(&finding.to)?, both(filter)?);
-    if base.map(|one| lines(&one).volume) != new.map(|one| lines(&one).volume) {
-        return None;
-    }
     let ((base_few, base_each), (few, each)) = (seconds(base)?, seconds(new)?);
     let show = |seconds: f64| Unit::Nanoseconds.show(seconds * 1e9);
     let range = |seconds: [f64; 3]| match seconds {
@@ -142,6 +149,13 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
     Some(Candidate::new(&finding.rule, few[1] / base_few[1], text, evidence))
 }
 
+/// The groups of one part that differ in the feed only, by situation.
+fn by_feed<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<Vec<MeasuredTrial<'a>>>> {
+    let common = |group: &Vec<MeasuredTrial>| in_common(&group[0], &[Key::Filter, Key::Feed]);
+    let situations = grouped(groups.iter().map(|group| (common(group), group.clone())));
+    situations.into_iter().map(|(_, groups)| groups).collect()
+}
+
 /// Answers the conjecture of pipelines that the cost per line dominates: CPU time of std-baseline per line and per
 /// byte.
 fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
@@ -149,15 +163,15 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
         let filter: Filter = name.parse().ok()?;
         let ns_per_byte = |feed: Feed| {
             let of_feed = |group: &&Vec<MeasuredTrial>| (lines(&group[0]).feed, lines(&group[0]).rate) == (feed, None);
-            let group = groups.iter().find(of_feed)?;
-            Some(own_cpu(find(group, &filter)?)? * 1e9 / GIB)
+            let one = find(groups.iter().find(of_feed)?, &filter)?;
+            Some((one, own_cpu(one)? * 1e9 / GIB))
         };
         // short = line / SHORT + byte, long = line / LONG + byte.
-        let (short, long) = (ns_per_byte(Feed::YesShort)?, ns_per_byte(Feed::YesLong)?);
+        let ((of_short, short), (of_long, long)) = (ns_per_byte(Feed::YesShort)?, ns_per_byte(Feed::YesLong)?);
         let line = (short - long) / (1.0 / SHORT - 1.0 / LONG);
-        (line > 0.0).then(|| (line, (long - line / LONG).max(0.0)))
+        (line > 0.0).then(|| (line, (long - line / LONG).max(0.0), [of_short, of_long]))
     };
-    let spends = |(line, byte): (f64, f64)| (three_digits(line), three_digits(byte * 1024.0));
+    let spends = |(line, byte, _): (f64, f64, [MeasuredTrial; 2])| (three_digits(line), three_digits(byte * 1024.0));
     let theirs = split("std-baseline")?;
     let ours = split("lines-1");
     let (line, kib) = spends(theirs);
@@ -171,7 +185,10 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
             format!("; lines-1 spends {line} ns on a line and {kib} ns on a KiB")
         }),
     );
-    let figures = |(line, byte): (f64, f64)| json!({ "ns_per_line": line, "ns_per_byte": byte });
+    let figures = |(line, byte, trials): (f64, f64, [MeasuredTrial; 2])| {
+        let trials = trials.map(|one| one.evidence());
+        json!({ "ns_per_line": line, "ns_per_byte": byte, "trials": trials })
+    };
     let evidence = json!({ "std_baseline": figures(theirs), "lines_1": ours.map(figures) });
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
 }
@@ -189,7 +206,9 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     told.dedup();
     let beside = records.iter().filter(|record| record.experiment == best.record.experiment);
     let held = beside.filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
-    let held = held.filter_map(|record| record.job.lines()).filter(|lines| lines.rate == Some(rate));
+    let common = in_common(&best, &[Key::Filter]);
+    let alike = held.filter(|record| settings_but(&record.job, &[Key::Filter]) == common);
+    let held = alike.filter_map(|record| record.job.lines());
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
     let also = match held.len() {
         0 => String::new(),
@@ -208,22 +227,23 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let best = fastest(filters())?;
     let slowest = filters().min_by(|one, other| one.throughput().total_cmp(&other.throughput()))?;
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
+    let least = Contrast::throughput(*top, slowest)?;
     let text = format!(
-        "Share of the top line {} ({}): the fastest filter, {}, {}; the slowest, {}, {:.1} %.",
+        "Share of the top line {} ({}): the fastest filter, {}, {}; the slowest, {}, {}.",
         fed_by(group),
         top.headline(),
         lines(&best).filter,
         share.percent(),
         lines(&slowest).filter,
-        slowest.throughput() / top.throughput() * 100.0,
+        least.percent(),
     );
-    let evidence = json!({ "top_line": top.evidence(), "fastest": best.evidence(), "slowest": slowest.evidence() });
+    let evidence = json!({ "fastest": share.evidence(), "slowest": least.evidence() });
     Some(Candidate::new("lines-top-line", share.ratio, text, evidence))
 }
 
 /// Published times of unknown volumes, as multiples of the shortest, beside ours.
-fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
-    let mut theirs: Vec<(MeasuredTrial, &Published)> = group
+fn published<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
+    let mut theirs: Vec<(MeasuredTrial<'a>, &Published)> = group
         .iter()
         .filter_map(|one| Some((*one, one.record.published.as_ref().filter(|published| published.relative)?)))
         .collect();
@@ -232,13 +252,13 @@ fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
     if others.is_empty() || theirs.iter().any(|(one, _)| one.estimates.throughput().low.is_none()) {
         return None;
     }
-    let ratios = others.iter().map(|(one, published)| {
-        let (theirs, ours) = (shortest.throughput / published.throughput, first.throughput() / one.throughput());
-        (lines(one).filter.to_string(), theirs, ours)
-    });
-    let ratios: Vec<(String, f64, f64)> = ratios.collect();
-    let words = |(name, theirs, ours): &(String, f64, f64)| {
-        format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(*ours))
+    let ratio = |(one, published): &(MeasuredTrial<'a>, &Published)| {
+        Some((shortest.throughput / published.throughput, Contrast::throughput(*one, *first)?))
+    };
+    let ratios: Vec<(f64, Contrast)> = others.iter().map(ratio).collect::<Option<Vec<_>>>()?;
+    let words = |(theirs, ours): &(f64, Contrast)| {
+        let name = &lines(&ours.base).filter;
+        format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(ours.ratio))
     };
     let text = format!(
         "Published, from other hardware ({}), as multiples of {}: {}; {}.",
@@ -249,7 +269,10 @@ fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
     );
     let times: Value = ratios
         .iter()
-        .map(|(name, theirs, ours)| json!({ "filter": name, "published": theirs, "measured": ours }))
+        .map(|(theirs, ours)| {
+            let filter = json!(lines(&ours.base).filter.as_str());
+            json!({ "filter": filter, "published": theirs, "measured": ours.evidence() })
+        })
         .collect();
     let evidence = json!({ "source": shortest.source, "to": first.record.id, "times": times });
     Some(Candidate::new("lines-published", others.len() as f64, text, evidence))

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use pipemark_model::{ByteSize, Entrant, Figure, GIB, Language, Program, Record, three_digits};
+use pipemark_model::{ByteSize, Entrant, Figure, GIB, Key, Language, Program, Record, grouped, three_digits};
 
 use crate::findings::contrast::Contrast;
+use crate::findings::measured::in_common;
 use crate::findings::words::time;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
@@ -43,8 +44,8 @@ pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Re
             main.iter().filter_map(|one| gap(one, &main, records)).collect()
         }),
         first(&|groups| start_up(&main_group(groups)).into_iter().collect()),
-        first(&|groups| both.into_iter().filter_map(|program| by_block(groups, program)).collect()),
-        first(&|groups| both.into_iter().filter_map(|program| best_block(groups, program)).collect()),
+        first(&|groups| both.into_iter().filter_map(|program| by_block(&main_sizes(groups), program)).collect()),
+        first(&|groups| both.into_iter().filter_map(|program| best_block(&main_sizes(groups), program)).collect()),
     ]
 }
 
@@ -52,6 +53,15 @@ pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Re
 fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
     let near = |group: &&Vec<MeasuredTrial>| (group.len(), entrant(&group[0]).block == MAIN_BLOCK);
     groups.iter().max_by_key(near).cloned().unwrap_or_default()
+}
+
+/// The groups that differ only in the block size; of several situations, the one with the most programs.
+fn main_sizes<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<MeasuredTrial<'a>>> {
+    let varies = [Key::Language, Key::Program, Key::Block];
+    let situations = grouped(groups.iter().map(|group| (in_common(&group[0], &varies), group.clone())));
+    let programs = |sizes: &Vec<Vec<MeasuredTrial>>| sizes.iter().map(Vec::len).sum::<usize>();
+    // The first of equals.
+    situations.into_iter().map(|(_, sizes)| sizes).rev().max_by_key(programs).unwrap_or_default()
 }
 
 /// The gain from tuning in each language.
@@ -140,15 +150,16 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
     }
     let (mut parts, mut evidence, mut from) = (Vec::new(), Vec::new(), None::<ByteSize>);
     for group in &groups {
-        let best = fastest(group.iter().copied())?.throughput();
-        let mut shares: Vec<(f64, &str)> =
-            group.iter().map(|one| (one.throughput() / best, entrant(one).language.as_str())).collect();
-        shares.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let near = shares.iter().filter(|(share, _)| *share >= 1.0 - NEARLY).count();
-        let (block, (least, slowest)) = (block(group), shares[0]);
-        let least = three_digits(least * 100.0);
-        parts.push(format!("{near} with {block} (the slowest, {slowest}, has {least} %)"));
-        let shares = BTreeMap::from_iter(shares.into_iter().map(|(share, language)| (language, share)));
+        let best = fastest(group.iter().copied())?;
+        let others = group.iter().filter(|one| one.record.id != best.record.id);
+        let mut shares: Vec<Contrast> =
+            others.map(|one| Contrast::throughput(best, *one)).collect::<Option<Vec<_>>>()?;
+        shares.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        let near = 1 + shares.iter().filter(|share| share.ratio >= 1.0 - NEARLY).count();
+        let (block, least) = (block(group), shares.first()?);
+        let (slowest, percent) = (&entrant(&least.new).language, three_digits(least.ratio * 100.0));
+        parts.push(format!("{near} with {block} (the slowest, {slowest}, has {percent} %)"));
+        let shares: Value = shares.iter().map(Contrast::evidence).collect();
         evidence.push(json!({ "block": block, "share_of_the_fastest": shares }));
         from = from.or(Some(block)).filter(|_| near == group.len());
     }
@@ -165,8 +176,8 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
 const AS_FAST: f64 = 0.95;
 
 /// For each language the smallest block size that is as fast as any, within 5 % of the medians.
-fn best_block(groups: &[Vec<MeasuredTrial>], program: Program) -> Option<Candidate> {
-    let mut languages: BTreeMap<&str, Vec<MeasuredTrial>> = BTreeMap::new();
+fn best_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
+    let mut languages: BTreeMap<&str, Vec<MeasuredTrial<'a>>> = BTreeMap::new();
     for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
         languages.entry(entrant(one).language.as_str()).or_default().push(*one);
     }
@@ -174,13 +185,15 @@ fn best_block(groups: &[Vec<MeasuredTrial>], program: Program) -> Option<Candida
     let mut evidence = BTreeMap::new();
     for (language, all) in languages.into_iter().filter(|(_, all)| all.len() > 2) {
         let best = fastest(all.iter().copied())?;
-        let as_fast = |one: &&MeasuredTrial| {
-            let differs = one.record.id != best.record.id;
-            !differs || Contrast::throughput(best, **one).is_some_and(|contrast| contrast.ratio >= AS_FAST)
+        let share =
+            |one: &MeasuredTrial<'a>| Contrast::throughput(best, *one).filter(|_| one.record.id != best.record.id);
+        let as_fast = |one: &&MeasuredTrial<'a>| {
+            one.record.id == best.record.id || share(one).is_some_and(|share| share.ratio >= AS_FAST)
         };
         let smallest = all.iter().filter(as_fast).min_by_key(|one| entrant(one).block)?;
         blocks.entry(entrant(smallest).block).or_default().push(language);
-        evidence.insert(language, json!({ "smallest": smallest.evidence(), "fastest": best.evidence() }));
+        let share = share(smallest).map(|share| share.evidence());
+        evidence.insert(language, json!({ "smallest": smallest.evidence(), "share_of_the_fastest": share }));
     }
     let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
     let parts: Vec<String> =

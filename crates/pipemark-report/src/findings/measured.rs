@@ -103,7 +103,12 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
 
 /// The common settings of a group: all parameters except `varies` and the volume.
 pub(super) fn in_common(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
-    let settings = one.job.settings();
+    settings_but(one.job, varies)
+}
+
+/// All parameters of a trial but `varies` and the volume.
+pub(super) fn settings_but(job: &Job, varies: &[Key]) -> Vec<Option<Value>> {
+    let settings = job.settings();
     Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).map(|key| settings.get(key)).collect()
 }
 

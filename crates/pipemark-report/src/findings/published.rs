@@ -42,8 +42,8 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     let ratio = |(ours, theirs): &(MeasuredTrial, f64)| ours.throughput() / theirs;
     let trial = |figure: &(MeasuredTrial, f64)| {
         json!({
-            "trial": figure.0.record.id, "published": figure.1, "measured": figure.0.estimates.throughput(),
-            "ratio": ratio(figure),
+            "trial": figure.0.record.id, "experiment": figure.0.record.experiment,
+            "published": figure.1, "measured": figure.0.estimates.throughput(), "ratio": ratio(figure),
         })
     };
     let mut evidence = json!({ "source": source, "trials": figures.iter().map(trial).collect::<Value>() });

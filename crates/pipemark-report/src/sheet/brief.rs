@@ -9,7 +9,7 @@ use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, bytes
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
 
-use crate::sheet::brief::tables::{BY_ROUND, as_bars, as_columns, label, sweep, volume_published};
+use crate::sheet::brief::tables::{BY_ROUND, as_bars, as_columns, in_words, label, sweep, volume_published};
 use crate::sheet::document::warnings;
 use crate::sheet::experiment::{MeasuredExperiment, interval};
 use crate::sheet::marks::{doubts, legend_in_brief};
@@ -20,6 +20,8 @@ use crate::sheet::{gains, matrix};
 
 /// The most lines of the sheet, on a terminal of 80 columns.
 const LINES: usize = 45;
+/// From this many lines on, the main tables leave no room for the summary.
+const MOST_LINES: usize = 50;
 /// Characters in a line of text.
 const LINE: usize = 76;
 /// Lines of findings, and the most findings.
@@ -29,6 +31,8 @@ const MOST_FINDINGS: usize = 5;
 const FEWEST_ROWS: usize = 2;
 /// The most lines of a table that is printed whole beside the headline table.
 const FEWEST_TALL: usize = 8;
+/// The most published figures listed for an experiment that has no table here.
+const MOST_PUBLISHED: usize = 6;
 /// The most reasons shown for missing figures.
 const MOST_REASONS: usize = 2;
 
@@ -42,26 +46,39 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let findings = findings(document);
     // The suite's main experiments are shown whole. The last findings are dropped to make room for them.
     let headline = document.experiments.iter().any(|own| own.headline);
-    let fits = |sheet: &Sheet| {
+    let lines = |sheet: &Sheet| {
         let terminal = Terminal { width: LINE + 4, colour: Colour::Never, characters: Characters::Unicode };
-        terminal.render(sheet).lines().count() <= LINES
+        terminal.render(sheet).lines().count()
     };
     let least = if headline { findings.len().min(1) } else { findings.len() };
     let fewer = (least..=findings.len()).rev().map(|most| (most, false));
+    // As a last resort, the claims are only counted, and a suite with main tables shows no finding.
+    let none = headline.then_some((0, true));
     let mut sheet = Sheet::default();
-    // As a last resort, the claims are only counted.
-    for (most, counted_only) in fewer.chain([(least, true)]) {
-        let fewer = lay_out(document, &findings[..most], pointers, counted_only);
-        sheet = fewer;
-        if fits(&sheet) {
-            break;
+    for (most, counted_only) in fewer.chain([(least, true)]).chain(none) {
+        let footer = ScreenFooter { findings: &findings[..most], counted_only, summary: summary(document) };
+        sheet = lay_out(document, &footer, pointers);
+        if lines(&sheet) <= LINES {
+            return sheet;
         }
+    }
+    if headline && lines(&sheet) > MOST_LINES {
+        sheet = lay_out(document, &ScreenFooter { findings: &[], counted_only: true, summary: Vec::new() }, pointers);
     }
     sheet
 }
 
-/// The document with these of its findings.
-fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], counted_only: bool) -> Sheet {
+/// What follows the tables.
+struct ScreenFooter<'a> {
+    findings: &'a [&'a Finding],
+    /// Whether claims are counted, and none is put in words.
+    counted_only: bool,
+    summary: Vec<Vec<Cell>>,
+}
+
+/// The document with this footer.
+fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> Sheet {
+    let ScreenFooter { findings, counted_only, summary } = footer;
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
@@ -82,8 +99,7 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
         sheet.text(Style::Aside, pointers);
         return sheet;
     }
-    let summary = summary(document);
-    let claims = match counted_only {
+    let claims = match *counted_only {
         true => super::claims::counts(document).into_iter().collect(),
         false => super::claims::brief(document),
     };
@@ -94,8 +110,8 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
     };
     let (experiments, mut left_out): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
         experiments.into_iter().partition(stays);
-    let below = summary_lines(&summary) + findings.len() + 3 * claims.len();
-    let rows = rows_of(document, &experiments, &sheet, below, findings);
+    let lines_below = summary_lines(summary) + findings.len() + 3 * claims.len();
+    let rows = rows_of(document, &experiments, &sheet, lines_below, findings);
     let mut signs = String::new();
     let (shown, without_room): (Vec<_>, Vec<_>) =
         experiments.iter().zip(rows).partition(|(own, rows)| *rows > 0 || is_whole(own));
@@ -107,6 +123,8 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
     if !left_out.is_empty() {
         let words = |own: &&MeasuredExperiment| format!("{} ({})", own.title(), counted(own.records.len(), "trial"));
         sheet.blocks.push(Block::Gap);
+        let published = left_out.iter().filter_map(|own| published_in_brief(own));
+        sheet.notes(published.map(Note::plain));
         sheet
             .text(Style::Aside, [format!("with --all: {}", left_out.iter().map(words).collect::<Vec<_>>().join("; "))]);
     }
@@ -128,7 +146,7 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], coun
     }
     sheet.grid(Grid::new(
         vec![Column::words("", ""), Column::figures("", ""), Column::words("", "").fit(Fit::Wrapped)],
-        summary,
+        summary.clone(),
     ));
     if !findings.is_empty() {
         sheet.blocks.push(Block::Gap);
@@ -185,8 +203,14 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
     let some = if !is_whole(experiment) && rows < all { format!(": {rows} of {all} trials") } else { String::new() };
+    let volumes = || experiment.records.iter().map(|record| record.job.volume());
+    let here = volumes().next().filter(|first| volumes().all(|other| other.is_like(*first)));
+    let here = here.map_or_else(String::new, |volume| format!(", here {}", in_words(volume)));
     let mut shared = volume_published(experiment)
         .map_or_else(String::new, |total| format!("published for {}", bytes_in_words(total.0)));
+    if !shared.is_empty() && heading.chars().count() + shared.len() + here.len() + some.len() + 3 <= LINE {
+        shared.push_str(&here);
+    }
     for word in experiment.shared().iter().filter(|word| !word.ends_with(" per run")) {
         let longer = if shared.is_empty() { word.clone() } else { format!("{shared}, {word}") };
         if heading.chars().count() + longer.chars().count() + some.chars().count() + 3 <= LINE {
@@ -255,6 +279,23 @@ fn rows_of(
     let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
     let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
     shown(most.unwrap_or(if headline { 0 } else { FEWEST_ROWS }))
+}
+
+/// The published figures of an experiment that has no table here, each beside ours.
+fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
+    let words = |record: &&Record| {
+        let published = record.published.as_ref().filter(|_| missing(record).is_none())?;
+        let (shown, estimates) = (published.shown_beside(record.job.volume()), record.estimate.as_ref()?);
+        let in_time = published.relative || published.shown().ends_with(" s");
+        let time =
+            [Figure::Elapsed, Figure::Real].into_iter().find_map(|figure| Some((figure, estimates.get(figure)?)));
+        let (figure, estimate) =
+            time.filter(|_| in_time).unwrap_or((estimates.headline_figure(), estimates.headline()));
+        Some(format!("{} {} ({shown})", label(experiment, record), figure.unit().show(estimate.median)))
+    };
+    let rows: Vec<String> = experiment.records.iter().filter_map(words).collect();
+    let few = (1..=MOST_PUBLISHED).contains(&rows.len());
+    few.then(|| format!("{}, ours (published): {}", experiment.title(), rows.join(", ")))
 }
 
 /// The lines of the summary, with its last column wrapped.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipemark_model::{
     COPIED, ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
-    differing, digits, distinct, neutral, percent, shared, three_digits,
+    differing, digits, distinct, is_beside_programs, neutral, percent, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -62,9 +62,13 @@ impl<'a> MeasuredExperiment<'a> {
         keys
     }
 
-    /// The settings common to all trials, as text.
+    /// The settings common to all trials, as text; beside programs of others, those common to pipemark's own.
     pub(super) fn shared(&self) -> Vec<String> {
-        shared(&self.jobs())
+        let mut jobs = self.jobs();
+        if is_beside_programs(&jobs) {
+            jobs.retain(|job| job.ends().is_some());
+        }
+        shared(&jobs)
     }
 
     /// Whether its trials are reported by their times. Times at a rate that wasn't reached are omitted.
@@ -86,7 +90,7 @@ impl<'a> MeasuredExperiment<'a> {
     }
 
     /// Whether the published figures are numbers of calls.
-    fn counts_calls(&self) -> bool {
+    pub(super) fn counts_calls(&self) -> bool {
         self.records
             .iter()
             .filter_map(|record| record.published.as_ref())
@@ -122,10 +126,12 @@ impl<'a> MeasuredExperiment<'a> {
     fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
+        let beside = is_beside_programs(&self.jobs());
         // A wait policy makes groups instead of a column.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };
-            let column = Column { side, ..Column::words("", key.name()).fit(Fit::Elastic) };
+            let heading = if beside && key == Key::Language { "program" } else { key.name() };
+            let column = Column { side, ..Column::words("", heading).fit(Fit::Elastic) };
             table.push(column, |record| Cell::shown(parameter(key, record)));
         }
         let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());
@@ -342,6 +348,9 @@ impl<'a> MeasuredExperiment<'a> {
 
 /// A parameter's value. A memory copy has no ends, so it shows only the parameters of the copy.
 fn parameter(key: Key, record: &Record) -> String {
+    if key == Key::Language && record.job.ends().is_some() {
+        return "pipemark".to_owned();
+    }
     let value = record.job.value(key).filter(|_| COPIED.contains(&key) || !record.job.is_memory_copy());
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
 }

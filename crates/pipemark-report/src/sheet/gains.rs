@@ -59,7 +59,8 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
     };
     let rows = gains.rows.iter().enumerate().map(row).collect();
     let grid = Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] };
-    let note = format!("% over the base, ours/published ({}); = tied with the base; ≠ the other sign", gains.source);
+    let marks = "= within 10 % of it; ? inconclusive; ≠ the other sign";
+    let note = format!("% over the base, ours/published ({}); {marks}", gains.source);
     Some((grid, vec![Note::plain(note)]))
 }
 
@@ -85,8 +86,13 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
 }
 
 /// The meaning of a gain's marks.
-pub(super) const TIED: &str = "tied with the base, judging all cells together, or too few runs";
-pub(super) const REVERSED: &str = "the sign differs significantly from the published one";
+pub(super) const MARKS: [(char, &str); 3] = [
+    ('=', "within 10 % of the base"),
+    ('?', "inconclusive, judging all cells together, or too few runs"),
+    ('≠', "the sign differs significantly from the published one"),
+];
+/// A gain counts as none if its whole interval is this near to none, in per cent.
+const NO_GAIN: f64 = 10.0;
 
 /// The baseline of a trial, if it was measured.
 fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a Document) -> Option<&'a Record> {
@@ -94,7 +100,7 @@ fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a D
     record(id, experiment.about, &document.trials)
 }
 
-/// `=+3 (-18)`: the gain with its marks, and the published figure in brackets.
+/// `?+30 (-18)`: the gain with its marks, and the published figure in brackets.
 fn shown(gain: &Gain) -> String {
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
     format!("{}{published}", gain.marked())
@@ -125,12 +131,8 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
         gains.source
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
-    if gained().any(|gain| !gain.differs()) {
-        notes.push(format!("= {TIED}"));
-    }
-    if gained().any(|gain| gain.is_reversed()) {
-        notes.push(format!("≠ {REVERSED}"));
-    }
+    let used = |mark: &char| gained().any(|gain| gain.marked().contains(*mark));
+    notes.extend(MARKS.iter().filter(|(mark, _)| used(mark)).map(|(mark, meaning)| format!("{mark} {meaning}")));
     let reasons = grouped(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
     notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));
     notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
@@ -170,12 +172,16 @@ impl Gain {
 
     /// The gain with its marks.
     fn marked(&self) -> String {
-        let unclear = if self.differs() { "" } else { "=" };
+        let unclear = match self.differs() {
+            true => "",
+            false if self.is_none() => "=",
+            false => "?",
+        };
         let reversed = if self.is_reversed() { "≠" } else { "" };
         format!("{unclear}{}{reversed}", signed(self.percent))
     }
 
-    /// `=+3/-18`: the gain with its marks, then the published figure.
+    /// `?+30/-18`: the gain with its marks, then the published figure.
     fn in_brief(&self) -> String {
         let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed(percent)));
         format!("{}{published}", self.marked())
@@ -184,6 +190,11 @@ impl Gain {
     /// Whether it is significantly above or below the base.
     fn differs(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    }
+
+    /// Whether its whole interval is near no gain.
+    fn is_none(&self) -> bool {
+        self.sure.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
     }
 
     /// Whether its sign is significantly opposite to the published one.

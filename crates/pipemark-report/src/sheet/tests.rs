@@ -62,7 +62,7 @@ fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
             let document = fixture::of_suite(text, scale, seed as u64);
             let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
             // The whole tables of these suites are longer than a screen.
-            let most = if ["ipc", "large-pipe"].contains(&name) { 60 } else { 45 };
+            let most = if ["ipc", "large-pipe"].contains(&name) { 50 } else { 45 };
             assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
             for headline in document.experiments.iter().filter(|own| own.headline) {
                 let heading = text.lines().find(|line| line.starts_with(&headline.title));

@@ -71,7 +71,10 @@ fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     if let [first, _, ..] = given.values(Key::Stage) {
         design.baseline = vec![first.clone().into()];
     }
-    options.flags.plan(design)
+    let mut plan = options.flags.plan(design)?;
+    // Each length has its row, with the real time.
+    plan.experiments.iter_mut().for_each(|experiment| experiment.headline = true);
+    Ok(plan)
 }
 
 /// 0 and the powers of two up to `most`, and `most`.

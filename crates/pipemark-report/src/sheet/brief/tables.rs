@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use pipemark_model::{ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, grouped, name};
+use pipemark_model::{
+    ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, bytes_in_words, distinct, grouped,
+    is_beside_programs, name,
+};
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
 use crate::sheet::brief::LINE;
@@ -13,6 +16,8 @@ use crate::sheet::words::{missing, ranked};
 
 /// A parameter with fewer values is shown in rows instead.
 const FEWEST_COLUMNS: usize = 5;
+/// Shorter bars show nothing.
+const SHORTEST_BAR: usize = 8;
 /// More values don't fit side by side.
 const MOST_COLUMNS: usize = 12;
 
@@ -36,6 +41,10 @@ pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 /// Throughput or round trips over a number, if every combination of the others was measured with each value.
 pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
+    // Chains need their real time beside, which has no place in columns.
+    if experiment.about.headline && is_chained(experiment) {
+        return None;
+    }
     if experiment.records.iter().any(|record| record.published.is_some() || cut(record)) {
         return None;
     }
@@ -140,6 +149,17 @@ pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSi
     (differ && published().all(|(_, own)| alike(own))).then_some(total)
 }
 
+fn is_chained(experiment: &MeasuredExperiment) -> bool {
+    experiment.records.iter().any(|record| record.job.chain().is_some())
+}
+
+pub(super) fn in_words(volume: Volume) -> String {
+    match volume {
+        Volume::Total(total) => bytes_in_words(total.0),
+        time => time.to_string(),
+    }
+}
+
 /// The mark behind a ratio. Its legend is shown if some ratio differs from the ratio of the medians beside it.
 pub(super) const BY_ROUND: &str = "×";
 
@@ -152,8 +172,12 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let aside = |record: &Record| differs && passed_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    let beside_programs = is_beside_programs(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
     let unit = in_common(shown.iter().copied().filter(|record| !aside(record)));
-    let chained = experiment.records.iter().any(|record| record.job.chain().is_some());
+    let chained = is_chained(experiment);
+    let volumes = distinct(experiment.records.iter().map(|record| record.job.volume()));
+    let published_for = volume_published(experiment);
+    let counts_calls = experiment.counts_calls();
     let row = |record: &&Record| {
         let estimates = record.estimate.as_ref();
         let (_, figure) = headline(record);
@@ -175,15 +199,24 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
         let more = match (latency, chained) {
             (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
+            (_, true) if volumes.len() > 1 || published_for.is_some() => {
+                of(Figure::Real).map(|real| format!("{real} for {}", in_words(record.job.volume())))
+            }
             (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
             _ if of(Figure::Interleaved).is_some() => {
                 of(Figure::Interleaved).map(|cut| format!("{cut} of records cut"))
             }
+            _ if counts_calls => {
+                let calls = estimates.and_then(|own| own.get(Figure::Calls));
+                calls.map(|calls| format!("{:.0} calls", calls.median))
+            }
+            // pipemark's own trials beside it have none.
+            _ if beside_programs => None,
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
         let published = record.published.as_ref();
-        let beside = |own: &Published| match volume_published(experiment) {
-            Some(_) => own.shown(),
+        let beside = |own: &Published| match published_for {
+            Some(_) => own.shown_with_rate(record.job.volume()),
             None => own.shown_beside(record.job.volume()),
         };
         let published = published.map(|own| format!("published {}", beside(own)));
@@ -200,7 +233,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             },
         ]
     };
-    let columns = vec![
+    let mut columns = vec![
         Column::words("", ""),
         Column::words("", "").fit(Fit::Elastic),
         Column::figures("", ""),
@@ -208,5 +241,14 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         Column::words("", "").fit(Fit::Wrapped),
         Column::bars(""),
     ];
-    Grid { labels: 2, ..Grid::new(columns, shown.iter().map(row).collect()) }
+    let mut rows: Vec<Vec<Cell>> = shown.iter().map(row).collect();
+    // Words are worth more than bars.
+    let chars = |cell: &Cell| cell.text.chars().count() + cell.mark.chars().count();
+    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
+    let needed: usize = widths.filter(|width| *width > 0).map(|width| width + 2).sum();
+    if needed <= LINE && needed + SHORTEST_BAR > LINE {
+        columns.pop();
+        rows.iter_mut().for_each(|row| row.truncate(columns.len()));
+    }
+    Grid { labels: 2, ..Grid::new(columns, rows) }
 }

@@ -4,7 +4,7 @@ use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, 
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
 use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
-use crate::sheet::gains::{REVERSED, TIED, gain};
+use crate::sheet::gains::{MARKS, gain};
 
 /// The most columns that are still readable.
 const MOST_COLUMNS: usize = 24;
@@ -61,7 +61,7 @@ pub(super) fn gains(context: &Context) -> Vec<Chart> {
             let values = parts.iter().flat_map(|(_, cells)| cells).filter_map(|cell| cell.value);
             let most = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / value)).fold(1.1, f64::max);
             let has = |mark: char| parts.iter().flat_map(|(_, cells)| cells).any(|cell| cell.brief.contains(mark));
-            let marks = [('=', TIED), ('≠', REVERSED)].into_iter().filter(|(mark, _)| has(*mark));
+            let marks = MARKS.into_iter().filter(|(mark, _)| has(*mark));
             let below = marks.map(|(mark, text)| format!("{mark} {text}")).collect::<Vec<_>>().join("; ");
             for (part, points) in parts.into_iter().filter(|(_, cells)| !cells.is_empty()) {
                 let columns = part.columns.iter().map(|column| column.name.clone()).collect();
