@@ -77,7 +77,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
 /// Warns if a filter held back lines, so that their times are unknown.
 fn held(samples: &[Sample]) -> Option<Warning> {
     let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
-    let lines: Vec<&Latency> = lines.filter(|lines| lines.mostly_buffered() && !lines.behind()).collect();
+    let lines: Vec<&Latency> = lines.filter(|lines| lines.mostly_buffered() && !lines.missed_rate()).collect();
     let held = lines.iter().filter_map(|lines| lines.held).sum();
     let all = held + lines.iter().map(|lines| lines.round_trips).sum::<u64>();
     (held > 0).then_some(Warning::Held { held, lines: all })
@@ -86,7 +86,7 @@ fn held(samples: &[Sample]) -> Option<Warning> {
 /// Warns if a run did not reach its fixed rate.
 fn behind(samples: &[Sample]) -> Option<Warning> {
     let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
-    let late = trips.iter().filter(|trips| trips.behind()).count();
+    let late = trips.iter().filter(|trips| trips.missed_rate()).count();
     let (sent, due) = (
         trips.iter().map(|trips| trips.round_trips + trips.held.unwrap_or(0)).sum(),
         trips.iter().filter_map(|trips| trips.due).sum(),
