@@ -44,11 +44,11 @@ check: lint
 	$(CARGO) test --locked -p pipemark --test program -- $(SLOW:%=--skip %)
 
 # Tests, and the script that looks for their tools, write to this file what they skip.
-test: export PIPEMARK_LEFT_OUT = $(CURDIR)/build/left-out
+test: export PIPEMARK_SKIPPED = $(CURDIR)/build/skipped
 # Incremental compilation would only slow down this single full build.
 test: export CARGO_INCREMENTAL = 0
 test: tools lint tests
-	@if [ -s build/left-out ]; then echo; echo "Skipped here:"; sort -u build/left-out | sed 's/^/  /'; \
+	@if [ -s build/skipped ]; then echo; echo "Skipped here:"; sort -u build/skipped | sed 's/^/  /'; \
 	else echo; echo "Nothing was skipped."; fi
 
 # Includes the examples and the documentation's tests.

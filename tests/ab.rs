@@ -10,7 +10,7 @@ fn ab(words: &[&str]) -> Ended {
 }
 
 #[test]
-fn two_pipelines_are_run_in_turns_and_compared() {
+fn two_pipelines_are_interleaved_and_compared() {
     let ended = ab(&["--runs", "6", "--json", "-", "--", "seq 9 | cat", "--", "seq 9; sleep 0.05"]);
     let outcome = ended.measured();
     assert_eq!(outcome["schema"], "pipemark-ab/2");
@@ -160,7 +160,7 @@ fn a_stage_that_fails_is_an_error() {
 }
 
 #[test]
-fn what_takes_too_long_is_ended_with_all_that_belongs_to_it() {
+fn a_timed_out_command_is_killed_with_its_children() {
     let begin = Instant::now();
     let ended = ab(&["--limit", "200ms", "--", "sleep 50 | cat", "--", "true"]);
     assert_eq!(ended.code(), Some(1));
@@ -372,7 +372,7 @@ fn figures_that_the_command_prints_are_judged_and_a_run_without_one_has_failed()
 }
 
 #[test]
-fn what_a_command_uses_is_counted_with_all_that_it_starts() {
+fn resource_usage_includes_all_descendants() {
     let script = "head -c 3000000 /dev/zero >/dev/null; python3 -c 'x = bytearray(64 << 20)'";
     let result = ab(&["--runs", "2", "--json", "-", "--", script]).measured();
     let figure = |key: &str| result["commands"][0]["figures"][key]["estimate"]["min"].as_f64().unwrap();

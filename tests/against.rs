@@ -119,7 +119,7 @@ fn a_program_that_goes_wrong_has_no_figure() {
 }
 
 #[test]
-fn what_can_t_be_asked_is_refused() {
+fn unsupported_requests_are_refused() {
     let folder = TempDir::new().unwrap();
     let suite = suite(&folder, "");
     for (words, sentence) in [

@@ -137,7 +137,7 @@ fn the_volume_is_chosen_by_measuring() {
 }
 
 #[test]
-fn what_stages_use_is_counted() {
+fn resource_usage_of_stages_is_counted() {
     let (document, _) = trial(&["--length", "3", "--stage", "cat", "--total", "64m"]);
     let sample = &document["trials"][0]["samples"][0];
     let sum = |list: &str, what: &str| -> u64 {
@@ -164,7 +164,7 @@ fn a_stage_that_changes_bytes_is_noticed_and_may_be_wanted() {
 }
 
 #[test]
-fn a_stage_that_fails_is_named_with_what_it_said() {
+fn a_failing_stage_is_named_with_its_stderr() {
     for (stage, words) in [
         ("/etc/passwd", &["stage 1 of 3 (/etc/passwd)", "exit code 126", "denied"][..]),
         ("cat | cat --no-such-option", &["stage 2 of 3 (cat --no-such-option)", "exit code 1", "unrecognized option"]),
@@ -192,7 +192,7 @@ fn a_stage_that_is_not_installed_is_skipped_with_a_reason() {
 }
 
 #[test]
-fn what_a_stage_says_is_bounded() {
+fn output_of_a_stage_is_bounded() {
     // A megabyte on standard error neither fills memory nor blocks the stage.
     let (document, code) =
         trial(&["--length", "1", "--stage", "sh -c 'yes oops 2>/dev/null | head -c 1000000 >&2; exit 5'"]);
@@ -212,7 +212,7 @@ fn running(text: &str) -> usize {
 }
 
 /// Waits until `enough` accepts the number of processes; fails after a minute.
-fn until(text: &str, enough: impl Fn(usize) -> bool) {
+fn wait_for_count(text: &str, enough: impl Fn(usize) -> bool) {
     let begin = Instant::now();
     while !enough(running(text)) {
         assert!(begin.elapsed() < Duration::from_secs(60), "{} processes with '{text}'", running(text));
@@ -222,14 +222,14 @@ fn until(text: &str, enough: impl Fn(usize) -> bool) {
 
 /// A chain of `length` stages that never end and have `mark` in their command line. They start no processes, so killing
 /// the chain ends all.
-fn stuck(length: &str, mark: &str) -> Child {
+fn start_hanging(length: &str, mark: &str) -> Child {
     let stage = format!("sleep {mark}");
     let mut command = chain(&["--length", length, "--stage", &stage, "--total", "64m", "-q"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 #[test]
-fn a_hanging_stage_is_ended_with_what_it_started() {
+fn a_hanging_stage_is_killed_with_its_children() {
     let mark = format!("mark-hang-{}", std::process::id());
     let stage = format!("sh -c 'sleep 321; : {mark}'");
     let (document, code) = trial(&["--length", "3", "--stage", &stage, "--limit", "2s"]);
@@ -237,15 +237,15 @@ fn a_hanging_stage_is_ended_with_what_it_started() {
     assert!(document["trials"][0]["reason"].as_str().unwrap().contains("limit"));
     assert_eq!(running(&mark), 0);
     // The stage's child is not waited for, so it may end later.
-    until("sleep 321", |running| running == 0);
+    wait_for_count("sleep 321", |running| running == 0);
 }
 
 #[test]
 fn an_interrupt_in_the_middle_leaves_nothing() {
     let mark = format!("100.1{}", std::process::id());
-    let mut child = stuck("300", &mark);
+    let mut child = start_hanging("300", &mark);
     // While the stages are being started.
-    until(&mark, |running| running > 100);
+    wait_for_count(&mark, |running| running > 100);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(running(&mark), 0);
@@ -254,12 +254,12 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
 #[test]
 fn a_run_that_is_killed_takes_its_stages_along() {
     let mark = format!("100.2{}", std::process::id());
-    let mut child = stuck("50", &mark);
+    let mut child = start_hanging("50", &mark);
     // The parent's command line has the mark too.
-    until(&mark, |running| running > 50);
+    wait_for_count(&mark, |running| running > 50);
     child.kill().unwrap();
     child.wait().unwrap();
-    until(&mark, |running| running == 0);
+    wait_for_count(&mark, |running| running == 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::program::past::small;
-use crate::program::{self, PIPEMARK, left_out, pipemark, run};
+use crate::program::{self, PIPEMARK, pipemark, report_skip, run};
 use serde_json::Value;
 
 fn text(output: &Output) -> String {
@@ -15,16 +15,16 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn is_here(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let here = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !here {
-        left_out(&format!("completions as {program} takes them"), "it is not here");
+        report_skip(&format!("completions as {program} takes them"), "it is not here");
     }
     here
 }
 
 /// What bash offers as completions of the last word.
-fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+fn completions_of(script: &Path, words: &[&str]) -> Vec<String> {
     let complete = "source \"$1\"; shift; COMP_WORDS=(pipemark \"$@\"); COMP_CWORD=$#; \
                     complete -p pipemark >/dev/null; \
                     _pipemark pipemark \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; \
@@ -37,24 +37,27 @@ fn offered(script: &Path, words: &[&str]) -> Vec<String> {
 #[test]
 fn bash_completes() {
     let script = program::file(pipemark(&["--completions", "bash"]).stdout.as_bytes(), "");
-    assert_eq!(offered(script.path(), &["hi"]), ["history"]);
-    assert_eq!(offered(script.path(), &["history", "tr"]), ["trend"]);
-    assert_eq!(offered(script.path(), &["bw", "--no-"]), ["--no-save"]);
-    assert_eq!(offered(script.path(), &["bw", "--format", "mark"]), ["markdown"]);
-    assert!(offered(script.path(), &["ru"]).contains(&"run".to_owned()));
-    assert!(!offered(script.path(), &[""]).iter().any(|word| word.starts_with('_')), "what is hidden is not offered");
+    assert_eq!(completions_of(script.path(), &["hi"]), ["history"]);
+    assert_eq!(completions_of(script.path(), &["history", "tr"]), ["trend"]);
+    assert_eq!(completions_of(script.path(), &["bw", "--no-"]), ["--no-save"]);
+    assert_eq!(completions_of(script.path(), &["bw", "--format", "mark"]), ["markdown"]);
+    assert!(completions_of(script.path(), &["ru"]).contains(&"run".to_owned()));
+    assert!(
+        !completions_of(script.path(), &[""]).iter().any(|word| word.starts_with('_')),
+        "what is hidden is not offered"
+    );
 }
 
 #[test]
 fn zsh_and_fish_take_their_completions() {
     for (shell, words) in [("zsh", &["-n"][..]), ("fish", &["--no-execute"])] {
         let script = program::file(pipemark(&["--completions", shell]).stdout.as_bytes(), "");
-        if is_here(shell) {
+        if is_installed(shell) {
             let output = Command::new(shell).args(words).arg(script.path()).output().unwrap();
             assert!(text(&output).is_empty() && output.stderr.is_empty(), "{output:?}");
         }
     }
-    if is_here("fish") {
+    if is_installed("fish") {
         let script = program::file(pipemark(&["--completions", "fish"]).stdout.as_bytes(), "");
         let ask = format!("source {}; complete --do-complete 'pipemark hist'", script.path().display());
         let output = Command::new("fish").args(["--no-config", "-c", &ask]).output().unwrap();
@@ -82,7 +85,7 @@ fn everything_is_installed_where_it_is_looked_for() {
     let program = installed("bin/pipemark");
     assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
     assert!(text(&Command::new(&program).arg("--version").output().unwrap()).starts_with("pipemark "));
-    assert_eq!(offered(&installed("share/bash-completion/completions/pipemark"), &["hi"]), ["history"]);
+    assert_eq!(completions_of(&installed("share/bash-completion/completions/pipemark"), &["hi"]), ["history"]);
     assert!(
         fs::read_to_string(installed("share/zsh/site-functions/_pipemark")).unwrap().starts_with("#compdef pipemark")
     );
@@ -92,14 +95,14 @@ fn everything_is_installed_where_it_is_looked_for() {
     for name in ["pipemark.1", "pipemark-run.1", "pipemark-bw.1", "pipemark-history.1", "pipemark-history-trend.1"] {
         assert!(pages.iter().any(|page| page.ends_with(name)), "{name} is not in {pages:?}");
     }
-    if is_here("groff") {
+    if is_installed("groff") {
         for page in &pages {
             let output =
                 Command::new("groff").args(["-Kutf8", "-man", "-ww", "-z", "-Tutf8"]).arg(page).output().unwrap();
             assert!(text(&output).is_empty() && output.stderr.is_empty(), "{page:?}: {output:?}");
         }
     }
-    if is_here("man") {
+    if is_installed("man") {
         let page = installed("share/man/man1/pipemark-bw.1");
         let output = Command::new("man").args(["--warnings", "-l"]).arg(page).env("MANWIDTH", "80").output().unwrap();
         assert!(text(&output).contains("--capacity") && output.stderr.is_empty(), "{output:?}");
@@ -215,7 +218,7 @@ fn openmetrics_are_read_by_prometheus_s_own_parsers() {
         assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
         let Some(python) = python() else {
-            left_out("OpenMetrics as Prometheus reads it", "prometheus_client is not here");
+            report_skip("OpenMetrics as Prometheus reads it", "prometheus_client is not here");
             return;
         };
         // First the strict OpenMetrics parser, then the text parser, whose format node_exporter reads.

@@ -181,8 +181,8 @@ fn another_machine_is_a_warning_that_names_it() {
     {
         let ended = compare(&[&[base.as_str(), &new], flags].concat());
         assert!(ended.stderr.contains("machine or system differs: kernel ("), "{flags:?} {}", ended.stderr);
-        let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{flags:?} {said:?}");
+        let printed = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!printed.contains(|c: char| c.is_control() && c != '\n'), "{flags:?} {printed:?}");
     }
 }
 

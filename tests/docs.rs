@@ -62,7 +62,7 @@ fn links(text: &str) -> Vec<String> {
 }
 
 /// What is wrong with a link on `page`, if anything.
-fn broken(page: &Path, text: &str, link: &str) -> Option<String> {
+fn broken_link(page: &Path, text: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
     }
@@ -82,7 +82,7 @@ fn links_lead_somewhere() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for link in links(&text) {
-            assert_eq!(broken(&page, &text, &link), None);
+            assert_eq!(broken_link(&page, &text, &link), None);
             checked += 1;
         }
     }
@@ -90,9 +90,9 @@ fn links_lead_somewhere() {
     // The check itself detects broken links.
     let page = root().join("README.md");
     for link in ["docs/nowhere.md", "docs/method.md#nothing", "#nothing"] {
-        assert!(broken(&page, "# One\n", link).is_some(), "{link}");
+        assert!(broken_link(&page, "# One\n", link).is_some(), "{link}");
     }
-    assert_eq!(broken(&page, "# One & two\n", "#one--two"), None);
+    assert_eq!(broken_link(&page, "# One & two\n", "#one--two"), None);
 }
 
 /// The examples of a page: shell blocks marked `run`.
@@ -126,8 +126,8 @@ fn examples_work_as_they_stand() {
             let mut shell = Command::new("bash");
             shell.args(["-euo", "pipefail", "-c", &example]).current_dir(folder.path());
             let output = shell.env("PATH", &path).env("XDG_DATA_HOME", folder.path().join("data")).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && said.is_empty(), "{}:\n{example}\n{said}", page.display());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && stderr.is_empty(), "{}:\n{example}\n{stderr}", page.display());
             run += 1;
         }
     }
@@ -177,8 +177,8 @@ fn the_prose_check_fails_on_phrases_and_long_lines() {
         ("a.rs", "let text = \"runs take \\\n    turns\";\n", 1),
         ("docs/a.md", &*long, 1),
     ] {
-        let (code, said) = check(name, text);
-        assert!(code == Some(1) && said.starts_with(&format!("{name}:{line}: ")), "{text}: {code:?} {said}");
+        let (code, printed) = check(name, text);
+        assert!(code == Some(1) && printed.starts_with(&format!("{name}:{line}: ")), "{text}: {code:?} {printed}");
     }
     for text in ["Runs alternate.\n", "```text\n1 can't tell\n```\n", &*format!("| {long} |\n")] {
         assert_eq!(check("docs/a.md", text), (Some(0), String::new()), "{text}");
@@ -187,7 +187,7 @@ fn the_prose_check_fails_on_phrases_and_long_lines() {
 
 /// docs/picture.py draws the README picture from docs/why.txt, which holds output of `pipemark why`.
 #[test]
-fn the_picture_is_what_why_prints() {
+fn the_readme_image_is_the_output_of_why() {
     let text = fs::read_to_string(root().join("docs/why.txt")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let drawn = folder.path().join("why.svg");

@@ -205,27 +205,27 @@ fn comparisons_are_as_they_were() {
         ("compare.json", vec![bw.as_str(), &after]),
         ("compare-parts.json", vec![&bw, "--base", "send=write", "--new", "send=vmsplice"]),
     ] {
-        let told = |report: &Value| -> Vec<Value> {
+        let comparisons = |report: &Value| -> Vec<Value> {
             let groups = report["groups"].as_array().unwrap();
             let changes = groups.iter().flat_map(|group| group["changes"].as_array().unwrap());
             let fields = ["base_id", "new_id", "base", "new", "reference"];
-            let told = |change: &Value| {
-                let mut told: Vec<Value> = fields.iter().map(|field| change[field].clone()).collect();
+            let comparison = |change: &Value| {
+                let mut values: Vec<Value> = fields.iter().map(|field| change[field].clone()).collect();
                 // The old name of the verdict.
                 let verdict = change["comparison"]["verdict"].as_str().unwrap().replace("cant-tell", "inconclusive");
-                told.push(verdict.into());
-                told.push(change["comparison"]["pairing"].clone());
-                told.into()
+                values.push(verdict.into());
+                values.push(change["comparison"]["pairing"].clone());
+                values.into()
             };
-            changes.map(told).collect()
+            changes.map(comparison).collect()
         };
         let report = pipemark(&[&["compare"], &words[..], &["--json", "-"]].concat()).measured();
-        let mut then = told(&read(kept));
+        let mut expected = comparisons(&read(kept));
         if kept == "compare.json" {
             // With one session on each side the old program gave a verdict; now it is inconclusive.
-            then.iter_mut().for_each(|told| told[5] = json!("inconclusive"));
+            expected.iter_mut().for_each(|values| values[5] = json!("inconclusive"));
         }
-        assert_eq!(told(&report), then, "{kept}");
+        assert_eq!(comparisons(&report), expected, "{kept}");
     }
 }
 
@@ -268,7 +268,7 @@ fn a_trial_is_named_by_what_is_not_its_default() {
 
 /// Labels distinguish measurements on a page.
 #[test]
-fn measurements_are_told_apart_by_their_labels() {
+fn measurements_are_distinguished_by_label() {
     let (before, after) = (path("bw.json"), path("bw-after.json"));
     let past = Past::new();
     let page = past.file("page.html");

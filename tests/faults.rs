@@ -198,7 +198,7 @@ fn a_hang_is_ended_with_its_reasons() {
 }
 
 #[test]
-fn a_full_pipe_is_told_from_an_empty_one() {
+fn full_and_empty_pipes_are_distinguished() {
     for (stopped, held) in
         [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")]
     {

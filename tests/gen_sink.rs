@@ -98,8 +98,11 @@ fn sink_verifies_what_gen_made_through_a_real_pipe() {
             .output()
             .unwrap();
         assert!(source.wait().unwrap().success());
-        let said = text(&output.stdout);
-        assert!(said.contains("(52428800 bytes, 50 MiB, in ") && said.ends_with(", verified\n"), "{content}: {said}");
+        let stdout = text(&output.stdout);
+        assert!(
+            stdout.contains("(52428800 bytes, 50 MiB, in ") && stdout.ends_with(", verified\n"),
+            "{content}: {stdout}"
+        );
         assert!(output.status.success() && output.stderr.is_empty(), "{content}");
     }
 }
@@ -145,7 +148,7 @@ fn sink_finds_what_is_wrong_or_missing() {
 }
 
 #[test]
-fn another_seed_is_said_to_be_one() {
+fn a_different_seed_is_reported() {
     let output = sink(&["--verify", "pattern:3"], &generated(&["pattern:4", "--total", "300000"]));
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("the content or seed is another"), "{}", text(&output.stderr));
@@ -169,8 +172,8 @@ fn ctrl_c_reports_what_had_come() {
         let output = child.wait_with_output().unwrap();
         drop(stdin);
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-        let said = text(&output.stdout);
-        assert!(said.contains(expected) && !said.ends_with(", verified\n"), "{said}");
+        let stdout = text(&output.stdout);
+        assert!(stdout.contains(expected) && !stdout.ends_with(", verified\n"), "{stdout}");
     }
 }
 
@@ -190,10 +193,10 @@ fn every_byte_is_in_the_line_of_an_interval() {
     }
     drop(stdin);
     let output = child.wait_with_output().unwrap();
-    let said = text(&output.stdout);
-    let (report, intervals): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| line.contains(" bytes, "));
-    assert!(report.len() == 1 && intervals.len() >= 3 && said.ends_with(&format!("{}\n", report[0])), "{said}");
-    assert_eq!(intervals.iter().filter(|line| line.contains("    1 KiB  ")).count(), 2, "{said}");
+    let stdout = text(&output.stdout);
+    let (report, intervals): (Vec<&str>, Vec<&str>) = stdout.lines().partition(|line| line.contains(" bytes, "));
+    assert!(report.len() == 1 && intervals.len() >= 3 && stdout.ends_with(&format!("{}\n", report[0])), "{stdout}");
+    assert_eq!(intervals.iter().filter(|line| line.contains("    1 KiB  ")).count(), 2, "{stdout}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::program::{PIPEMARK, pipemark};
 use rusqlite::Connection;
 
 #[test]
-fn what_is_exported_is_what_json_wrote() {
+fn exports_equal_the_written_json() {
     let past = Past::new();
     let json = past.file("out.json");
     past.measure(&["--label", "größer \x1b[31m\u{202e} \"x\"", "--json", json.to_str().unwrap()]);
@@ -31,7 +31,7 @@ fn what_is_exported_is_what_json_wrote() {
 }
 
 #[test]
-fn what_is_shown_is_what_was_printed() {
+fn shown_runs_equal_the_printed_output() {
     let past = Past::new();
     let words = ["bw", "--block", "4k,64k", "--place", "free", "--runs", "2", "--time", "2ms"];
     let printed = past.run(&words);
@@ -65,7 +65,7 @@ fn every_measuring_verb_keeps_unless_told_not_to() {
 }
 
 #[test]
-fn the_usual_place_is_the_user_s_alone() {
+fn the_default_folder_is_private_to_the_user() {
     let data = tempfile::tempdir().unwrap();
     // With a umask of 0 files get exactly the mode that the program asks for.
     let script = format!("umask 0; exec {PIPEMARK} {}", small(&[]).join(" "));
@@ -89,11 +89,11 @@ fn without_a_place_the_measurement_goes_on() {
         command.args(small(&["--json", "-"])).env_remove("XDG_DATA_HOME").env_remove("HOME");
         command.envs(data.map(|data| ("XDG_DATA_HOME", data))).envs(home.map(|home| ("HOME", home)));
         let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
         assert!(
-            said.contains("not saved in the history") && said.contains(expected) && said.lines().count() == 1,
-            "{said}"
+            stderr.contains("not saved in the history") && stderr.contains(expected) && stderr.lines().count() == 1,
+            "{stderr}"
         );
         assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
     }
@@ -111,8 +111,8 @@ fn without_a_place_the_measurement_goes_on() {
             let mut command = Command::new(PIPEMARK);
             command.args(small(&[])).env_remove("XDG_DATA_HOME").env("HOME", home.path());
             command.envs(data.map(|data| ("XDG_DATA_HOME", data)));
-            let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
-            assert!(said.contains("belongs to user 65534"), "{said}");
+            let stderr = String::from_utf8(command.output().unwrap().stderr).unwrap();
+            assert!(stderr.contains("belongs to user 65534"), "{stderr}");
         };
         refused(None);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
@@ -202,7 +202,7 @@ fn labels_do_nothing_to_a_terminal() {
 }
 
 #[test]
-fn what_is_deleted_is_gone_and_the_rest_stays() {
+fn deleting_removes_only_the_selected_runs() {
     let past = Past::new();
     let measured = document();
     for day in 1..=3 {

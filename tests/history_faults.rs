@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::program::past::{Past, document, small};
-use crate::program::{PIPEMARK, left_out, run};
+use crate::program::{PIPEMARK, report_skip, run};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -28,12 +28,12 @@ fn import(past: &Past, file: &str) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// Expects a measurement to succeed although the history can't be written, with one message about it.
-fn measured_all_the_same(past: &Past, launcher: &[&str], expected: &str) {
+fn measures_without_history(past: &Past, launcher: &[&str], expected: &str) {
     let flag = past.flag();
     let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
     let ended = run(launcher, &words);
@@ -51,9 +51,9 @@ fn many_writers_take_turns() {
     let children: Vec<Child> = files.iter().map(|file| import(&past, file).spawn().unwrap()).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr_of(&output));
     }
-    let mut labels = past.intact();
+    let mut labels = past.checked_labels();
     labels.sort();
     labels.dedup();
     assert_eq!(labels.len(), 24);
@@ -67,7 +67,7 @@ fn two_measurements_at_once_are_both_kept() {
     for mut child in both {
         assert!(child.wait().unwrap().success());
     }
-    let mut labels = past.intact();
+    let mut labels = past.checked_labels();
     labels.sort();
     assert_eq!(labels, [Some("one".to_owned()), Some("other".to_owned())]);
 }
@@ -105,7 +105,7 @@ fn check(past: &Past, kept: &[String], maybe: &[String]) {
     }
     // Open it with pipemark first, which must cope with the files that a kill left.
     past.ids(&["--limit", "0"]);
-    let found: Vec<String> = past.intact().into_iter().map(|label| label.unwrap()).collect();
+    let found: Vec<String> = past.checked_labels().into_iter().map(|label| label.unwrap()).collect();
     for label in kept {
         assert!(found.contains(label), "{label} was kept and is gone");
     }
@@ -132,7 +132,7 @@ fn soak_a_kill_before_each_system_call_leaves_whole_runs() {
 fn killed_before_system_calls(step: usize) {
     let usable = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).status();
     if !usable.is_ok_and(|status| status.success()) {
-        left_out("kills of history before each system call", "strace can't trace here");
+        report_skip("kills of history before each system call", "strace can't trace here");
         return;
     }
     let document = document();
@@ -181,7 +181,7 @@ fn files_are_made_with_their_final_mode() {
     );
     let status = traced.args(["-c", &script]).env("XDG_DATA_HOME", past.file("data")).status();
     let Ok(calls) = fs::read_to_string(&log) else {
-        left_out("modes of files as they are made", format_args!("strace can't trace here: {status:?}"));
+        report_skip("modes of files as they are made", format_args!("strace can't trace here: {status:?}"));
         return;
     };
     let data = past.file("data");
@@ -200,12 +200,12 @@ fn a_file_that_may_not_grow_loses_nothing() {
     let size = fs::metadata(past.db()).unwrap().len();
     let limit = format!("--fsize={size}");
     // The document needs more pages than the limit allows.
-    measured_all_the_same(&past, &["prlimit", &limit, PIPEMARK], "ulimit -f");
-    assert_eq!(past.intact(), [Some("before".to_owned())]);
+    measures_without_history(&past, &["prlimit", &limit, PIPEMARK], "ulimit -f");
+    assert_eq!(past.checked_labels(), [Some("before".to_owned())]);
     let empty = Past::new();
-    measured_all_the_same(&empty, &["prlimit", "--fsize=5000", PIPEMARK], "ulimit -f");
+    measures_without_history(&empty, &["prlimit", "--fsize=5000", PIPEMARK], "ulimit -f");
     empty.measure(&["--label", "room again"]);
-    assert_eq!(empty.intact(), [Some("room again".to_owned())]);
+    assert_eq!(empty.checked_labels(), [Some("room again".to_owned())]);
 }
 
 #[test]
@@ -228,15 +228,15 @@ fn a_full_disk_loses_nothing() {
         result = result.display(),
     );
     let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(past.folder()).output().unwrap();
-    if said(&output).contains("unshare") || said(&output).contains("mount") {
-        left_out("a full disk", format_args!("nothing can be mounted here: {}", said(&output)));
+    if stderr_of(&output).contains("unshare") || stderr_of(&output).contains("mount") {
+        report_skip("a full disk", format_args!("nothing can be mounted here: {}", stderr_of(&output)));
         return;
     }
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     let sentence = fs::read_to_string(past.file("said")).unwrap();
     assert!(sentence.contains("on a full disk"), "{sentence}");
     assert!(fs::read_to_string(&result).unwrap().starts_with('{'), "the measurement is there");
-    assert_eq!(past.intact(), [Some("before".to_owned()), Some("after".to_owned())]);
+    assert_eq!(past.checked_labels(), [Some("before".to_owned()), Some("after".to_owned())]);
 }
 
 const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--"];
@@ -245,7 +245,7 @@ const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear
 fn a_folder_that_may_not_be_written_to_can_be_read() {
     let may = Command::new(NOBODY[0]).args(&NOBODY[1..]).args([PIPEMARK, "--version"]).stdout(Stdio::null()).status();
     if !may.is_ok_and(|status| status.success()) {
-        left_out("a history that may not be written", "this user may not become another one");
+        report_skip("a history that may not be written", "this user may not become another one");
         return;
     }
     let nobody = [&NOBODY[..], &[PIPEMARK]].concat();
@@ -257,7 +257,7 @@ fn a_folder_that_may_not_be_written_to_can_be_read() {
     let ended = run(&nobody, &[&small(&["--label", "before"])[..], &flag].concat());
     assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""));
     mode(0o555);
-    measured_all_the_same(&past, &nobody, "can't be");
+    measures_without_history(&past, &nobody, "can't be");
     let listed = run(&nobody, &[&["history"][..], &flag].concat());
     assert!(listed.code() == Some(0) && listed.stdout.contains("before"), "{listed:?}");
     assert_eq!(run(&nobody, &[&["history", "delete", "1", "--yes"][..], &flag].concat()).code(), Some(1));
@@ -265,7 +265,7 @@ fn a_folder_that_may_not_be_written_to_can_be_read() {
 }
 
 #[test]
-fn what_is_not_understood_is_left_as_it_is() {
+fn unknown_databases_are_left_unchanged() {
     let foreign = |past: &Past| {
         let database = Connection::open(past.db()).unwrap();
         database.execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');").unwrap();
@@ -292,7 +292,7 @@ fn what_is_not_understood_is_left_as_it_is() {
         make(&past);
         fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
         let before = fs::read(past.db()).unwrap();
-        measured_all_the_same(&past, &[PIPEMARK], expected);
+        measures_without_history(&past, &[PIPEMARK], expected);
         let ended = past.run(&["history", "delete", "1", "--yes"]);
         assert!(ended.code() == Some(1) && ended.stderr.contains(expected), "{}", ended.stderr);
         assert_eq!(fs::read(past.db()).unwrap(), before, "{expected}: not a byte is changed");
@@ -334,13 +334,13 @@ fn older_forms_are_brought_up_to_date_or_stay() {
     fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(past.ids(&[]), [0; 0]);
     past.measure(&[]);
-    assert_eq!(past.intact().len(), 1);
+    assert_eq!(past.checked_labels().len(), 1);
 
     let past = Past::new();
     first_form(&past.db(), &[&document, &document]);
     let before = fs::read(past.db()).unwrap();
     // The file can't grow, so the new tables can't be made and nothing changes.
-    measured_all_the_same(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
+    measures_without_history(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
     assert_eq!(fs::read(past.db()).unwrap(), before);
     // Trials of old runs are found like those of new ones.
     let trials: Value = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
@@ -359,7 +359,7 @@ fn a_lock_is_waited_for_and_not_for_ever() {
     past.measure(&[]);
     let database = Connection::open(past.db()).unwrap();
     database.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    measured_all_the_same(&past, &[PIPEMARK], "locked by another process");
+    measures_without_history(&past, &[PIPEMARK], "locked by another process");
     database.execute_batch("COMMIT").unwrap();
     assert_eq!(past.ids(&[]), [1]);
 }

@@ -904,7 +904,7 @@ def event_descriptors():
             got = p.stdout.read(8)
         else:
             # Without a newline the bytes come out only at the end, which an eventfd doesn't have.
-            got = want if ended_by_kill(p, 0.3) else b""
+            got = want if still_running_after(p, 0.3) else b""
         say(f"eventfd {w}", got == want, got)
         p.kill()
         p.communicate()
@@ -916,7 +916,7 @@ def event_descriptors():
         epoll.close()
 
 
-def ended_by_kill(p, seconds):
+def still_running_after(p, seconds):
     """Whether it still runs after this time."""
     try:
         p.wait(seconds)

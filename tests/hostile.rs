@@ -21,6 +21,6 @@ fn hostile(tries: u32, seconds: &str) {
     let mut command = Command::new("timeout");
     command.args([seconds, "python3", script, PIPEMARK]).env("PIPEMARK_TRIES", tries.to_string());
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
 }

@@ -9,9 +9,9 @@ use crate::program::{PIPEMARK, Started};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Random numbers without a crate for them (xorshift64*).
-struct Chance(u64);
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn below(&mut self, most: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -23,23 +23,23 @@ impl Chance {
 /// Repeats `times` times: runs one of `verbs` and kills one or two of the program's own processes.
 fn kill_some(times: u64, verbs: &[&[&str]]) {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
-    let mut chance = Chance(seed);
+    let mut random = Random(seed);
     for round in 0..times {
-        let words = verbs[chance.below(verbs.len() as u64) as usize];
+        let words = verbs[random.below(verbs.len() as u64) as usize];
         let mut started = Started::pipemark(words);
-        thread::sleep(Duration::from_micros(chance.below(60_000)));
-        let two = chance.below(2) == 1;
+        thread::sleep(Duration::from_micros(random.below(60_000)));
+        let two = random.below(2) == 1;
         let mut killed = Vec::new();
         for _ in 0..=u8::from(two) {
             let processes: Vec<u32> = started.marked().into_iter().filter(|process| is_ours(*process)).collect();
             if processes.is_empty() {
                 break;
             }
-            let process = processes[chance.below(processes.len() as u64) as usize];
+            let process = processes[random.below(processes.len() as u64) as usize];
             let name = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
             killed.push(String::from_utf8_lossy(&name).replace('\0', " "));
             let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
-            thread::sleep(Duration::from_micros(chance.below(3000)));
+            thread::sleep(Duration::from_micros(random.below(3000)));
         }
         // If the program goes on after the kills, end it with a signal.
         let begin = Instant::now();

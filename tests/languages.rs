@@ -13,18 +13,18 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder with fake entrants. Each breaks the contract in the way its name says.
-struct Fakes {
+struct FakeEntrants {
     folder: TempDir,
 }
 
-impl Fakes {
-    fn new(ways: &[&str]) -> Fakes {
-        let fakes = Fakes { folder: TempDir::new().unwrap() };
-        fs::create_dir(fakes.path("tmp")).unwrap();
+impl FakeEntrants {
+    fn new(ways: &[&str]) -> FakeEntrants {
+        let fake_entrants = FakeEntrants { folder: TempDir::new().unwrap() };
+        fs::create_dir(fake_entrants.path("tmp")).unwrap();
         for way in ways {
-            fakes.add(way, "[[\"python3\"]]", "[]");
+            fake_entrants.add(way, "[[\"python3\"]]", "[]");
         }
-        fakes
+        fake_entrants
     }
 
     fn add(&self, way: &str, tries: &str, commands: &str) {
@@ -112,8 +112,8 @@ fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
         ("leaves", "it left 1 process behind; its stderr: gone fishing"),
     ];
     let ways: Vec<&str> = faults.iter().map(|(way, _)| *way).collect();
-    let fakes = Fakes::new(&ways);
-    let (output, document) = fakes.run(&ways, &["--runs", "2"]);
+    let fake_entrants = FakeEntrants::new(&ways);
+    let (output, document) = fake_entrants.run(&ways, &["--runs", "2"]);
     assert_eq!(output.status.code(), Some(3), "wrong data outweighs all else");
     for (way, words) in faults {
         let trial = trial(&document, way);
@@ -126,14 +126,14 @@ fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
     for way in ["lies", "loses", "blind"] {
         assert_eq!(trial(&document, way)["verified"], false, "{way}");
     }
-    fakes.assert_nothing_is_left();
+    fake_entrants.assert_nothing_is_left();
 }
 
 #[test]
-fn who_keeps_the_contract_is_measured_whole() {
+fn conforming_programs_are_measured_completely() {
     let ways = ["honest", "noisy", "litters", "greedy", "detached"];
-    let fakes = Fakes::new(&ways);
-    let (output, document) = fakes.run(&ways, &["--runs", "2"]);
+    let fake_entrants = FakeEntrants::new(&ways);
+    let (output, document) = fake_entrants.run(&ways, &["--runs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let sample = |way: &str| trial(&document, way)["samples"][0].clone();
     for way in ways {
@@ -152,59 +152,59 @@ fn who_keeps_the_contract_is_measured_whole() {
     for way in ["honest", "noisy", "litters", "detached"] {
         assert!(peak(way) < 60 << 20, "one run's peak is not another's: {way} {}", peak(way));
     }
-    fakes.assert_nothing_is_left();
+    fake_entrants.assert_nothing_is_left();
 }
 
 #[test]
-fn a_hang_is_ended_and_tells_what_it_said() {
+fn a_hanging_program_is_killed_and_its_stderr_shown() {
     let ways = ["hangs", "stops", "honest"];
-    let fakes = Fakes::new(&ways);
-    let (output, document) = fakes.run(&ways, &["--runs", "1", "--limit", "3s"]);
+    let fake_entrants = FakeEntrants::new(&ways);
+    let (output, document) = fake_entrants.run(&ways, &["--runs", "1", "--limit", "3s"]);
     assert_eq!(output.status.code(), Some(1));
     for way in ["hangs", "stops"] {
         let reason = trial(&document, way)["reason"].as_str().unwrap();
         assert!(reason.contains("its limit of 3s") && reason.contains("waiting for a byte"), "{way}: {reason}");
     }
     assert_eq!(trial(&document, "honest")["status"], "ok", "the others go on");
-    fakes.assert_nothing_is_left();
+    fake_entrants.assert_nothing_is_left();
 }
 
 /// Starts a run that hangs, signals it once the entrant's detached process exists, and returns its exit code.
-fn interrupted(fakes: &Fakes, signal: rustix::process::Signal) -> Option<i32> {
-    let suite = fakes.suite(&["hangs"]);
-    let mut run = fakes.command(&["run", &suite, "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+fn interrupted(fake_entrants: &FakeEntrants, signal: rustix::process::Signal) -> Option<i32> {
+    let suite = fake_entrants.suite(&["hangs"]);
+    let mut run = fake_entrants.command(&["run", &suite, "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
-    while fakes.sleepers().is_empty() {
+    while fake_entrants.sleepers().is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(60), "the entrant does not start");
         sleep(Duration::from_millis(20));
     }
     rustix::process::kill_process(rustix::process::Pid::from_child(&run), signal).unwrap();
     let status = run.wait().unwrap();
     let begin = Instant::now();
-    while !fakes.sleepers().is_empty() && begin.elapsed() < Duration::from_secs(30) {
+    while !fake_entrants.sleepers().is_empty() && begin.elapsed() < Duration::from_secs(30) {
         sleep(Duration::from_millis(20));
     }
     sleep(Duration::from_millis(100));
-    fakes.assert_nothing_is_left();
+    fake_entrants.assert_nothing_is_left();
     status.code()
 }
 
 #[test]
 fn nothing_survives_an_interrupt() {
-    assert_eq!(interrupted(&Fakes::new(&["hangs"]), rustix::process::Signal::INT), Some(130));
+    assert_eq!(interrupted(&FakeEntrants::new(&["hangs"]), rustix::process::Signal::INT), Some(130));
 }
 
 #[test]
 fn nothing_survives_our_own_death() {
-    assert_eq!(interrupted(&Fakes::new(&["hangs"]), rustix::process::Signal::KILL), None);
+    assert_eq!(interrupted(&FakeEntrants::new(&["hangs"]), rustix::process::Signal::KILL), None);
 }
 
 #[test]
-fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
-    let fakes = Fakes::new(&["honest"]);
-    fakes.add("absent", "[[\"no-such-python\"], [\"false\"]]", "[]");
-    fakes.add("unbuilt", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo line 3: no such word >&2; exit 4\"]]");
-    let (output, document) = fakes.run(&["honest", "absent", "unbuilt", "unheard-of"], &["--runs", "1"]);
+fn missing_tools_are_skipped_and_build_errors_are_failures() {
+    let fake_entrants = FakeEntrants::new(&["honest"]);
+    fake_entrants.add("absent", "[[\"no-such-python\"], [\"false\"]]", "[]");
+    fake_entrants.add("unbuilt", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo line 3: no such word >&2; exit 4\"]]");
+    let (output, document) = fake_entrants.run(&["honest", "absent", "unbuilt", "unheard-of"], &["--runs", "1"]);
     assert_eq!(output.status.code(), Some(1));
     for (way, status, words) in [
         ("honest", "ok", &[][..]),
@@ -218,13 +218,13 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
         assert!(words.iter().all(|word| reason.contains(word)), "{way}: {reason}");
     }
 
-    let output = fakes.command(&["list", "languages"]).output().unwrap();
+    let output = fake_entrants.command(&["list", "languages"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success() && text.contains("honest") && text.contains("Not available here\nabsent "),
         "{text}"
     );
-    let output = fakes.command(&["list", "languages", "--format", "json"]).output().unwrap();
+    let output = fake_entrants.command(&["list", "languages", "--format", "json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let missing = |name: &str| {
         let one = listed.as_array().unwrap().iter().find(|one| one["language"] == name).expect("it is listed");
@@ -232,7 +232,7 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
     };
     assert!(missing("absent") && !missing("honest"), "{listed}");
 
-    let output = fakes.command(&["run", "languages", "--build"]).output().unwrap();
+    let output = fake_entrants.command(&["run", "languages", "--build"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     for line in ["honest: nothing to build", "absent: skipped: ", "unbuilt: failed: it does not build"] {
@@ -242,13 +242,13 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
 
 /// Whether a program can run is checked before the first run; if it can't be started later, that run fails.
 #[test]
-fn what_goes_away_after_it_was_found_has_failed() {
-    let fakes = Fakes::new(&[]);
-    let python = fakes.path("python");
+fn a_program_that_disappears_is_a_failure() {
+    let fake_entrants = FakeEntrants::new(&[]);
+    let python = fake_entrants.path("python");
     fs::write(&python, "#!/bin/sh\n[ \"$1\" = --version ] || rm \"$0\"\nexec python3 \"$@\"\n").unwrap();
     fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
-    fakes.add("honest", &format!("[[{python:?}]]"), "[]");
-    let (output, document) = fakes.run(&["honest"], &["--runs", "1"]);
+    fake_entrants.add("honest", &format!("[[{python:?}]]"), "[]");
+    let (output, document) = fake_entrants.run(&["honest"], &["--runs", "1"]);
     assert_eq!(output.status.code(), Some(1));
     let trial = trial(&document, "honest");
     assert_eq!(trial["status"], "failed");
@@ -258,25 +258,25 @@ fn what_goes_away_after_it_was_found_has_failed() {
 
 #[test]
 fn a_build_is_made_again_when_something_changed() {
-    let fakes = Fakes::new(&[]);
-    fakes.add("honest", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo built >>{out}/count\"]]");
-    let built = || fs::read_to_string(fakes.path("build/entrants/honest/count")).unwrap().lines().count();
-    let run = || assert!(fakes.run(&["honest"], &["--runs", "1"]).0.status.success());
+    let fake_entrants = FakeEntrants::new(&[]);
+    fake_entrants.add("honest", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo built >>{out}/count\"]]");
+    let built = || fs::read_to_string(fake_entrants.path("build/entrants/honest/count")).unwrap().lines().count();
+    let run = || assert!(fake_entrants.run(&["honest"], &["--runs", "1"]).0.status.success());
     run();
     run();
     assert_eq!(built(), 1);
-    fs::write(fakes.path("entrants/honest/source"), "new").unwrap();
+    fs::write(fake_entrants.path("entrants/honest/source"), "new").unwrap();
     run();
     assert_eq!(built(), 2);
-    assert!(fakes.command(&["run", "languages", "--build"]).output().unwrap().status.success());
+    assert!(fake_entrants.command(&["run", "languages", "--build"]).output().unwrap().status.success());
     assert_eq!(built(), 3, "who asks for a build gets one");
 }
 
 #[test]
 fn a_strangers_language_takes_part_in_the_suite() {
-    let fakes = Fakes::new(&["honest", "c"]);
+    let fake_entrants = FakeEntrants::new(&["honest", "c"]);
     let words = ["run", "languages", "--only", "honest", "--scale", "0.000001", "--runs", "1", "--json", "-"];
-    let output = fakes.command(&words).output().unwrap();
+    let output = fake_entrants.command(&words).output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
     // Two programs, each at 64 KiB and four block sizes, and C as the baseline.
@@ -290,14 +290,14 @@ fn a_strangers_language_takes_part_in_the_suite() {
         (&["run", "languages", "--only", "honst"][..], "did you mean honest?"),
         (&["run", "quick"], "--entrants is for suites"),
     ] {
-        let output = fakes.command(words).output().unwrap();
+        let output = fake_entrants.command(words).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
     }
 }
 
 #[test]
-fn without_a_folder_of_entrants_the_reader_is_told() {
+fn a_missing_entrants_folder_is_reported() {
     let folder = TempDir::new().unwrap();
     for words in [&["run", "languages"][..], &["list", "languages"]] {
         let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
@@ -338,7 +338,7 @@ fn bw_pipe(script: Option<&str>) -> Value {
 }
 
 #[test]
-fn a_benchmark_of_others_is_told_by_the_rate_that_it_prints() {
+fn an_external_benchmark_is_measured_by_its_printed_rate() {
     let takes = "[ \"$*\" = '-m 4096 -M 10000000 -N 1' ] || exit 7";
     let right = bw_pipe(Some(&format!("{takes}; echo 'Pipe bandwidth: 1250.00 MB/sec' >&2")));
     assert_eq!(right["status"], "ok", "{right}");

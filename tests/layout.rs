@@ -172,7 +172,7 @@ fn folder(module: &Module, modules: &BTreeMap<Module, String>) -> Module {
 }
 
 /// Pairs of modules in different folders that use each other, directly or through others.
-fn circles(modules: &BTreeMap<Module, String>) -> Vec<String> {
+fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
     let uses = uses(modules);
     let mut found = Vec::new();
     for module in modules.keys().filter(|module| !module.is_empty()) {
@@ -220,7 +220,7 @@ fn only_the_program_uses_the_program() {
 #[test]
 fn no_circles_between_folders() {
     for folder in crates() {
-        assert_eq!(circles(&modules(&folder.join("src"))), [""; 0], "{}", folder.display());
+        assert_eq!(cycles(&modules(&folder.join("src"))), [""; 0], "{}", folder.display());
     }
 }
 
@@ -239,7 +239,7 @@ fn each_form_of_use_is_seen() {
     assert_eq!(seen("crate::{a, b::{self, C as D}}"), "crate::a crate::b crate::b::C");
     assert_eq!(seen("super::super::x::{Y, z::*}"), "super::super::x::Y super::super::x::z::*");
     let file = |path: &str, text: &str| (path.split("::").map(str::to_owned).collect::<Module>(), code(text));
-    let circle = |a: &str, b: &str| circles(&BTreeMap::from([file("one::a", a), file("two::b", b)])).len();
+    let circle = |a: &str, b: &str| cycles(&BTreeMap::from([file("one::a", a), file("two::b", b)])).len();
     for (a, b) in [
         ("use crate::two::b;", "use crate::one::a::A;"),
         ("use crate::{two::b::B, other};", "use super::super::one::a;"),

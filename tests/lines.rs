@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
-use crate::program::{PIPEMARK, left_out};
+use crate::program::{PIPEMARK, report_skip};
 use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fcntl_setfl};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -179,9 +179,9 @@ fn a_reader_that_leaves_ends_it_quietly() {
         assert_eq!(read_line(&from_filter), "[spaces: 1]a b\n");
         drop(from_filter);
         assert!(child.wait().unwrap().success(), "{words:?}");
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(said, "", "{words:?}");
+        let mut printed = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+        assert_eq!(printed, "", "{words:?}");
         assert!(source.wait().unwrap().success(), "the source ends as quietly");
     }
 }
@@ -293,9 +293,9 @@ fn files_are_read_in_order() {
 #[test]
 fn stats_count_every_byte() {
     let output = filter(lines(&["--stats"]), b"hello world\nx\n");
-    let said = text(&output.stderr);
-    assert!(said.contains("in: 14 bytes by ") && said.contains("out: 36 bytes by "), "{said}");
-    assert!(said.ends_with("ended: at the end of its input\n"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("in: 14 bytes by ") && stderr.contains("out: 36 bytes by "), "{stderr}");
+    assert!(stderr.ends_with("ended: at the end of its input\n"), "{stderr}");
     assert_eq!(text(&output.stdout), "[spaces: 1]hello world\n[spaces: 0]x\n");
 }
 
@@ -356,7 +356,7 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 }
 
 #[test]
-fn an_input_that_is_closed_is_said_to_be() {
+fn a_closed_input_is_reported() {
     // At its start the program opens the same in place of a closed input.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
@@ -478,13 +478,15 @@ fn with_little_memory_there_are_fewer_threads_or_a_sentence() {
         }
         for threads in ["1", "3", "200"] {
             let output = filter(limited(&limit, &format!("--stats --threads {threads}")), input.as_bytes());
-            let said = text(&output.stderr);
+            let stderr = text(&output.stderr);
             match output.status.code() {
                 Some(0) => assert!(output.stdout == expected, "{mib} MiB, {threads} threads"),
-                Some(1) => assert!(said.starts_with("pipemark: ") && said.lines().count() == 1, "{mib} MiB: {said}"),
-                code => panic!("{mib} MiB, {threads} threads: {code:?}, {said}"),
+                Some(1) => {
+                    assert!(stderr.starts_with("pipemark: ") && stderr.lines().count() == 1, "{mib} MiB: {stderr}")
+                }
+                code => panic!("{mib} MiB, {threads} threads: {code:?}, {stderr}"),
             }
-            fewer |= threads == "200" && output.status.success() && !said.contains("threads: 200;");
+            fewer |= threads == "200" && output.status.success() && !stderr.contains("threads: 200;");
             let output = filter(limited(&limit, &format!("--threads {threads}")), long.as_bytes());
             let code = output.status.code();
             assert!(matches!(code, Some(0 | 1)), "{mib} MiB, {threads} threads, a long line: {output:?}");
@@ -501,7 +503,7 @@ fn a_file_that_is_read_past_the_page_cache() {
     fs::write(&path, &input).unwrap();
     let flags = OFlags::RDONLY | OFlags::DIRECT;
     let Ok(direct) = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()) else {
-        return left_out("lines of a file read with O_DIRECT", "the file system of target/ has none");
+        return report_skip("lines of a file read with O_DIRECT", "the file system of target/ has none");
     };
     let expected = reference(input.as_bytes());
     for threads in ["1", "4"] {
@@ -586,8 +588,8 @@ fn ranges_of_a_large_file_by_several_threads() {
 }
 
 #[test]
-fn what_a_range_can_not_be_of_is_said() {
-    let said = |output: Output, code| {
+fn inputs_without_ranges_are_reported() {
+    let stderr_of = |output: Output, code| {
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
         assert!(output.stdout.is_empty());
         text(&output.stderr)
@@ -598,7 +600,7 @@ fn what_a_range_can_not_be_of_is_said() {
     for output in
         [filter(lines(&["--range", "0:10"]), b"a\n"), lines(&["--range", "0:10"]).stdin(from).output().unwrap()]
     {
-        assert!(said(output, 1).contains("a range of bytes can be read only from a file"));
+        assert!(stderr_of(output, 1).contains("a range of bytes can be read only from a file"));
     }
     for (words, sentence) in [
         (&["--range", "10"][..], "a range is LOW:HIGH"),
@@ -607,7 +609,7 @@ fn what_a_range_can_not_be_of_is_said() {
         (&["--range", "0:1", "a", "b"], "--range works on a single file; run it once for each of a, b"),
         (&["number", "--start", "0"], "0 is not in 1..=4611686018427387904"),
     ] {
-        assert!(said(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
+        assert!(stderr_of(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
     }
     // Only the range in which a line starts reports it as too long, with its offset in the file.
     let folder = tempfile::TempDir::new().unwrap();
@@ -623,7 +625,7 @@ fn what_a_range_can_not_be_of_is_said() {
 /// Input that never becomes ready must not be polled for by several threads: reading an unopened FIFO ends at once,
 /// reading a listening socket fails at once.
 #[test]
-fn what_never_comes_is_not_waited_for() {
+fn inputs_without_writers_do_not_block() {
     let folder = tempfile::TempDir::new().unwrap();
     let fifo = folder.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();

@@ -143,7 +143,7 @@ fn a_wrong_output_is_not_timed() {
 }
 
 #[test]
-fn a_filter_that_fails_is_told_with_what_it_says() {
+fn a_failing_filter_is_reported_with_its_stderr() {
     let (record, output) = trial("yes-short", "awk", &[("awk", "echo no such luck >&2; exit 4")]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(record["reason"], "awk ended with exit code 4: no such luck");
@@ -163,7 +163,7 @@ fn a_filter_that_fails_is_told_with_what_it_says() {
 }
 
 #[test]
-fn what_is_not_here_is_skipped_with_a_reason() {
+fn missing_filters_are_skipped_with_a_reason() {
     let folder = TempDir::new().unwrap();
     for (feed, filter, words) in [
         ("file", "mawk", "mawk is missing (mawk: not found); to install it: apt install mawk"),

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::program::{
-    self, PIPEMARK, Started, bw, bw_under, left_out, number, only, pipemark, refusing, samples, sysv_queues, trials,
+    self, PIPEMARK, Started, bw, bw_under, number, only, pipemark, refusing, report_skip, samples, sysv_queues, trials,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn proven(flags: &str) -> Vec<Value> {
 
 /// Both modes at all sizes; the last three sizes, which are near the limit or above it, also with read blocks that
 /// divide none of them.
-fn around(link: &str, sizes: &str) {
+fn measure_around(link: &str, sizes: &str) {
     let all: Vec<&str> = sizes.split(',').collect();
     let last = all[all.len().saturating_sub(3)..].join(",");
     let both = proven(&format!("--link {link} --mode throughput,latency --block {sizes}"));
@@ -77,8 +77,8 @@ fn pipes_around_their_capacity() {
     let page = rustix::param::page_size();
     let full = 16 * page;
     let sizes = format!("1,{},{page},{},{},{full},{},99999", page - 1, page + 1, full - 1, full + 1);
-    around("pipe", &sizes);
-    around("fifo", &sizes);
+    measure_around("pipe", &sizes);
+    measure_around("fifo", &sizes);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn stream_sockets_around_their_buffers() {
     for link in ["socketpair", "unix-stream", "tcp"] {
         let document = bw(&format!("--link {link} --time 1ms"));
         let buffer = number(&samples(only(&document))[0]["send_buffer"]);
-        around(link, &format!("1,{},{buffer},{},65537", buffer - 1, buffer + 1));
+        measure_around(link, &format!("1,{},{buffer},{},65537", buffer - 1, buffer + 1));
     }
 }
 
@@ -98,7 +98,7 @@ fn message_sockets_around_their_limit() {
             let sample = &samples(only(&document))[0];
             let limit = number(&sample["message_limit"]);
             assert_eq!(limit, number(&sample["send_buffer"]) - 32, "what the kernel puts aside");
-            around(
+            measure_around(
                 &format!("{link} --buffer {buffer}"),
                 &format!("1,{},{limit},{},{}", limit - 1, limit + 1, 3 * limit + 1),
             );
@@ -117,7 +117,7 @@ fn queues_around_their_limit() {
     {
         let limit = limit.unwrap_or(8192);
         let sizes = format!("1,{},{limit},{},{},{}", limit - 1, limit + 1, 2 * limit, 2 * limit + 1);
-        around(link, &sizes);
+        measure_around(link, &sizes);
         for trial in proven(&format!("--link {link} --block {}", limit + 1)) {
             assert_eq!(number(&samples(&trial)[0]["message_limit"]), limit);
         }
@@ -126,17 +126,17 @@ fn queues_around_their_limit() {
 
 #[test]
 fn memory_around_its_ring() {
-    around("shm", "1,63,65,4095,4097,1048575,1048577");
-    around("shm --capacity 5000", "1,2499,2501,4999,5000,5001,10001");
+    measure_around("shm", "1,63,65,4095,4097,1048575,1048577");
+    measure_around("shm --capacity 5000", "1,2499,2501,4999,5000,5001,10001");
     for (send, recv) in [("in-place", "in-place"), ("in-place", "read"), ("write", "in-place")] {
-        around(&format!("shm --capacity 5000 --send {send} --recv {recv}"), "1,2501,4999,5000,5001,10001");
+        measure_around(&format!("shm --capacity 5000 --send {send} --recv {recv}"), "1,2501,4999,5000,5001,10001");
     }
-    around("process-vm", "1,63,524287,524289,1048575,1048577");
+    measure_around("process-vm", "1,63,524287,524289,1048575,1048577");
 }
 
 #[test]
 fn a_terminal_around_its_buffer() {
-    around("pty", "1,3,4095,4096,4097,65537");
+    measure_around("pty", "1,3,4095,4096,4097,65537");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn several_pairs_have_links_of_their_own() {
 }
 
 #[test]
-fn a_split_block_is_said_to_people() {
+fn a_split_block_is_noted_in_text_output() {
     let ended = pipemark(&[
         "bw",
         "--link",
@@ -171,8 +171,8 @@ fn a_split_block_is_said_to_people() {
         "free",
     ]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
-    let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("a message of this link has at most") && said.contains("were split"), "{}", ended.stdout);
+    let stdout = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains("a message of this link has at most") && stdout.contains("were split"), "{}", ended.stdout);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn strangers_get_no_byte_in() {
         let flags = "--link tcp --pairs 2 --block 1000 --verify full --time 10ms --runs 15";
         let ended = bw_under(&launcher, flags);
         if ended.code() == Some(77) || ended.stderr.contains("unshare") {
-            left_out("strangers on TCP", format_args!("no network of one's own here: {}", ended.stderr));
+            report_skip("strangers on TCP", format_args!("no network of one's own here: {}", ended.stderr));
             return;
         }
         assert_eq!(only(&ended.measured())["verified"], true);
@@ -391,7 +391,7 @@ fn skipped(launcher: &[&str], link: &str) -> String {
 }
 
 #[test]
-fn what_a_filter_forbids_is_skipped_with_its_reason() {
+fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
     for (link, call) in [
         ("sysv-mq", "msgget"),
         ("posix-mq", "mq_open"),

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::program::{Started, left_out, placement, posix_queues, samples, trials};
+use crate::program::{Started, placement, posix_queues, report_skip, samples, trials};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LINKS: [&str; 13] = [
@@ -173,7 +173,7 @@ fn no_posix_queue_remains() {
     let ours =
         |queues: Vec<String>| queues.into_iter().filter(|name| name.starts_with("pipemark-")).collect::<Vec<_>>();
     let Some(before) = posix_queues() else {
-        left_out("POSIX queues that remain", "mounting their file system is for root");
+        report_skip("POSIX queues that remain", "mounting their file system is for root");
         return;
     };
     let before = ours(before);

@@ -58,14 +58,14 @@ fn every_wait_policy_moves_proven_bytes() {
 }
 
 #[test]
-fn what_each_level_proves_is_told() {
+fn each_verify_level_states_its_guarantee() {
     let document = bw("--verify none,count,xor,full --time 5ms");
-    let told: Vec<_> = trials(&document)
+    let verified: Vec<_> = trials(&document)
         .iter()
         .map(|trial| (text(trial, "verify"), trial["verified"].as_bool(), trial["touched"].as_bool().unwrap()))
         .collect();
     assert_eq!(
-        told,
+        verified,
         [("none", None, false), ("count", Some(true), false), ("xor", Some(true), true), ("full", Some(true), true)]
     );
     let xor = trials(&document)[2];
@@ -292,7 +292,7 @@ fn a_baseline_gives_ratios_within_rounds() {
 }
 
 #[test]
-fn huge_pages_are_given_or_missed_aloud() {
+fn missing_huge_pages_are_reported() {
     let document = bw("--send write,vmsplice --pages huge --verify full");
     for trial in trials(&document) {
         match text(trial, "status") {

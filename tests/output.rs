@@ -16,7 +16,7 @@ fn small(more: &[&str]) -> program::Ended {
 
 /// The first violation of the schema in `value`, if any. Supports the keywords that our schema uses and panics at
 /// others.
-pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
+pub fn schema_violation(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
     let Some(schema) = schema.as_object() else {
         return (schema != &Value::Bool(true)).then(|| format!("{path} is not allowed"));
     };
@@ -26,7 +26,7 @@ pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) ->
             "$schema" | "title" | "description" | "format" | "$defs" | "default" => None,
             "$ref" => {
                 let name = rule.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
-                contradiction(root, &root["$defs"][name], value, path)
+                schema_violation(root, &root["$defs"][name], value, path)
             }
             "type" => {
                 let types = rule.as_array().cloned().unwrap_or_else(|| vec![rule.clone()]);
@@ -61,18 +61,18 @@ pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) ->
                 match unknown {
                     Some(name) => wrong(&format!("unknown field {name}")),
                     None => present.find_map(|(name, schema, value)| {
-                        contradiction(root, schema, value, &format!("{path}.{name}"))
+                        schema_violation(root, schema, value, &format!("{path}.{name}"))
                     }),
                 }
             }
             "additionalProperties" => None,
             "items" => value.as_array().and_then(|items| {
                 let mut items = items.iter().enumerate();
-                items.find_map(|(index, item)| contradiction(root, rule, item, &format!("{path}[{index}]")))
+                items.find_map(|(index, item)| schema_violation(root, rule, item, &format!("{path}[{index}]")))
             }),
             "anyOf" | "oneOf" => {
                 let errors: Vec<_> =
-                    rule.as_array().unwrap().iter().map(|one| contradiction(root, one, value, path)).collect();
+                    rule.as_array().unwrap().iter().map(|one| schema_violation(root, one, value, path)).collect();
                 if errors.iter().any(Option::is_none) { None } else { wrong(&format!("no alternative: {errors:?}")) }
             }
             other => panic!("the schema uses {other}"),
@@ -85,7 +85,7 @@ pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) ->
 }
 
 #[test]
-fn documents_are_as_the_schema_says() {
+fn documents_match_the_schema() {
     let schema = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     for more in [
@@ -95,14 +95,14 @@ fn documents_are_as_the_schema_says() {
     ] {
         let words: Vec<&str> = SMALL.iter().copied().filter(|word| !["--place", "free"].contains(word)).collect();
         let document = pipemark(&[&words[..], more].concat()).document();
-        assert_eq!(contradiction(&schema, &schema, &document, "document"), None);
+        assert_eq!(schema_violation(&schema, &schema, &document, "document"), None);
         // The check itself detects errors.
         let mut wrong = document.clone();
         wrong["trials"][0]["params"]["block"] = "64k".into();
-        assert!(contradiction(&schema, &schema, &wrong, "document").unwrap().contains("block"));
+        assert!(schema_violation(&schema, &schema, &wrong, "document").unwrap().contains("block"));
         wrong = document;
         wrong["trials"][0].as_object_mut().unwrap().remove("status");
-        assert!(contradiction(&schema, &schema, &wrong, "document").is_some());
+        assert!(schema_violation(&schema, &schema, &wrong, "document").is_some());
     }
 }
 
@@ -222,7 +222,7 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_before_measuring() {
+fn unwritable_outputs_are_reported_before_measuring() {
     let plain = file(b"", "");
     let below = format!("{}/x.json", plain.path().display());
     for path in ["/nonexistent/x.json", "/", &below] {
@@ -266,9 +266,9 @@ fn without_standard_output_there_is_an_error() {
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" >&-", "sh", PIPEMARK]).args(words);
         let output = command.stdin(std::process::Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains("standard output"), "{words:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+        assert!(stderr.contains("standard output"), "{words:?}: {stderr}");
     }
     // A caller's /dev/null is a valid output, even when opened like the one that replaces a closed output.
     let null = fs::File::options().read(true).write(true).open("/dev/null").unwrap();
@@ -282,9 +282,9 @@ fn without_standard_input_there_is_an_error() {
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" <&-", "sh", PIPEMARK]).args(words);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains("Bad file descriptor"), "{words:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+        assert!(stderr.contains("Bad file descriptor"), "{words:?}: {stderr}");
         // With this limit there is no room for replacements of the closed descriptors.
         let mut command = Command::new("sh");
         command.args(["-c", "exec prlimit --nofile=2 \"$@\" <&- >&- 2>&-", "sh", PIPEMARK]).args(words);
@@ -330,8 +330,11 @@ fn nothing_does_anything_to_a_terminal() {
         (&["list", "languages", "--only", HOSTILE], 2),
     ] {
         let ended = pipemark(words);
-        let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(!said.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{words:?}: {said:?}");
+        let printed = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(
+            !printed.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),
+            "{words:?}: {printed:?}"
+        );
         assert!(ended.code().is_some_and(|code| code == codes || code == 2), "{words:?}: {ended:?}");
     }
 }
@@ -380,13 +383,13 @@ fn no_result_replaces_what_it_is_made_of() {
 fn without_proc_there_is_a_sentence() {
     let words = ["unshare", "--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"];
     if !Command::new(words[0]).args(&words[1..]).arg("true").status().is_ok_and(|status| status.success()) {
-        return program::left_out("a system without /proc", "unshare and mount are refused");
+        return program::report_skip("a system without /proc", "unshare and mount are refused");
     }
     for verb in [&["bw"][..], &["compare", "--aa"], &["ab", "true", "--", "true"]] {
         let output = Command::new(words[0]).args(&words[1..]).arg(PIPEMARK).args(verb).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{verb:?}: {said}");
-        assert!(said.contains("/proc, which is not mounted"), "{verb:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{verb:?}: {stderr}");
+        assert!(stderr.contains("/proc, which is not mounted"), "{verb:?}: {stderr}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::program::{PIPEMARK, left_out};
+use crate::program::{PIPEMARK, report_skip};
 
 fn root() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
@@ -51,9 +51,9 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
 /// The check's complaints; none if the commit can be released.
 fn refused(source: &TempDir) -> Vec<String> {
     let output = run(source.path(), "sh", &["packaging/release-check.sh"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.success(), said.is_empty(), "{said}");
-    said.lines().map(|line| line.strip_prefix("not to be released: ").expect(line).to_owned()).collect()
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.success(), stderr.is_empty(), "{stderr}");
+    stderr.lines().map(|line| line.strip_prefix("not to be released: ").expect(line).to_owned()).collect()
 }
 
 #[test]
@@ -144,16 +144,16 @@ fn the_action_fails_a_job_whose_new_command_is_slower() {
         let output = command.current_dir(folder.path()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, said) = compare("sleep 0", "sleep 0.2");
-    assert_eq!(code, Some(10), "{said}");
-    assert!(said.starts_with("::error title=pipemark ab: worse::B takes "), "{said}");
+    let (code, printed) = compare("sleep 0", "sleep 0.2");
+    assert_eq!(code, Some(10), "{printed}");
+    assert!(printed.starts_with("::error title=pipemark ab: worse::B takes "), "{printed}");
     let shown = fs::read_to_string(&summary).unwrap();
     assert!(shown.contains("sleep 0.2") && shown.matches("B is worse").count() == 1, "once: {shown}");
-    let said = fs::read_to_string(&outputs).unwrap();
-    assert!(said.starts_with("verdict=worse\nchange="), "{said}");
-    let (code, said) = compare("true", "echo other");
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.starts_with("::error title=pipemark ab::no comparison was made"), "{said}");
+    let printed = fs::read_to_string(&outputs).unwrap();
+    assert!(printed.starts_with("verdict=worse\nchange="), "{printed}");
+    let (code, printed) = compare("true", "echo other");
+    assert_eq!(code, Some(3), "{printed}");
+    assert!(printed.starts_with("::error title=pipemark ab::no comparison was made"), "{printed}");
 }
 
 /// The action runs a downloaded program only if its checksum is right.
@@ -174,7 +174,7 @@ fn the_action_takes_no_program_that_was_changed() {
         command.env("GITHUB_OUTPUT", folder.path().join("outputs")).env("TMPDIR", folder.path()).output().unwrap()
     };
     if Command::new("curl").arg("--version").output().is_err() {
-        left_out("fetching a release, as the action does", "it needs curl");
+        report_skip("fetching a release, as the action does", "it needs curl");
         return;
     }
     assert_eq!(String::from_utf8(fetch().stdout).unwrap(), "pipemark of the release\n");

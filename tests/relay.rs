@@ -44,7 +44,7 @@ fn file(folder: &Path, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn what_goes_in_comes_out() {
+fn output_equals_input() {
     let folder = folder();
     let bytes = content(5_000_003);
     let path = file(folder.path(), &bytes);
@@ -65,7 +65,7 @@ fn what_goes_in_comes_out() {
 }
 
 /// Starts `stages` as a pipeline, writes `bytes` to the first and returns the output of the last.
-fn through(stages: impl Iterator<Item = Command>, bytes: Vec<u8>) -> Vec<u8> {
+fn pipe_through(stages: impl Iterator<Item = Command>, bytes: Vec<u8>) -> Vec<u8> {
     let (mut reader, mut first) = std::io::pipe().unwrap();
     let mut children: Vec<Child> = Vec::new();
     for mut stage in stages {
@@ -91,8 +91,8 @@ fn long_chains_pass_every_byte() {
         _ => relay(&[]),
     };
     let mixed = (0..50).map(stage);
-    assert!(through(mixed, bytes.clone()) == bytes, "a mixed chain");
-    assert!(through((0..256).map(|_| relay(&[])), bytes.clone()) == bytes, "a chain of 256");
+    assert!(pipe_through(mixed, bytes.clone()) == bytes, "a mixed chain");
+    assert!(pipe_through((0..256).map(|_| relay(&[])), bytes.clone()) == bytes, "a chain of 256");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn stats_are_one_line_on_standard_error() {
 }
 
 #[test]
-fn what_goes_wrong_is_said() {
+fn errors_are_reported() {
     let folder = folder();
     let path = file(folder.path(), b"abc");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -164,9 +164,9 @@ fn a_capacity_that_is_refused_stops_nothing() {
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "all of it\n");
-    let said = text(&output.stderr);
-    assert!(said.contains("a pipe capacity of 1 GiB was refused") && said.contains("continuing with"), "{said}");
-    assert_eq!(said.lines().count(), 1, "of both pipes once: {said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("a pipe capacity of 1 GiB was refused") && stderr.contains("continuing with"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "of both pipes once: {stderr}");
 }
 
 #[test]
@@ -228,12 +228,12 @@ fn on_one_cpu_it_lets_its_writer_go_on() {
 }
 
 #[test]
-fn what_was_buffered_and_not_delivered_is_said() {
+fn undelivered_bytes_are_reported() {
     // The reader leaves early.
     let output = shell("head -c 3000000 /dev/zero | $RELAY --buffer 8m | head -c 1; echo ${PIPESTATUS[1]}");
     assert!(text(&output.stdout).ends_with("141\n"), "{}", text(&output.stdout));
-    let said = text(&output.stderr);
-    assert!(said.contains("bytes were read and not delivered"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("bytes were read and not delivered"), "{stderr}");
     // A signal ends it. The pipe behind it holds 64 KiB, which nobody reads.
     for signal in [Signal::TERM, Signal::INT] {
         let (input, mut writer) = std::io::pipe().unwrap();
@@ -248,15 +248,15 @@ fn what_was_buffered_and_not_delivered_is_said() {
             .unwrap();
         writer.write_all(&content(3_000_000)).unwrap();
         // Progress shows when everything is read and the pipe is full.
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let left = said.find_map(|line| {
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let left = stderr.find_map(|line| {
             let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
             let [read, written] = ["read", "written"].map(|key| line[key].as_u64().unwrap());
             (read == 3_000_000 && written >= 65536).then(|| read - written)
         });
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()), "{signal:?}");
-        let rest: Vec<String> = said.map(Result::unwrap).collect();
+        let rest: Vec<String> = stderr.map(Result::unwrap).collect();
         let expected = format!("pipemark relay: {} bytes were read and not delivered", left.unwrap());
         assert!(rest.contains(&expected), "{expected}: {rest:?}");
         drop((reader, writer));
@@ -293,8 +293,8 @@ fn a_buffer_gives_its_memory_back() {
 fn memory_that_is_not_there_is_refused() {
     let output = relay(&["--buffer", "60t"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(said.contains("no memory for the buffer") && said.contains("use a smaller --buffer"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("no memory for the buffer") && stderr.contains("use a smaller --buffer"), "{stderr}");
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn a_limit_is_changed_while_it_runs() {
 }
 
 #[test]
-fn what_has_no_limit_is_not_changed() {
+fn a_relay_without_a_limit_is_not_changed() {
     let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut plain = relay(&["--stats"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let gone = {

@@ -23,7 +23,7 @@ fn relay(words: &[&str]) -> Command {
 }
 
 /// Writes `bytes` to its standard input, a pipe, in pieces of this size.
-fn through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
+fn pipe_through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
     let mut command = relay(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
@@ -51,16 +51,16 @@ fn bytes_stay_as_they_were() {
             &["--start-at", "1", "--stop-at", "99"],
         ] {
             let words = [&["--buffer", buffer], marks].concat();
-            let output = through(&words, &bytes, 50_000);
+            let output = pipe_through(&words, &bytes, 50_000);
             assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
             assert!(output.stdout == bytes, "{words:?}: {} bytes", output.stdout.len());
         }
     }
     for words in [&["--limit", "100m"][..], &["--limit", "100m", "--buffer", "1m"], &["--progress"]] {
-        assert!(through(words, &bytes, 12_345).stdout == bytes, "{words:?}");
+        assert!(pipe_through(words, &bytes, 12_345).stdout == bytes, "{words:?}");
     }
     let small = content(20_000);
-    assert!(through(&["--buffer", "1m"], &small, 7).stdout == small, "small pieces");
+    assert!(pipe_through(&["--buffer", "1m"], &small, 7).stdout == small, "small pieces");
 }
 
 /// mbuffer and pv: an empty input, and an input of one byte.
@@ -70,7 +70,7 @@ fn little_is_no_special_case() {
         [&["--buffer", "1m"][..], &["--buffer", "1m", "--start-at", "100"], &["--limit", "1m"], &["--progress"]]
     {
         for bytes in [&b""[..], b"x"] {
-            let output = through(words, bytes, 1);
+            let output = pipe_through(words, bytes, 1);
             assert!(output.status.success() && output.stdout == bytes, "{words:?}");
         }
     }
@@ -124,38 +124,38 @@ fn progress_says_how_much_of_it_there_was() {
     fs::write(&path, content(1_000_000)).unwrap();
     let command = &mut relay(&["--progress", "json", "--interval", "10ms", "--limit", "5m"]);
     let output = command.stdin(File::open(&path).unwrap()).output().unwrap();
-    let said = lines(&output);
-    let last = said.last().unwrap();
+    let printed = lines(&output);
+    let last = printed.last().unwrap();
     assert_eq!((&last["written"], &last["size"], &last["ended"]), (&1_000_000.into(), &1_000_000.into(), &true.into()));
-    assert!(said.len() > 1, "it takes a fifth of a second");
-    let written: Vec<u64> = said.iter().map(|line| line["written"].as_u64().unwrap()).collect();
+    assert!(printed.len() > 1, "it takes a fifth of a second");
+    let written: Vec<u64> = printed.iter().map(|line| line["written"].as_u64().unwrap()).collect();
     assert!(written.is_sorted(), "{written:?}");
-    let output = through(&["--progress", "--size", "1000"], &content(1000), 1000);
+    let output = pipe_through(&["--progress", "--size", "1000"], &content(1000), 1000);
     assert!(String::from_utf8_lossy(&output.stderr).contains("1000 B written"), "{:?}", output.stderr);
 }
 
 /// pv #8 and #28: with a buffer, bytes count as delivered once the reader has taken them.
 #[test]
-fn what_the_reader_has_not_taken_is_not_delivered() {
+fn bytes_not_taken_by_the_reader_are_undelivered() {
     let (input, mut writer) = std::io::pipe().unwrap();
     let (mut reader, output) = std::io::pipe().unwrap();
     let command = &mut relay(&["--buffer", "4m", "--progress", "json", "--interval", "10ms"]);
     let mut child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
     writer.write_all(&content(2_000_000)).unwrap();
-    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    let full = said.find_map(|line| {
+    let mut stderr = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let full = stderr.find_map(|line| {
         let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
         (line["read"] == 2_000_000 && line["written"].as_u64() > Some(0)).then_some(line)
     });
     assert_eq!(full.unwrap()["delivered"], 0);
     reader.read_exact(&mut [0; 1000]).unwrap();
-    let taken = said.find_map(|line| {
+    let taken = stderr.find_map(|line| {
         let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
         line["delivered"].as_u64().filter(|&bytes| bytes > 0)
     });
     assert_eq!(taken, Some(1000));
     drop((reader, writer));
-    drop(said);
+    drop(stderr);
     child.wait().unwrap();
 }
 
@@ -166,7 +166,7 @@ fn a_limit_is_a_limit() {
         [&["--limit", "200k", "--capacity", "keep"][..], &["--limit", "200k/s", "--buffer", "1m", "--capacity", "keep"]]
     {
         let begin = Instant::now();
-        let output = through(words, &content(300_000), 300_000);
+        let output = pipe_through(words, &content(300_000), 300_000);
         let most = 204_800.0 * begin.elapsed().as_secs_f64() + 65536.0;
         assert!(output.stdout.len() == 300_000 && most >= 300_000.0, "{words:?}: {most}");
     }
@@ -181,14 +181,14 @@ fn a_full_disk_is_an_error() {
         let _ = child.stdin.take().unwrap().write_all(&content(1000));
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{words:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("No space left on device"), "{said}");
-        assert_eq!(said.contains("1000 bytes were read and not delivered"), words[0] == "--buffer", "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("No space left on device"), "{stderr}");
+        assert_eq!(stderr.contains("1000 bytes were read and not delivered"), words[0] == "--buffer", "{stderr}");
     }
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     for (words, expected) in [
         (&["--buffer", "0"][..], "out of range"),
         (&["--buffer", "1m", "--start-at", "101"], "101"),
@@ -204,7 +204,7 @@ fn what_makes_no_sense_is_refused() {
     ] {
         let output = relay(words).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(expected), "{words:?}: {stderr}");
     }
 }

@@ -122,7 +122,7 @@ impl Process {
         }
     }
 
-    fn said(&mut self) -> String {
+    fn stderr(&mut self) -> String {
         let mut text = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         text
@@ -258,7 +258,7 @@ fn waits_alone(from: Kind, to: Kind) {
         send(&writer, &[], SendFlags::empty()).unwrap();
     }
     drop(writer);
-    assert!(relay.end(&what).success(), "{what}: {}", relay.said());
+    assert!(relay.end(&what).success(), "{what}: {}", relay.stderr());
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_peer_that_only_stops_sending_loses_nothing() {
                 text.extend_from_slice(&piece[..got]);
             }
             assert_eq!(text, b"all of it", "{what}");
-            assert!(relay.end(&what).success(), "{what}: {}", relay.said());
+            assert!(relay.end(&what).success(), "{what}: {}", relay.stderr());
         }
     }
 }
@@ -350,7 +350,7 @@ fn a_connection_that_was_reset_is_an_error() {
         let mut relay = Process::relay(input, output);
         drop(writer);
         assert_eq!(relay.end(&what).code(), Some(1), "{what}");
-        assert!(relay.said().contains("Connection reset"), "{what}");
+        assert!(relay.stderr().contains("Connection reset"), "{what}");
     }
 }
 
@@ -360,8 +360,8 @@ fn a_socket_that_may_lose_messages_is_refused_with_the_reason() {
     for (input, output) in [(socket(), Kind::Pipe.open().1), (Kind::Pipe.open().0, socket())] {
         let mut relay = Process::relay(input, output);
         assert_eq!(relay.end("UDP").code(), Some(1));
-        let said = relay.said();
-        assert!(said.contains("loses messages") && said.contains("use a stream"), "{said}");
+        let stderr = relay.stderr();
+        assert!(stderr.contains("loses messages") && stderr.contains("use a stream"), "{stderr}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::program::{PIPEMARK, file, left_out, pipemark};
+use crate::program::{PIPEMARK, file, pipemark, report_skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -115,10 +115,10 @@ impl Files {
 }
 
 /// What the browser finds on the page; `None` without a browser.
-fn browsed(page: &Path, name: &str) -> Option<Value> {
+fn open_in_browser(page: &Path, name: &str) -> Option<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser");
     if !folder.join("node_modules").is_dir() {
-        left_out("reports in a browser", "its tools are not here; tests/tools.sh installs them");
+        report_skip("reports in a browser", "its tools are not here; tests/tools.sh installs them");
         return None;
     }
     let mut node = Command::new("node");
@@ -159,7 +159,7 @@ fn a_page_of_a_real_run_is_whole_and_works() {
     let files = Files::new();
     let page = files.page(&[&document]);
     assert!(fs::metadata(&page).unwrap().len() < 2 << 20, "it can be mailed");
-    let Some(found) = browsed(&page, "measured") else { return };
+    let Some(found) = open_in_browser(&page, "measured") else { return };
     assert_sound(&found);
     assert_eq!(found["charts"].as_array().unwrap().len(), CHARTS);
     assert!(found["legends"].as_array().unwrap().len() >= 3, "{}", found["legends"]);
@@ -184,7 +184,7 @@ const ATTACKS: [&str; 5] = [
 ];
 
 /// Puts the attacks wherever a document holds free text.
-fn attacked(document: &Value) -> Value {
+fn with_hostile_text(document: &Value) -> Value {
     let mut document = document.clone();
     let attack = ATTACKS.join(" ");
     for pointer in [
@@ -229,12 +229,12 @@ fn attacked(document: &Value) -> Value {
 /// Two documents on one page, with labels that are also properties of JavaScript objects.
 #[test]
 fn text_from_a_file_does_nothing() {
-    let document = attacked(&measured());
+    let document = with_hostile_text(&measured());
     let mut both = [document.clone(), document.clone()];
     both[0]["label"] = json!("constructor");
     both[1]["label"] = json!("__proto__");
     let files = Files::new();
-    let Some(found) = browsed(&files.page(&[&both[0], &both[1]]), "attacked") else { return };
+    let Some(found) = open_in_browser(&files.page(&[&both[0], &both[1]]), "attacked") else { return };
     assert_sound(&found);
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("</script><script>owned_1=1"), "it is shown as text:\n{text}");

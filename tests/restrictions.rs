@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::program::{Ended, PIPEMARK, allowed_cpus, bw_under, left_out, number, run, samples, trials};
+use crate::program::{Ended, PIPEMARK, allowed_cpus, bw_under, number, report_skip, run, samples, trials};
 use serde_json::Value;
 
 const WITHOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py");
@@ -130,7 +130,7 @@ impl Drop for PipeHolder {
 #[test]
 fn another_user_measures_within_the_limits() {
     if !may_become_nobody() {
-        left_out("another user's limits", "this user may not become another one");
+        report_skip("another user's limits", "this user may not become another one");
         return;
     }
     let launcher: Vec<&str> = NOBODY.iter().copied().chain([PIPEMARK]).collect();
@@ -144,7 +144,7 @@ fn another_user_measures_within_the_limits() {
     let page = rustix::param::page_size() as u64;
     let granted = number(&samples(default)[0]["capacity_granted"]);
     if granted == 16 * page {
-        left_out("the limit on a user's pipes", "there is none here");
+        report_skip("the limit on a user's pipes", "there is none here");
         return;
     }
     assert_eq!(granted, 2 * page);

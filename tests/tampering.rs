@@ -65,7 +65,7 @@ fn not_verified(ended: &Ended) -> String {
     trial["reason"].as_str().unwrap().to_owned()
 }
 
-fn untouched(bytes: Vec<u8>) -> Vec<u8> {
+fn unchanged(bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
@@ -104,7 +104,7 @@ fn zeroed(mut bytes: Vec<u8>) -> Vec<u8> {
 #[test]
 fn the_way_round_changes_nothing() {
     for verify in ["full", "xor", "count"] {
-        let ended = tampered(verify, "", untouched);
+        let ended = tampered(verify, "", unchanged);
         assert_eq!(only(&ended.measured())["verified"], true);
     }
 }
@@ -148,7 +148,7 @@ fn xor_sees_a_changed_byte() {
 }
 
 #[test]
-fn what_is_not_proven_is_not_called_proven() {
+fn unverified_runs_are_not_called_verified() {
     let ended = tampered("none", "", changed);
     assert_eq!(only(&ended.measured())["verified"], Value::Null);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need beyond Rust and the usual build tools. Stops if a required tool is missing and can't be
-# installed; missing optional ones are listed in build/left-out.
+# installed; missing optional ones are listed in build/skipped.
 set -eu
 
 if ! command -v rustfmt >/dev/null || ! command -v cargo-clippy >/dev/null; then
@@ -8,12 +8,12 @@ if ! command -v rustfmt >/dev/null || ! command -v cargo-clippy >/dev/null; then
 fi
 
 mkdir -p build
-: >build/left-out
+: >build/skipped
 may_install() {
 	[ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null
 }
-left_out() {
-	echo "$1" >>build/left-out
+report_skip() {
+	echo "$1" >>build/skipped
 }
 
 missing=
@@ -81,7 +81,7 @@ language() {
 	if sh -c "$2" 2>&1 | grep -Eq "$3"; then
 		echo "$1" >>build/toolchains
 	else
-		left_out "the programs in $4: their tools are not here, or too old"
+		report_skip "the programs in $4: their tools are not here, or too old"
 	fi
 }
 language python 'python3 --version' 'Python 3' Python
@@ -94,11 +94,11 @@ language go 'go version' 'go1\.(2[1-9]|[3-9][0-9])' Go
 # Reports are tested in a browser. Chromium is the distribution's; npm downloads only the two packages.
 installed=tests/browser/node_modules/.package-lock.json
 if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then
-	left_out "reports in a browser: no Chromium, or no npm"
+	report_skip "reports in a browser: no Chromium, or no npm"
 elif [ ! -f "$installed" ] || [ tests/browser/package.json -nt "$installed" ]; then
 	if (cd tests/browser && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent); then
 		touch "$installed"
 	else
-		left_out "reports in a browser: npm could not install its packages"
+		report_skip "reports in a browser: npm could not install its packages"
 	fi
 fi

@@ -51,7 +51,7 @@ fn a_larger_pipe_stays_where_it_helps() {
 }
 
 #[test]
-fn what_does_not_help_is_put_back() {
+fn capacities_that_do_not_help_are_restored() {
     let (outcome, now) = tune(&format!("{} </dev/zero | cat >/dev/null", filter("time.sleep(0.01)")));
     let helps = outcome["verdict"] == "better";
     assert_eq!(now, if helps { LARGE } else { OLD }, "{outcome}");
@@ -92,7 +92,7 @@ fn an_interrupt_puts_the_old_capacities_back() {
 }
 
 #[test]
-fn what_can_not_be_tuned_is_said() {
+fn pipelines_that_cannot_be_tuned_are_reported() {
     let running = Running::new("exec sleep 60");
     let ended = pipemark(&["tune", &running.pid()]);
     assert_eq!(ended.code(), Some(1), "{}", ended.stdout);

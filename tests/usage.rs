@@ -178,7 +178,7 @@ fn bad_usage_is_code_2_with_a_sentence() {
 }
 
 #[test]
-fn a_parameter_that_is_no_number_is_told_what_it_may_be() {
+fn an_invalid_number_lists_the_accepted_forms() {
     for words in [&["chain", "--length", "x"][..], &["bw", "--pairs", "x"], &["bw", "--rate", "1.5"]] {
         let output = pipemark(words);
         let error = text(&output.stderr);

@@ -53,11 +53,11 @@ fn a_suite_of_one_s_own_is_run() {
     let suite = file(SUITE.as_bytes(), ".toml");
     let document = pipemark(&["run", suite.path().to_str().unwrap(), "--json", "-"]).measured();
     assert_eq!((&document["suite"], &document["title"]), (&"mine".into(), &"My own".into()));
-    let told: Vec<_> = trials(&document)
+    let verified: Vec<_> = trials(&document)
         .iter()
         .map(|trial| (trial["experiment"].as_str().unwrap(), samples(trial).len(), trial["verified"].as_bool()))
         .collect();
-    assert_eq!(told, [("sizes", 2, Some(true)), ("sizes", 2, Some(true)), ("proof", 2, Some(true))]);
+    assert_eq!(verified, [("sizes", 2, Some(true)), ("sizes", 2, Some(true)), ("proof", 2, Some(true))]);
 }
 
 #[test]

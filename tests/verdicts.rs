@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, PIPEMARK, left_out, pipemark, run, unhindered};
+use crate::program::{Ended, PIPEMARK, pipemark, report_skip, run, without_contention};
 use crate::why::Running;
 
 /// The report on a pipeline that `why` starts.
-fn ran(words: &[&str]) -> Value {
+fn run_why(words: &[&str]) -> Value {
     let all = [&["why", "--for", "2500ms", "--json", "/dev/stderr"][..], words].concat();
     // A higher priority than parallel tests, where permitted.
-    unhindered(|| report(run(&["nice", "-n", "-10", "timeout", "-k", "1", "5", PIPEMARK], &all)))
+    without_contention(|| report(run(&["nice", "-n", "-10", "timeout", "-k", "1", "5", PIPEMARK], &all)))
 }
 
 /// The JSON report on standard error.
@@ -19,9 +19,9 @@ fn report(ended: Ended) -> Value {
 }
 
 /// The report on a pipeline that is already running.
-fn looked(pipeline: &str) -> Value {
+fn why_report(pipeline: &str) -> Value {
     let running = Running::new(pipeline);
-    unhindered(|| {
+    without_contention(|| {
         let ended = pipemark(&["why", &running.pid(), "--for", "2s", "--json", "-"]);
         serde_json::from_str(&ended.stdout).unwrap()
     })
@@ -43,7 +43,7 @@ fn has(program: &str) -> bool {
     let found = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        left_out("a verdict", format!("{program} isn't here"));
+        report_skip("a verdict", format!("{program} isn't here"));
     }
     found
 }
@@ -62,11 +62,11 @@ fn a_program_that_reads_its_child_is_a_stage_however_it_is_started() {
     let in_shell = format!("{PYTHON} -c \"{HASHES}\"");
     let after = format!("{in_shell}; true");
     for words in [&["--", PYTHON, "-c", HASHES][..], &[&in_shell], &[&after]] {
-        let report = ran(words);
+        let report = run_why(words);
         assert_eq!(judged(&report), pair("stage", "python3"), "{words:?}: {report}");
         assert_eq!(report["stages"].as_array().unwrap().len(), 2, "{words:?}: {report}");
     }
-    let report = looked(&in_shell);
+    let report = why_report(&in_shell);
     assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
 }
 
@@ -77,7 +77,7 @@ fn a_child_over_a_pair_of_sockets_is_a_stage() {
     }
     let script = "const h=require('crypto').createHash('sha512');
 require('child_process').spawn('cat',['/dev/zero']).stdout.on('data',b=>{for(let i=0;i<9;i++)h.update(b)})";
-    let report = ran(&["--", "node", "-e", script]);
+    let report = run_why(&["--", "node", "-e", script]);
     assert_eq!(judged(&report), pair("stage", "node"), "{report}");
     let names: Vec<&Value> = report["stages"].as_array().unwrap().iter().map(|stage| &stage["name"]).collect();
     assert!(names.contains(&&"cat".into()), "{report}");
@@ -96,7 +96,7 @@ while True: ours.send_bytes(block)";
 
 #[test]
 fn processes_over_another_pair_of_sockets_are_two_stages() {
-    let report = ran(&["--", PYTHON, "-c", SENDS]);
+    let report = run_why(&["--", PYTHON, "-c", SENDS]);
     assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
     assert_eq!((report["stages"].as_array().unwrap().len(), &report["verdict"]["stage"]), (2, &2.into()), "{report}");
 }
@@ -104,7 +104,7 @@ fn processes_over_another_pair_of_sockets_are_two_stages() {
 #[test]
 fn parents_that_only_start_and_wait_are_no_stages() {
     for pipeline in ["timeout 9 yes | cat >/dev/null", "env A=1 sh -c 'yes | cat >/dev/null; true'; true"] {
-        let report = ran(&[pipeline]);
+        let report = run_why(&[pipeline]);
         let names: Vec<&str> =
             report["stages"].as_array().unwrap().iter().map(|stage| stage["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["yes", "cat"], "{pipeline}: {report}");
@@ -117,7 +117,7 @@ fn small_pieces_are_counted_and_their_writer_is_named() {
         ("perl -e '$|=1; print \"row $_ of it\\n\" for 1..1e9' | wc -l", "perl", 40.0),
         ("dd if=/dev/zero bs=256 status=none | dd of=/dev/null bs=64k status=none", "dd", 256.0),
     ] {
-        let report = looked(pipeline);
+        let report = why_report(pipeline);
         assert_eq!(judged(&report), pair("calls", stage), "{pipeline}: {report}");
         assert_eq!((&report["verdict"]["stage"], &report["verdict"]["bound"]), (&1.into(), &Value::Null), "{report}");
         let bytes = report["stages"][0]["bytes_per_write"].as_f64().unwrap();
@@ -129,17 +129,17 @@ fn small_pieces_are_counted_and_their_writer_is_named() {
 
 #[test]
 fn a_shell_that_reads_byte_by_byte_is_named() {
-    let report = looked("yes 'a line of text' | while read -r x; do :; done");
+    let report = why_report("yes 'a line of text' | while read -r x; do :; done");
     assert_eq!(judged(&report), pair("calls", "bash"), "{report}");
     assert_eq!(report["verdict"]["remedies"][0]["id"], "shell-read-loop", "{report}");
 }
 
 #[test]
 fn output_that_stays_in_a_buffer_is_held() {
-    let report = looked("(while :; do echo a hit; sleep 0.1; done) | grep hit | cat >/dev/null");
+    let report = why_report("(while :; do echo a hit; sleep 0.1; done) | grep hit | cat >/dev/null");
     assert_eq!(judged(&report), pair("held", "grep"), "{report}");
     assert_eq!(report["verdict"]["remedies"][0]["command"], "grep --line-buffered hit", "{report}");
-    let report = looked("(while :; do echo a hit; sleep 0.1; done) | grep --line-buffered hit | cat >/dev/null");
+    let report = why_report("(while :; do echo a hit; sleep 0.1; done) | grep --line-buffered hit | cat >/dev/null");
     assert_ne!(report["verdict"]["kind"], "held", "{report}");
 }
 
@@ -151,7 +151,7 @@ fn a_circle_of_waits_is_named_with_its_descriptors() {
 child = s.Popen(['{PYTHON}', '-c', \"\"\"{child}\"\"\"], stdout=s.PIPE, stderr=s.PIPE)
 child.stdout.read()"
     );
-    let report = ran(&["--", PYTHON, "-c", &parent]);
+    let report = run_why(&["--", PYTHON, "-c", &parent]);
     let verdict = &report["verdict"];
     assert_eq!(
         (&verdict["kind"], &verdict["cause"]),
@@ -174,7 +174,7 @@ block = bytes(1 << 20)
 while True:
     time.sleep(0.012)
     os.write(1, block)'";
-    let report = looked(&format!("{writer} | {reader}"));
+    let report = why_report(&format!("{writer} | {reader}"));
     assert_eq!(report["verdict"]["kind"], "burst", "{report}");
     let ids: Vec<&Value> = report["verdict"]["remedies"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
     assert_eq!(ids[0], "burst-relay-buffer", "{report}");
@@ -183,7 +183,7 @@ while True:
 
 #[test]
 fn starting_processes_is_work() {
-    let report = looked("yes | while read x; do /bin/true; done | cat >/dev/null");
+    let report = why_report("yes | while read x; do /bin/true; done | cat >/dev/null");
     assert_eq!(judged(&report), pair("starts", "bash"), "{report}");
     assert!(report["stages"][1]["starts_per_second"].as_f64() > Some(20.0), "{report}");
 }
@@ -198,7 +198,7 @@ if os.fork():
 else:
     a.close()
     while b.recv(65536): time.sleep(0.01)'";
-    let report = looked(&format!("yes | {both}"));
+    let report = why_report(&format!("yes | {both}"));
     let (kind, stage) = judged(&report);
     // Both processes belong to one stage, so the verdict may name the stage instead of a peer.
     assert!(kind == "peer" || kind == "stage", "{report}");
@@ -215,7 +215,7 @@ while block := os.read(0, 65536): s.sendall(block)";
     while !path.exists() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let report = looked(&format!("yes | {PYTHON} -c '{send}' {}", path.display()));
+    let report = why_report(&format!("yes | {PYTHON} -c '{send}' {}", path.display()));
     let _ = server.kill();
     let _ = server.wait();
     assert_eq!(judged(&report), pair("peer", "python3"), "{report}");
@@ -229,6 +229,6 @@ fn stages_are_called_as_they_were_typed() {
     let path = folder.path().join("zeros.gz");
     let made = format!("head -c 400000000 /dev/zero | gzip -1 >{0}", path.display());
     assert_eq!(run(&["sh", "-c"], &[&made]).code(), Some(0));
-    let report = looked(&format!("while :; do zcat {} | cat; done >/dev/null", path.display()));
+    let report = why_report(&format!("while :; do zcat {} | cat; done >/dev/null", path.display()));
     assert_eq!(report["stages"][0]["name"], "zcat", "{report}");
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::output::contradiction;
-use crate::program::{Ended, PIPEMARK, Started, left_out, pipemark, run, unhindered};
+use crate::output::schema_violation;
+use crate::program::{Ended, PIPEMARK, Started, pipemark, report_skip, run, without_contention};
 
 /// A filter that passes blocks on and runs `work` for each: Python, which may use `block`.
 pub fn filter(work: &str) -> String {
@@ -43,7 +43,7 @@ impl Running {
         let pid = self.pid();
         let mut words = vec!["why", &pid, "--json", "-"];
         words.extend(flags);
-        unhindered(|| {
+        without_contention(|| {
             let ended = pipemark(&words);
             assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
             serde_json::from_str(&ended.stdout).unwrap()
@@ -129,7 +129,7 @@ while False:
 }
 
 #[test]
-fn shapes_other_than_a_line_are_told_apart() {
+fn branching_pipelines_are_recognised() {
     let slow = filter("time.sleep(0.02)");
     for (pipeline, stages, cause) in [
         (format!("cat /dev/zero | tee >({slow} >/dev/null) | wc -c"), 4, "python3"),
@@ -175,7 +175,7 @@ while True:
 }
 
 #[test]
-fn what_a_loop_or_a_thread_starts_anew_each_time_is_what_it_does() {
+fn short_lived_children_and_threads_count_as_their_stage() {
     let threads = filter("t = threading.Thread(target=sum, args=(range(500000),)); t.start(); t.join()");
     let threads = threads.replace("import os", "import threading,os");
     for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
@@ -204,7 +204,7 @@ fn a_pipeline_that_ends_at_once_has_rates() {
 }
 
 #[test]
-fn a_pipeline_that_is_looked_at_for_a_time_goes_on_afterwards() {
+fn a_pipeline_sampled_for_a_time_continues_afterwards() {
     // The pipeline ends once the verdict is written.
     let pipeline = "yes | (for _ in $(seq 400); do sleep 0.05; [ -s verdict ] && echo later && exit 7; done)";
     for (verb, verdict, expected) in [("why", "--json verdict", "later\n7\n"), ("watch", ">/dev/null 2>verdict", "7\n")]
@@ -332,7 +332,7 @@ asyncio.run(work())'";
 fn a_thread_of_the_kernel_is_no_pipeline() {
     let is_of_kernel = fs::read_to_string("/proc/2/stat").is_ok_and(|stat| stat.contains("(kthreadd)"));
     if !is_of_kernel {
-        return left_out("threads of the kernel", "none can be seen here");
+        return report_skip("threads of the kernel", "none can be seen here");
     }
     for verb in ["why", "watch", "tune"] {
         let ended = pipemark(&[verb, "2"]);
@@ -342,7 +342,7 @@ fn a_thread_of_the_kernel_is_no_pipeline() {
 }
 
 #[test]
-fn a_pipeline_that_ends_or_stops_while_it_is_looked_at_is_no_error() {
+fn a_pipeline_that_ends_while_sampled_is_no_error() {
     let running = Running::new("yes | head -c 200000000 | (sleep 2; cat) >/dev/null");
     let begin = Instant::now();
     running.look(&["--for", "30s"]);
@@ -365,8 +365,8 @@ fn live_pipelines_are_listed_to_choose_from() {
     let ours = all.iter().find(|live| live["stages"][0] == "yes listed-by-a-test").expect("it is listed");
     assert_eq!(ours["stages"][1], "cat");
     for verb in ["why", "tune"] {
-        let told = format!("pipemark {verb} PID selects");
-        assert!(pipemark(&[verb]).stdout.contains(&told), "{told}");
+        let advice = format!("pipemark {verb} PID selects");
+        assert!(pipemark(&[verb]).stdout.contains(&advice), "{advice}");
     }
     drop(running);
 }
@@ -374,7 +374,7 @@ fn live_pipelines_are_listed_to_choose_from() {
 #[test]
 fn no_pipe_is_opened_where_that_is_asked_for() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
-        return left_out("why --no-touch under strace", "strace can't trace here");
+        return report_skip("why --no-touch under strace", "strace can't trace here");
     }
     let running = Running::new("yes | cat >/dev/null");
     let pid = running.pid();
@@ -402,9 +402,9 @@ fn no_pipe_is_opened_where_that_is_asked_for() {
 
 /// Opening files for each sample would cost the pipeline a tenth of its CPU time.
 #[test]
-fn samples_of_a_pipeline_that_it_runs_open_nothing() {
+fn sampling_its_own_pipeline_opens_no_files() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
-        return left_out("what a sample opens, under strace", "strace can't trace here");
+        return report_skip("what a sample opens, under strace", "strace can't trace here");
     }
     let words = ["-e", "trace=openat,pidfd_open,ppoll", "-o", "/dev/stderr", PIPEMARK, "why", "sleep 1.5 | sleep 1.5"];
     let trace = run(&["strace"], &words).stderr;
@@ -461,7 +461,7 @@ fn a_terminal_that_takes_no_commands_gets_lines() {
 }
 
 #[test]
-fn the_next_pipeline_is_shown_where_one_was_asked_for_too() {
+fn the_key_n_shows_the_next_pipeline() {
     let running = Running::new("yes | cat >/dev/null");
     let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {}", running.pid());
     // Keys are repeated because those typed before `watch` listens are lost.
@@ -500,7 +500,7 @@ fn a_record_is_kept_shown_and_drawn() {
 }
 
 #[test]
-fn what_it_writes_is_as_the_schema_says() {
+fn output_matches_the_schema() {
     let schema = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/why.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let running = Running::new("cat /dev/zero | tr a b | (sleep 0.5; cat) >/dev/null");
@@ -511,10 +511,10 @@ fn what_it_writes_is_as_the_schema_says() {
     let all: Vec<Value> = all.chain([running.look(&["--for", "1s"])]).collect();
     assert!(all.len() >= 3, "{watched} {short}");
     for report in &all {
-        assert_eq!(contradiction(&schema, &schema, report, "report"), None);
+        assert_eq!(schema_violation(&schema, &schema, report, "report"), None);
         let mut wrong = report.clone();
         wrong["verdict"]["kind"] = "slow".into();
-        assert!(contradiction(&schema, &schema, &wrong, "report").unwrap().contains("kind"));
+        assert!(schema_violation(&schema, &schema, &wrong, "report").unwrap().contains("kind"));
     }
 }
 

@@ -81,7 +81,7 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
 }
 
 /// Calls `report` until its verdict isn't `cpu`, which parallel tests and other programs may cause; at most six times.
-pub fn unhindered(mut report: impl FnMut() -> Value) -> Value {
+pub fn without_contention(mut report: impl FnMut() -> Value) -> Value {
     for _ in 0..5 {
         let report = report();
         if report["verdict"]["kind"] != "cpu" {
@@ -229,7 +229,7 @@ impl Started {
         for process in processes {
             send(process, Signal::KILL);
         }
-        left.extend(lasting_queues());
+        left.extend(remaining_queues());
         let (stdout, stderr) = self.output.take().unwrap();
         (Ended { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }, left)
     }
@@ -259,7 +259,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 }
 
 /// System V queues of any pipemark that don't disappear: those of parallel tests do, within moments.
-fn lasting_queues() -> Vec<String> {
+fn remaining_queues() -> Vec<String> {
     let mut lasting = sysv_queues();
     let begin = Instant::now();
     while !lasting.is_empty() && begin.elapsed() < Duration::from_secs(5) {
@@ -394,9 +394,9 @@ impl End {
 }
 
 /// Reports what a test skips, and why; `make test` lists all such skips at its end.
-pub fn left_out(what: &str, why: impl fmt::Display) {
+pub fn report_skip(what: &str, why: impl fmt::Display) {
     eprintln!("skipped: {what}: {why}");
-    if let Some(list) = std::env::var_os("PIPEMARK_LEFT_OUT") {
+    if let Some(list) = std::env::var_os("PIPEMARK_SKIPPED") {
         let mut list = File::options().append(true).create(true).open(list).unwrap();
         writeln!(list, "{what}: {}", why.to_string().replace('\n', " ")).unwrap();
     }

@@ -83,7 +83,7 @@ impl Past {
 
     /// Opens the database with SQLite, which repairs what a kill left, and checks that it is whole and each run has a
     /// document. Returns the labels of the runs, oldest first.
-    pub fn intact(&self) -> Vec<Option<String>> {
+    pub fn checked_labels(&self) -> Vec<Option<String>> {
         let database = Connection::open(self.db()).unwrap();
         let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(check, "ok");

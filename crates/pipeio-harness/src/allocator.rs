@@ -6,12 +6,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 ///
 /// ```
 /// #[global_allocator]
-/// static ALLOCATOR: pipeio_harness::allocator::OrExit = pipeio_harness::allocator::OrExit;
+/// static ALLOCATOR: pipeio_harness::allocator::ExitOnFailure = pipeio_harness::allocator::ExitOnFailure;
 /// ```
 #[derive(Debug)]
-pub struct OrExit;
+pub struct ExitOnFailure;
 
-fn or_exit(start: *mut u8) -> *mut u8 {
+fn exit_if_null(start: *mut u8) -> *mut u8 {
     if start.is_null() {
         no_memory();
     }
@@ -27,21 +27,21 @@ fn no_memory() -> ! {
 }
 
 // SAFETY: each call goes to the system's allocator, and its result is returned.
-unsafe impl GlobalAlloc for OrExit {
+unsafe impl GlobalAlloc for ExitOnFailure {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller promises a layout with a size above 0, as the system's allocator requires.
-        or_exit(unsafe { System.alloc(layout) })
+        exit_if_null(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller promises a layout with a size above 0, as the system's allocator requires.
-        or_exit(unsafe { System.alloc_zeroed(layout) })
+        exit_if_null(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this layout, and
         // that the new size is above 0 and valid for its alignment.
-        or_exit(unsafe { System.realloc(start, layout, size) })
+        exit_if_null(unsafe { System.realloc(start, layout, size) })
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {

@@ -210,7 +210,7 @@ impl Buffer {
 
 /// Memory for blocks that are given away. Between two drops of its pages, no byte is handed out twice.
 #[derive(Debug)]
-pub struct GiveAway {
+pub struct GiftMemory {
     region: Region,
     align: usize,
     /// Where the next block may start.
@@ -219,15 +219,15 @@ pub struct GiveAway {
     last: std::ops::Range<usize>,
 }
 
-impl GiveAway {
+impl GiftMemory {
     /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped each time
     /// it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
     ///
     /// # Errors
     /// When the memory can't be allocated.
-    pub fn new(block: usize, align: usize, region: usize, pages: Pages) -> io::Result<GiveAway> {
+    pub fn new(block: usize, align: usize, region: usize, pages: Pages) -> io::Result<GiftMemory> {
         let room = block.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(GiveAway { region: Region::new(room.max(region), pages)?, align, next: 0, last: 0..0 })
+        Ok(GiftMemory { region: Region::new(room.max(region), pages)?, align, next: 0, last: 0..0 })
     }
 
     /// The next `len` bytes, to be written and then given away. Bytes handed out earlier don't change.
@@ -250,7 +250,7 @@ impl GiveAway {
         Ok(&mut self.region.bytes_mut()[start..end])
     }
 
-    /// The block that [`GiveAway::next`] returned last.
+    /// The block that [`GiftMemory::next`] returned last.
     pub fn last(&self) -> &[u8] {
         &self.region.bytes()[self.last.clone()]
     }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn memory_given_away_is_not_handed_out_again_before_it_was_dropped() {
-        let mut memory = GiveAway::new(1000, 0, 4096, Pages::Base).unwrap();
+        let mut memory = GiftMemory::new(1000, 0, 4096, Pages::Base).unwrap();
         let mut starts = Vec::new();
         for round in 1..=4u8 {
             let block = memory.next(1000).unwrap();

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_cached_and_its_pages_are_counted() {
+    fn written_pages_are_cached_and_counted() {
         let mut file = unnamed();
         assert_eq!(count(&file).unwrap(), CachedPages::default());
         let page = rustix::param::page_size();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_pages_is_an_error() {
+    fn a_file_without_pages_is_an_error() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let reader = File::from(std::os::fd::OwnedFd::from(reader));
         assert!(drop_pages(&reader).is_err());

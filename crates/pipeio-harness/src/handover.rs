@@ -30,7 +30,7 @@ const SINK: usize = 6;
 
 /// How often a polling end checks before it sleeps: 10 to 30 µs, about the cost of sleeping and waking. So a wait takes at most
 /// twice as long as with the better of the two.
-const LOOKS: u32 = 500;
+const MAX_SPINS: u32 = 500;
 
 /// An end's state, for the other end: the gate says whether it sleeps, the first word whether it is present.
 impl CacheLine {
@@ -52,7 +52,7 @@ impl CacheLine {
     }
 
     #[inline]
-    fn gone(&self) -> bool {
+    fn peer_left(&self) -> bool {
         self.words[0].load(Acquire) == Self::GONE
     }
 
@@ -72,18 +72,18 @@ impl CacheLine {
     /// Waits until `ready` returns a value. Only the end itself may call it.
     #[inline]
     fn wait<T>(&self, wait: Wait, calls: &mut u32, mut ready: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
-        let mut looks = 0;
+        let mut spins = 0;
         loop {
             if let Some(value) = ready()? {
                 return Ok(value);
             }
-            let tired = match wait {
+            let must_sleep = match wait {
                 Wait::Block | Wait::Shared => true,
-                Wait::Poll => looks >= LOOKS,
+                Wait::Poll => spins >= MAX_SPINS,
                 Wait::Spin => false,
             };
-            if !tired {
-                looks += 1;
+            if !must_sleep {
+                spins += 1;
                 std::hint::spin_loop();
                 continue;
             }
@@ -105,7 +105,7 @@ impl CacheLine {
     }
 }
 
-fn lying(which: &str) -> io::Error {
+fn position_error(which: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         format!("the {which}'s position is not within the ring: it is damaged, or the {which} is hostile"),
@@ -149,20 +149,20 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         let (head, capacity, want) = (self.head, self.capacity, want as u64);
         let room = |tail: u64| (capacity - (head - tail)) as usize;
         let (state, sink, position) = (&self.lines[SOURCE], &self.lines[SINK], &self.lines[TAIL].words[0]);
-        if sink.gone() {
+        if sink.peer_left() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if capacity - (head - self.tail) >= want {
             return Ok(room(self.tail));
         }
         self.tail = state.wait(self.wait, calls, || {
-            if sink.gone() {
+            if sink.peer_left() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             let tail = position.load(Acquire);
             match head.checked_sub(tail) {
                 Some(filled) if filled <= capacity => Ok((capacity - filled >= want).then_some(tail)),
-                _ => Err(lying("receiver")),
+                _ => Err(position_error("receiver")),
             }
         })?;
         Ok(room(self.tail))
@@ -220,7 +220,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
     /// `InvalidData` if more bytes have been published than that.
     pub(crate) fn learn(&mut self, capacity: usize) -> io::Result<()> {
         self.capacity = capacity as u64;
-        if self.head - self.tail > self.capacity { Err(lying("sender")) } else { Ok(()) }
+        if self.head - self.tail > self.capacity { Err(position_error("sender")) } else { Ok(()) }
     }
 
     /// The next byte's offset in the ring.
@@ -239,12 +239,12 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
                 // In this order: whoever sees the end also sees everything that was published before it.
-                let ended = source.gone();
+                let ended = source.peer_left();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {
                     Some(0) => Ok(ended.then_some(head)),
                     Some(filled) if filled <= capacity => Ok(Some(head)),
-                    _ => Err(lying("sender")),
+                    _ => Err(position_error("sender")),
                 }
             })?;
         }

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_piece_tells_what_is_missing() {
+    fn a_lost_piece_is_reported_with_its_origin() {
         let mut bytes = stream(0, 20_000);
         bytes.drain(5000..9096);
         // Words that are a page apart have the same first byte, so the second byte is the first that differs.
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_piece_tells_what_came_again() {
+    fn a_repeated_piece_is_reported_with_its_origin() {
         let mut bytes = stream(0, 8192);
         bytes.extend_from_within(4096..8192);
         let fault = fault_in(&bytes, 8192).unwrap();

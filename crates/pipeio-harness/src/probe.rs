@@ -46,13 +46,13 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Returns an error unless a call moved the whole message.
-fn whole(moved: usize) -> io::Result<()> {
+fn check_whole(moved: usize) -> io::Result<()> {
     if moved == MESSAGE.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 fn take_from(reader: &OwnedFd) -> io::Result<[u8; MESSAGE.len()]> {
     let mut bytes = [0; MESSAGE.len()];
-    whole(rustix::io::read(reader, &mut bytes)?)?;
+    check_whole(rustix::io::read(reader, &mut bytes)?)?;
     Ok(bytes)
 }
 
@@ -66,7 +66,7 @@ fn vmsplice_page(end: &OwnedFd, page: &mut Buffer) -> io::Result<()> {
     // SAFETY: the iovec describes memory in a mapping that outlives the call. Into a pipe the kernel only reads it. From a
     // pipe the kernel writes to it, and nothing else refers to it.
     let moved = unsafe { libc::vmsplice(end.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
-    whole(result_of(moved)?.unsigned_abs())
+    check_whole(result_of(moved)?.unsigned_abs())
 }
 
 /// Whether vmsplice(2) works, from memory to a pipe and from a pipe to memory.
@@ -101,7 +101,7 @@ fn memfd() -> io::Result<OwnedFd> {
 /// A memfd that holds the message, positioned at its start.
 fn filled_memfd() -> io::Result<OwnedFd> {
     let file = memfd()?;
-    whole(rustix::io::pwrite(&file, &MESSAGE, 0)?)?;
+    check_whole(rustix::io::pwrite(&file, &MESSAGE, 0)?)?;
     Ok(file)
 }
 
@@ -109,17 +109,17 @@ fn filled_memfd() -> io::Result<OwnedFd> {
 pub fn splice() -> io::Result<()> {
     let (reader, writer) = pipe()?;
     let file = filled_memfd()?;
-    whole(rustix::pipe::splice(&file, None, &writer, None, MESSAGE.len(), SpliceFlags::NONBLOCK)?)?;
+    check_whole(rustix::pipe::splice(&file, None, &writer, None, MESSAGE.len(), SpliceFlags::NONBLOCK)?)?;
     let null = OpenOptions::new().write(true).open("/dev/null")?;
-    whole(rustix::pipe::splice(&reader, None, &null, None, MESSAGE.len(), SpliceFlags::NONBLOCK)?)
+    check_whole(rustix::pipe::splice(&reader, None, &null, None, MESSAGE.len(), SpliceFlags::NONBLOCK)?)
 }
 
 /// Whether tee(2) works.
 pub fn tee() -> io::Result<()> {
     let (from, filler) = pipe()?;
     let (reader, writer) = pipe()?;
-    whole(rustix::io::write(&filler, &MESSAGE)?)?;
-    whole(rustix::pipe::tee(&from, &writer, MESSAGE.len(), SpliceFlags::NONBLOCK)?)?;
+    check_whole(rustix::io::write(&filler, &MESSAGE)?)?;
+    check_whole(rustix::pipe::tee(&from, &writer, MESSAGE.len(), SpliceFlags::NONBLOCK)?)?;
     expect_message(&take_from(&reader)?)
 }
 
@@ -127,7 +127,7 @@ pub fn tee() -> io::Result<()> {
 pub fn sendfile() -> io::Result<()> {
     let (reader, writer) = pipe()?;
     let file = filled_memfd()?;
-    whole(rustix::fs::sendfile(&writer, &file, None, MESSAGE.len())?)?;
+    check_whole(rustix::fs::sendfile(&writer, &file, None, MESSAGE.len())?)?;
     expect_message(&take_from(&reader)?)
 }
 
@@ -156,7 +156,7 @@ pub fn io_uring() -> io::Result<()> {
         }
     }
     let result = ring.completion().next().ok_or(io::ErrorKind::UnexpectedEof)?.result();
-    whole(usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))?)?;
+    check_whole(usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))?)?;
     expect_message(&take_from(&reader)?)
 }
 
@@ -199,7 +199,7 @@ pub fn process_vm_readv() -> io::Result<()> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: both iovecs describe memory in mappings that outlive the call, and nothing else refers to the local one.
     let moved = unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) };
-    whole(result_of(moved)?.unsigned_abs())?;
+    check_whole(result_of(moved)?.unsigned_abs())?;
     expect_message(sink.bytes())
 }
 
@@ -212,14 +212,14 @@ pub fn posix_queues() -> io::Result<()> {
         unsafe { libc::mq_close(queue) };
         return Ok(());
     }
-    absent_is_fine(io::Error::last_os_error())
+    allow_missing(io::Error::last_os_error())
 }
 
 /// Whether the kernel has System V message queues: looks for one that doesn't exist, and creates none.
 pub fn sysv_queues() -> io::Result<()> {
     // SAFETY: the call takes two numbers and accesses no memory of ours.
     let queue = unsafe { libc::msgget(i32::from_be_bytes(*b"pio?"), 0) };
-    if queue >= 0 { Ok(()) } else { absent_is_fine(io::Error::last_os_error()) }
+    if queue >= 0 { Ok(()) } else { allow_missing(io::Error::last_os_error()) }
 }
 
 /// Whether the kernel has UNIX stream sockets.
@@ -235,7 +235,7 @@ pub fn tcp_sockets() -> io::Result<()> {
 }
 
 /// Turns ENOENT, from a call that looked something up by name, into success: the call works.
-fn absent_is_fine(error: io::Error) -> io::Result<()> {
+fn allow_missing(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
@@ -263,7 +263,7 @@ mod tests {
 
     /// No Linux forbids these, so if a probe fails here, the probe is wrong.
     #[test]
-    fn what_every_linux_has_is_found() {
+    fn features_of_every_kernel_are_detected() {
         for (name, result) in
             [("memfd_create", memfd_create()), ("futex", futex()), ("affinity", affinity()), ("tee", tee())]
         {

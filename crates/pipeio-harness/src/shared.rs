@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_shrink_is_refused() {
+    fn memory_that_could_shrink_is_refused() {
         let fd = memfd_create("t", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, 64).unwrap();
         assert!(Shared::open(&fd).is_err());

@@ -73,11 +73,11 @@ impl Usage {
 
 /// Whether to wait for a child that is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitMode {
     /// Until it ends.
-    Wait,
-    /// Not at all.
-    Look,
+    Block,
+    /// Not at all: WNOHANG.
+    NoHang,
 }
 
 /// Reaps a child by wait4(2). Returns how it ended, and the resources used by it and the children that it waited for; `None`
@@ -85,8 +85,8 @@ pub enum Patience {
 ///
 /// # Errors
 /// If it is no child of this process, or was reaped before.
-pub fn reap(child: Pid, patience: Patience) -> io::Result<Option<(ExitStatus, Usage)>> {
-    let options = if patience == Patience::Look { libc::WNOHANG } else { 0 };
+pub fn reap(child: Pid, mode: WaitMode) -> io::Result<Option<(ExitStatus, Usage)>> {
+    let options = if mode == WaitMode::NoHang { libc::WNOHANG } else { 0 };
     let reaped = wait4(child.as_raw_nonzero().get(), options)?;
     Ok(reaped.map(|(_, status, usage)| (status, Usage::of(&usage))))
 }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_s_end_comes_with_what_it_used() {
+    fn reaping_a_child_returns_its_resource_usage() {
         // Reaped by `reap` below, not by std.
         #[expect(clippy::zombie_processes)]
         let mut child = Command::new("sh")
@@ -150,11 +150,11 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = Pid::from_child(&child);
-        assert!(reap(pid, Patience::Look).unwrap().is_none());
+        assert!(reap(pid, WaitMode::NoHang).unwrap().is_none());
         drop(child.stdin.take());
-        let (status, usage) = reap(pid, Patience::Wait).unwrap().unwrap();
+        let (status, usage) = reap(pid, WaitMode::Block).unwrap().unwrap();
         assert_eq!(status.code(), Some(3));
         assert!(usage.user_ns + usage.sys_ns > 0, "{usage:?}");
-        assert!(reap(pid, Patience::Wait).is_err(), "it is reaped only once");
+        assert!(reap(pid, WaitMode::Block).is_err(), "it is reaped only once");
     }
 }

@@ -28,7 +28,7 @@ use crate::shared::{CacheLine, Shared, refused};
 pub const RING_BYTES: usize = 1 << 20;
 
 /// How long a sender waits for its receiver before the first block.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The line in which both identify themselves. The receiver opens its gate once it has.
 const ABOUT: usize = LINES;
@@ -75,7 +75,7 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Se
     region.bytes_mut().fill(0);
     let start = NonNull::new(region.bytes_mut().as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
     let source = Source::new(Private { lines, start, _region: region }, capacity, options.wait)?;
-    Ok(Box::new(VmSender { inner: InPlaceSender::new(source, options), met: false, finished: false }))
+    Ok(Box::new(VmSender { inner: InPlaceSender::new(source, options), connected: false, finished: false }))
 }
 
 /// The receiver of the link `fd`. A link has only one, ever. It waits like [`ring::receiver`](crate::ring::receiver);
@@ -130,20 +130,21 @@ unsafe impl Memory for Private {
 
 struct VmSender {
     inner: InPlaceSender<Private>,
-    met: bool,
+    connected: bool,
     finished: bool,
 }
 
 impl VmSender {
     /// Waits for the receiver, permits it to read, and tells it where.
-    fn meet(&mut self) -> io::Result<()> {
+    fn connect(&mut self) -> io::Result<()> {
         let source = self.inner.source();
         let (capacity, start) = (source.capacity(), source.lines.start);
         let about = &source.lines[ABOUT];
         let begin = Instant::now();
         while about.gate.load(Acquire) == 0 {
-            let Some(left) = PATIENCE.checked_sub(begin.elapsed()) else {
-                let message = format!("no process came to read this one's memory within {} s", PATIENCE.as_secs());
+            let Some(left) = CONNECT_TIMEOUT.checked_sub(begin.elapsed()) else {
+                let message =
+                    format!("no process came to read this one's memory within {} s", CONNECT_TIMEOUT.as_secs());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             };
             let left = futex::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -160,7 +161,7 @@ impl VmSender {
         about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
         // The receiver sees this with the first position that is published.
         about.words[CAPACITY].store(capacity as u64, Relaxed);
-        self.met = true;
+        self.connected = true;
         Ok(())
     }
 }
@@ -175,8 +176,8 @@ impl Sender for VmSender {
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
-        if !self.met {
-            self.meet()?;
+        if !self.connected {
+            self.connect()?;
         }
         self.inner.send(len)
     }
@@ -200,7 +201,7 @@ impl Drop for VmSender {
             // Before the memory is unmapped: from now on the receiver may read anything.
             self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
         }
-        if self.met {
+        if self.connected {
             let _ = set_ptracer(PTracer::None);
         }
     }
@@ -220,7 +221,7 @@ struct VmReader {
 
 impl VmReader {
     /// Takes the sender's process id, address and capacity, which it stored before the first block.
-    fn meet(&mut self) -> io::Result<VmPeer> {
+    fn connect(&mut self) -> io::Result<VmPeer> {
         let word = |word: usize| self.sink.lines[ABOUT].words[word].load(Relaxed);
         let (process, address, capacity) = (word(SENDER), word(ADDRESS), word(CAPACITY));
         let ((Ok(process @ 1..), Ok(address)), Ok(capacity)) =
@@ -238,14 +239,14 @@ impl VmReader {
         if filled == 0 {
             return Ok(0);
         }
-        let peer = self.peer.map_or_else(|| self.meet(), Ok)?;
+        let peer = self.peer.map_or_else(|| self.connect(), Ok)?;
         let (offset, capacity) = (self.sink.offset(), self.sink.capacity());
         let len = filled.min(buffer.len());
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
         // The memory may have been unmapped during the read.
         if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
-            return Err(torn());
+            return Err(sender_gone());
         }
         let bytes = read?;
         self.sink.release(bytes, calls);
@@ -271,12 +272,12 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
                            /proc/sys/kernel/yama/ptrace_scope";
                 io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
             }
-            Some(libc::ESRCH) => torn(),
+            Some(libc::ESRCH) => sender_gone(),
             _ => io::Error::new(error.kind(), format!("{what}: {error}")),
         }
     })
 }
 
-fn torn() -> io::Error {
+fn sender_gone() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and with it what had not been read")
 }

@@ -45,23 +45,23 @@ pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender +
     enable(&fd)?;
     options.wait.configure(&fd)?;
     let memory = match options.content {
-        Content::Prepared => ProbedMemory::Prepared(options.buffer()?),
+        Content::Prepared => SendMemory::Prepared(options.buffer()?),
         Content::Fresh => {
             let two = options.block.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
             let mut region = Region::new(RING_BYTES.max(two), options.pages)?;
             // Touch all pages now, so that later use causes no page faults.
             region.bytes_mut().fill(0);
-            ProbedMemory::Fresh(ProbeRing { region, head: 0, tail: 0 })
+            SendMemory::Fresh(SendRing { region, head: 0, tail: 0 })
         }
     };
-    let flight = Flight { first: 0, sends: VecDeque::new(), completed: 0, copied: 0 };
+    let pending = PendingSends { first: 0, sends: VecDeque::new(), completed: 0, copied: 0 };
     Ok(Box::new(ZeroCopySender {
         fd,
         wait: options.wait,
         block: options.block,
         memory,
         prepared: false,
-        flight,
+        pending,
         calls: 0,
     }))
 }
@@ -81,13 +81,13 @@ fn enable(fd: &OwnedFd) -> io::Result<()> {
     })
 }
 
-enum ProbedMemory {
+enum SendMemory {
     Prepared(Buffer),
-    Fresh(ProbeRing),
+    Fresh(SendRing),
 }
 
 /// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in it.
-struct ProbeRing {
+struct SendRing {
     region: Region,
     /// The position of the next block, unless it would cross the end of the region.
     head: u64,
@@ -95,7 +95,7 @@ struct ProbeRing {
     tail: u64,
 }
 
-impl ProbeRing {
+impl SendRing {
     /// The position of the next block, if that has `len` bytes, in one piece.
     fn place(&self, len: usize) -> u64 {
         let capacity = self.region.len() as u64;
@@ -110,7 +110,7 @@ impl ProbeRing {
 }
 
 /// Sends that the kernel has not completed. It numbers them from 0, one for each call that sent any bytes.
-struct Flight {
+struct PendingSends {
     /// The number of the first send in the queue.
     first: u32,
     /// The position at which each ends, and whether it is complete.
@@ -119,7 +119,7 @@ struct Flight {
     copied: u64,
 }
 
-impl Flight {
+impl PendingSends {
     /// Records that the sends `low` to `high` are complete. Returns the position before which the ring is free, if that moved.
     fn complete(&mut self, low: u32, high: u32, copied: bool) -> Option<u64> {
         let from = low.wrapping_sub(self.first) as usize;
@@ -144,10 +144,10 @@ struct ZeroCopySender {
     fd: OwnedFd,
     wait: Wait,
     block: usize,
-    memory: ProbedMemory,
+    memory: SendMemory,
     /// Prepared content was set or sent, and must not change.
     prepared: bool,
-    flight: Flight,
+    pending: PendingSends,
     /// System calls made while waiting for the memory of the next block.
     calls: u32,
 }
@@ -161,12 +161,12 @@ impl ZeroCopySender {
             match completion(&self.fd) {
                 Ok(Some(Completion { low, high, copied })) => {
                     any = true;
-                    if let (Some(free), ProbedMemory::Fresh(ring)) =
-                        (self.flight.complete(low, high, copied), &mut self.memory)
+                    if let (Some(free), SendMemory::Fresh(ring)) =
+                        (self.pending.complete(low, high, copied), &mut self.memory)
                     {
                         ring.tail = free;
                     }
-                    if self.flight.sends.is_empty() {
+                    if self.pending.sends.is_empty() {
                         return Ok(any);
                     }
                 }
@@ -210,9 +210,9 @@ impl ZeroCopySender {
     /// Waits until no send in flight uses the place of the next `len` bytes. Returns their position.
     fn place(&mut self, len: usize, calls: &mut u32) -> io::Result<u64> {
         loop {
-            let ProbedMemory::Fresh(ring) = &mut self.memory else { return Ok(0) };
+            let SendMemory::Fresh(ring) = &mut self.memory else { return Ok(0) };
             let start = ring.place(len);
-            if self.flight.sends.is_empty() {
+            if self.pending.sends.is_empty() {
                 ring.tail = start;
             }
             if start + len as u64 - ring.tail <= ring.region.len() as u64 {
@@ -226,12 +226,12 @@ impl ZeroCopySender {
 impl Sender for ZeroCopySender {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
         match &mut self.memory {
-            ProbedMemory::Prepared(_) if std::mem::replace(&mut self.prepared, true) => Err(prepared_already()),
-            ProbedMemory::Prepared(buffer) => {
+            SendMemory::Prepared(_) if std::mem::replace(&mut self.prepared, true) => Err(prepared_already()),
+            SendMemory::Prepared(buffer) => {
                 fill(0, buffer.bytes_mut());
                 Ok(())
             }
-            ProbedMemory::Fresh(_) => Err(only_fresh()),
+            SendMemory::Fresh(_) => Err(only_fresh()),
         }
     }
 
@@ -241,8 +241,8 @@ impl Sender for ZeroCopySender {
         let start = self.place(len, &mut calls)?;
         self.calls += calls;
         match &mut self.memory {
-            ProbedMemory::Fresh(ring) => Ok(ring.bytes(start, len).into()),
-            ProbedMemory::Prepared(_) => Err(only_prepared()),
+            SendMemory::Fresh(ring) => Ok(ring.bytes(start, len).into()),
+            SendMemory::Prepared(_) => Err(only_prepared()),
         }
     }
 
@@ -253,27 +253,27 @@ impl Sender for ZeroCopySender {
         let start = self.place(len, &mut moved.calls)?;
         let flags = SendFlags::NOSIGNAL | SendFlags::from_bits_retain(libc::MSG_ZEROCOPY.cast_unsigned());
         while moved.bytes < len {
-            if self.flight.sends.len() >= COLLECT_AT {
+            if self.pending.sends.len() >= COLLECT_AT {
                 self.collect(&mut moved.calls)?;
             }
             let bytes = match &mut self.memory {
-                ProbedMemory::Prepared(buffer) => &buffer.bytes()[moved.bytes..len],
-                ProbedMemory::Fresh(ring) => &ring.bytes(start, len)[moved.bytes..],
+                SendMemory::Prepared(buffer) => &buffer.bytes()[moved.bytes..len],
+                SendMemory::Fresh(ring) => &ring.bytes(start, len)[moved.bytes..],
             };
             moved.calls += 1;
             match rustix::net::send(&self.fd, bytes, flags) {
                 Ok(sent) => {
                     moved.bytes += sent;
                     let end = start + moved.bytes as u64;
-                    self.flight.sends.push_back((end, false));
-                    if let ProbedMemory::Fresh(ring) = &mut self.memory {
+                    self.pending.sends.push_back((end, false));
+                    if let SendMemory::Fresh(ring) = &mut self.memory {
                         ring.head = end;
                     }
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.pause(true, &mut moved.calls)?,
                 // Too many bytes are in flight, for the socket or for the user's locked memory.
-                Err(Errno::NOBUFS) if !self.flight.sends.is_empty() => self.pause(false, &mut moved.calls)?,
+                Err(Errno::NOBUFS) if !self.pending.sends.is_empty() => self.pause(false, &mut moved.calls)?,
                 Err(Errno::NOBUFS) => {
                     let message = format!(
                         "a zero-copy send of {} bytes is above the limit on locked memory (ulimit -l) or on the socket's \
@@ -295,7 +295,7 @@ impl Sender for ZeroCopySender {
     }
 
     fn note(&self) -> Option<String> {
-        let Flight { completed, copied, .. } = self.flight;
+        let PendingSends { completed, copied, .. } = self.pending;
         // Without counts, because they differ from run to run and the note is about all runs.
         let share = if copied == completed { "every zero-copy send" } else { "some of the zero-copy sends" };
         (copied > 0).then(|| format!("the kernel copied {share} nevertheless, as it does on loopback"))
@@ -353,25 +353,25 @@ const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 mod tests {
     use super::*;
 
-    fn flight(first: u32, ends: &[u64]) -> Flight {
-        Flight { first, sends: ends.iter().map(|&end| (end, false)).collect(), completed: 0, copied: 0 }
+    fn pending(first: u32, ends: &[u64]) -> PendingSends {
+        PendingSends { first, sends: ends.iter().map(|&end| (end, false)).collect(), completed: 0, copied: 0 }
     }
 
     #[test]
     fn memory_is_free_only_up_to_the_first_send_under_way() {
-        let mut flight = flight(7, &[10, 20, 30, 40]);
-        assert_eq!(flight.complete(8, 9, false), None);
-        assert_eq!(flight.complete(7, 7, true), Some(30));
-        assert_eq!((flight.first, flight.sends.len(), flight.completed, flight.copied), (10, 1, 3, 1));
-        assert_eq!(flight.complete(7, 9, true), None, "told twice");
-        assert_eq!(flight.completed, 3);
+        let mut pending = pending(7, &[10, 20, 30, 40]);
+        assert_eq!(pending.complete(8, 9, false), None);
+        assert_eq!(pending.complete(7, 7, true), Some(30));
+        assert_eq!((pending.first, pending.sends.len(), pending.completed, pending.copied), (10, 1, 3, 1));
+        assert_eq!(pending.complete(7, 9, true), None, "completed twice");
+        assert_eq!(pending.completed, 3);
     }
 
     #[test]
     fn numbers_of_sends_wrap_around() {
-        let mut flight = flight(u32::MAX - 1, &[10, 20, 30, 40]);
-        assert_eq!(flight.complete(u32::MAX - 1, 0, false), Some(30));
-        assert_eq!(flight.first, 1);
-        assert_eq!(flight.complete(1, 1, false), Some(40));
+        let mut pending = pending(u32::MAX - 1, &[10, 20, 30, 40]);
+        assert_eq!(pending.complete(u32::MAX - 1, 0, false), Some(30));
+        assert_eq!(pending.first, 1);
+        assert_eq!(pending.complete(1, 1, false), Some(40));
     }
 }

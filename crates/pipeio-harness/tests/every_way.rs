@@ -5,7 +5,7 @@ use std::thread;
 use pipeio::pipe::{Pipe, set_capacity};
 use pipeio_harness::buffer::{Bytes, Pages};
 use pipeio_harness::recv::ReceiveCall as Recv;
-use pipeio_harness::send::{Content, Method as Send};
+use pipeio_harness::send::{Content, SendCall as Send};
 use pipeio_harness::wait::Wait;
 use pipeio_harness::{recv, send};
 

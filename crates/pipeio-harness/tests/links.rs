@@ -202,7 +202,7 @@ fn a_ring_makes_no_system_call_when_nobody_has_to_wait() {
 }
 
 #[test]
-fn a_ring_tells_each_end_that_the_other_left() {
+fn each_end_of_a_ring_learns_that_the_other_left() {
     for access in [RingAccess::Copy, RingAccess::InPlace] {
         for wait in WAITS {
             let (mut sender, receiver) = ring_ends(1000, 100, (access, access), (100, 100), (wait, Content::Fresh));
@@ -265,7 +265,7 @@ fn a_ring_that_lies_is_an_error() {
 }
 
 #[test]
-fn what_is_no_ring_is_refused() {
+fn a_mapping_that_is_not_a_ring_is_refused() {
     let options = recv_options(1, Wait::Block);
     let file = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let (lines, _shared) = pipeio_harness::shared::Shared::create(1024).unwrap();
@@ -336,7 +336,7 @@ fn a_message_that_was_cut_off_is_an_error() {
 }
 
 #[test]
-fn sockets_tell_that_the_other_end_is_gone_as_far_as_the_kernel_does() {
+fn a_closed_peer_is_detected_where_the_kernel_reports_it() {
     for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
         let (near, far) = socket_pair(kind);
         drop(far);
@@ -398,7 +398,7 @@ fn posix_queues_carry_blocks_of_every_size() {
 }
 
 #[test]
-fn a_posix_queue_beyond_the_limits_says_what_they_are() {
+fn a_posix_queue_above_the_limits_names_them() {
     let Ok(limits) = mq::posix::limits() else { return };
     let error = mq::posix::create("/pipeio-test-large", 1 << 30, limits.messages).unwrap_err().to_string();
     assert!(error.contains("1073741824 bytes"), "{error}");
@@ -480,7 +480,7 @@ fn private_memory_is_read_from_outside_in_blocks_of_every_size() {
 }
 
 #[test]
-fn private_memory_that_went_before_it_was_read_is_an_error() {
+fn private_memory_freed_before_it_was_read_is_an_error() {
     if pipeio_harness::probe::process_vm_readv().is_err() {
         return;
     }
@@ -516,7 +516,7 @@ fn soak_a_sender_of_private_memory_does_not_wait_for_ever_for_a_receiver() {
 }
 
 #[test]
-fn what_is_no_link_for_private_memory_is_refused() {
+fn an_invalid_link_for_private_memory_is_refused() {
     let (lines, _shared) = pipeio_harness::shared::Shared::create(1).unwrap();
     assert!(vm::receiver(lines, &recv_options(1, Wait::Block)).is_err());
     let fd = vm::create().unwrap();
@@ -699,7 +699,7 @@ fn sockets_without_zero_copy_are_unsupported() {
 
 /// Blocks in a ring are never lent as slices, because whoever has the descriptor can write to them.
 #[test]
-fn what_lies_in_shared_memory_is_no_slice() {
+fn shared_memory_is_not_exposed_as_a_slice() {
     let fd = ring::create(1000, 100).unwrap();
     let both = |fd: &OwnedFd| (fd.try_clone().unwrap(), fd.try_clone().unwrap());
     let (near, far) = both(&fd);

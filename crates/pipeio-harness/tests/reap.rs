@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pipeio_harness::reap::{Reap, reap};
 
 #[test]
-fn each_child_is_told_apart() {
+fn children_are_reaped_individually() {
     let exe = std::env::current_exe().unwrap();
     let test = Command::new(exe).args(["--exact", "reap::children_of_this_process", "--ignored"]).output().unwrap();
     let text = String::from_utf8_lossy(&test.stdout);
@@ -15,7 +15,7 @@ fn each_child_is_told_apart() {
 }
 
 #[test]
-#[ignore = "reaps the children of other tests: run by each_child_is_told_apart"]
+#[ignore = "reaps the children of other tests: run by children_are_reaped_individually"]
 fn children_of_this_process() {
     assert!(matches!(reap().unwrap(), Reap::NoChildren));
     let shell = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap().id();

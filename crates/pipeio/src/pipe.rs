@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_made_as_large_as_it_may_be() {
+    fn a_pipe_gets_the_largest_capacity_allowed() {
         let pipe = Pipe::with_capacity(100_000).unwrap();
         assert!((8192..=131_072).contains(&pipe.capacity().unwrap()));
         assert!(Pipe::with_capacity(usize::MAX).unwrap().capacity().unwrap() >= 8192);

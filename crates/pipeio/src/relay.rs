@@ -6,7 +6,7 @@
 //!
 //! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and any other
 //! process that reads or writes that pipe then sleeps uninterruptibly. So the relay splices directly only where the
-//! kernel waits without the lock, and otherwise through a private pipe: the table in `relay/ways.rs` explains why each
+//! kernel waits without the lock, and otherwise through a private pipe: the table in `relay/methods.rs` explains why each
 //! method is safe.
 //!
 //! Moving references has a side effect. A process that fills a pipe by vmsplice and reuses its memory once the pipe is
@@ -24,25 +24,25 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use self::flow::{ALONE, MANY, Naps};
 use self::handle::Throttle;
-use self::ways::{Kind, ways};
+use self::methods::{Kind, methods};
 use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
-use crate::wait::{Direction, look_for_more, retry, until_ready};
+use crate::wait::{Direction, poll_for_input, retry, until_ready};
 
 mod buffered;
 mod flow;
 mod handle;
 mod messages;
-mod ways;
+mod methods;
 
 pub use buffered::MemoryBuffer;
 pub use handle::{RelayHandle, unread};
 
 /// The most bytes requested in one call, below the kernel's limit of 2 GiB less a page.
-const MOST: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 /// The most bytes requested in one call while a handle reports progress.
-const MOST_SEEN: usize = 16 << 20;
+const MAX_SEEN: usize = 16 << 20;
 
 /// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
@@ -282,14 +282,14 @@ impl Relay {
         let mut passage = Passage::new([input, output], kinds, capacities, one_cpu);
         passage.handle = handle;
         if let Some(handle) = handle {
-            passage.most = MOST_SEEN;
+            passage.most = MAX_SEEN;
             passage.throttle = handle.limit().map(|_| Throttle::new(handle, capacities[1]));
         }
         let copies = self.method == Choice::ReadWrite || passage.throttle.is_some();
         let mut fallbacks = Vec::new();
         let (method, end) = match self.buffer {
             Some(buffer) => (Method::ReadWrite, passage.run_buffered(buffer)?),
-            None => passage.run(if copies { &[] } else { ways(kinds[0], kinds[1]) }, &mut fallbacks)?,
+            None => passage.run(if copies { &[] } else { methods(kinds[0], kinds[1]) }, &mut fallbacks)?,
         };
         let Passage { bytes, undelivered, calls, .. } = passage;
         Ok(Report { bytes, undelivered, calls, method, fallbacks, capacities, end })
@@ -360,7 +360,7 @@ fn reserve(file: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
 }
 
 /// Moves the position back to `place`, if the `left` bytes from there on could not be written and nobody else wrote since.
-fn give_back(file: BorrowedFd<'_>, place: u64, left: usize) {
+fn restore_position(file: BorrowedFd<'_>, place: u64, left: usize) {
     if seek(file, SeekFrom::Current(0)) == Ok(place + left as u64) {
         let _ = seek(file, SeekFrom::Start(place));
     }
@@ -401,7 +401,7 @@ struct Passage<'a> {
     calls: u64,
     /// The most bytes requested in one call.
     most: usize,
-    /// When [`let_gather`](Passage::let_gather) was last called.
+    /// When [`wait_for_more`](Passage::wait_for_more) was last called.
     last: Instant,
     /// Set if the output is a pipe and there is more than one CPU.
     naps: Option<Naps>,
@@ -427,7 +427,7 @@ impl<'a> Passage<'a> {
             bytes: 0,
             undelivered: 0,
             calls: 0,
-            most: MOST,
+            most: MAX_BYTES,
             last: Instant::now(),
             // Not on one CPU: there a reader that wakes this process keeps running, so naps gain nothing.
             naps: capacities[1].filter(|_| !one_cpu).map(Naps::new),
@@ -458,10 +458,10 @@ impl Passage<'_> {
         }
     }
 
-    /// Tries `ways` in order, then read and write, until one reaches the end of the input.
-    fn run(&mut self, ways: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
+    /// Tries `methods` in order, then read and write, until one reaches the end of the input.
+    fn run(&mut self, methods: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
         let (mut complete, most) = (None, self.most);
-        for &method in ways {
+        for &method in methods {
             let moved = match method {
                 Method::Splice | Method::SpliceThroughPipe if self.kinds[0] == Kind::Pipe => self.pass_pipe(method),
                 Method::Splice | Method::SpliceThroughPipe => self.splice_through_pipe(),
@@ -568,7 +568,7 @@ impl Passage<'_> {
                 return Ok(used);
             }
             many = is_file || moved >= MANY;
-            self.let_gather();
+            self.wait_for_more();
         }
     }
 
@@ -581,12 +581,12 @@ impl Passage<'_> {
         Ok(got)
     }
 
-    /// Moves the bytes of one call through the pipe `between`. [Looks](Self::look) for them `looks` times before a call that may sleep.
-    fn pass_through(&mut self, between: &Pipe, looks: u32) -> Result<usize, Stop> {
+    /// Moves the bytes of one call through the pipe `between`. First [polls](Self::try_splice) up to `polls` times without sleeping.
+    fn pass_through(&mut self, between: &Pipe, polls: u32) -> Result<usize, Stop> {
         let (input, output) = (self.input, self.output);
-        let moved = match self.look(between.writer.as_fd(), looks)? {
+        let moved = match self.try_splice(between.writer.as_fd(), polls)? {
             Some(moved) => moved,
-            None => self.once(input, Direction::In, || splice(input, None, &between.writer, None, MOST, BLOCK))?,
+            None => self.once(input, Direction::In, || splice(input, None, &between.writer, None, MAX_BYTES, BLOCK))?,
         };
         let mut left = moved;
         let is_file = self.kinds[1] == Kind::File;
@@ -608,7 +608,7 @@ impl Passage<'_> {
                 }
                 Err(failed) => {
                     if let Some(place) = place {
-                        give_back(output, place, left);
+                        restore_position(output, place, left);
                     }
                     return Err(failed);
                 }
@@ -630,7 +630,7 @@ impl Passage<'_> {
             while let Some(place) = place.as_mut().filter(|_| !bytes.is_empty()) {
                 let output = self.output;
                 let taken = self.once(output, Direction::Out, || rustix::io::pwrite(output, bytes, *place));
-                let taken = taken.inspect_err(|_| give_back(output, *place, left))?;
+                let taken = taken.inspect_err(|_| restore_position(output, *place, left))?;
                 self.count(taken);
                 *place += taken as u64;
                 left -= taken;
@@ -648,17 +648,17 @@ impl Passage<'_> {
         }
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
         while self.copy_once(&mut buffer)? > 0 {
-            self.let_gather();
+            self.wait_for_more();
         }
         Ok(())
     }
 
     /// Waits briefly for more bytes, without sleeping, unless the last piece was [isolated](ALONE).
-    fn let_gather(&mut self) {
+    fn wait_for_more(&mut self) {
         let now = Instant::now();
         let alone = now - mem::replace(&mut self.last, now) > ALONE;
         if !alone && matches!(self.kinds[0], Kind::Stream | Kind::Pipe) {
-            look_for_more(self.input);
+            poll_for_input(self.input);
         }
     }
 

@@ -40,12 +40,12 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
 }
 
 /// How often an input is checked before the process sleeps, which takes about ten microseconds.
-pub(crate) const LOOKS: u32 = 16;
+pub(crate) const MAX_POLLS: u32 = 16;
 
 /// Waits for input without sleeping, for about as long as a sleep and a wake-up take. Meanwhile a writer on the same CPU
 /// fills the pipe instead of waking this process after every write; a writer on another CPU needn't wake it at all.
-pub(crate) fn look_for_more(fd: BorrowedFd<'_>) {
-    for _ in 0..LOOKS {
+pub(crate) fn poll_for_input(fd: BorrowedFd<'_>) {
+    for _ in 0..MAX_POLLS {
         // Not poll(2): a pipe that was polled once wakes its reader at every later write. That slows a writer of single
         // lines by a sixth.
         if ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0) {

@@ -26,7 +26,7 @@ fn the_interface_is_the_snapshot() {
         let error = String::from_utf8_lossy(&listed.stderr);
         let is_missing = error.contains("no such command") || error.contains("is not installed");
         assert!(is_missing, "{error}");
-        left_out("the public interface of pipeio: it needs cargo-public-api and Rust's nightly toolchain");
+        report_skip("the public interface of pipeio: it needs cargo-public-api and Rust's nightly toolchain");
         return;
     }
     let listed = String::from_utf8(listed.stdout).unwrap();
@@ -44,10 +44,10 @@ fn the_interface_is_the_snapshot() {
 }
 
 /// Reports a test that could not run; `make test` prints these reports at its end.
-fn left_out(what: &str) {
+fn report_skip(what: &str) {
     use std::io::Write;
     eprintln!("skipped: {what}");
-    if let Some(file) = std::env::var_os("PIPEMARK_LEFT_OUT") {
+    if let Some(file) = std::env::var_os("PIPEMARK_SKIPPED") {
         let _ = fs::File::options().append(true).create(true).open(file).and_then(|mut file| writeln!(file, "{what}"));
     }
 }

@@ -64,7 +64,7 @@ fn bytes_stay_as_they_were() {
 }
 
 #[test]
-fn a_writer_goes_on_while_the_reader_rests() {
+fn a_writer_continues_while_the_reader_pauses() {
     let Running { mut input, mut output, handle, thread } = start(buffered(8 << 20, 0, 100), None);
     let bytes = content(4 << 20);
     // Returns although nobody reads.
@@ -114,7 +114,7 @@ fn below_its_mark_bytes_wait_for_more_for_a_while() {
 }
 
 #[test]
-fn what_has_no_reader_is_counted() {
+fn bytes_without_a_reader_are_counted() {
     let Running { mut input, mut output, thread, .. } = start(buffered(8 << 20, 0, 100), None);
     input.write_all(&content(1 << 20)).unwrap();
     let mut taken = [0; 1000];
@@ -143,7 +143,7 @@ fn a_limit_holds_and_changes() {
 }
 
 #[test]
-fn what_cannot_be_buffered_is_refused() {
+fn impossible_buffers_and_inputs_are_refused() {
     let ((from, _input), (_output, to)) = (pipe().unwrap(), pipe().unwrap());
     let error = buffered(1 << 46, 0, 100).run(from, &to).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);

@@ -21,7 +21,7 @@ fn filled(gifts: &mut Gifts, len: usize, byte: u8) -> Gift {
 
 /// Sends 40 MiB to readers that keep all of it in pipes until the end.
 #[test]
-fn what_readers_hold_never_changes() {
+fn pages_held_by_readers_never_change() {
     let mut gifts = Gifts::new();
     let kept: Vec<Pipe> = (1..=160)
         .map(|byte| {
@@ -46,7 +46,7 @@ fn what_readers_hold_never_changes() {
 }
 
 #[test]
-fn gifts_that_are_kept_are_left_alone() {
+fn gifts_held_by_readers_are_not_reused() {
     let mut gifts = Gifts::new();
     let kept: Vec<Gift> = (1..=40).map(|byte| filled(&mut gifts, 1 << 20, byte)).collect();
     for (gift, byte) in kept.iter().zip(1u8..) {
@@ -59,7 +59,7 @@ fn gifts_that_are_kept_are_left_alone() {
 }
 
 #[test]
-fn it_says_whether_pages_were_taken() {
+fn the_result_tells_whether_pages_were_taken() {
     let mut gifts = Gifts::new();
     let pipe = Pipe::with_capacity(MANY).unwrap();
     if pipe.capacity().unwrap() >= MANY {

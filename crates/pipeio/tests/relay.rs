@@ -394,7 +394,7 @@ fn pages_move_where_they_can() {
 
 /// Two relays and a program write to the same open file, as in a shell's `{ one | relay & two | relay; } > file`.
 #[test]
-fn who_shares_an_open_file_loses_nothing() {
+fn sharers_of_an_open_file_lose_no_bytes() {
     const SIZE: usize = 16 << 20;
     for kind in [Kind::Pipe, Kind::Unix] {
         let mut file = unnamed();
@@ -453,7 +453,7 @@ fn small_pieces_from_a_socket_take_little_room_in_a_pipe() {
 }
 
 #[test]
-fn append_mode_is_read_and_written_and_says_so() {
+fn append_mode_falls_back_to_read_and_write() {
     let text = content(300_007);
     for from in [Kind::Pipe, Kind::File, Kind::Unix] {
         let report = pass(from, Kind::Append, &text, false, Relay::new());
@@ -474,7 +474,7 @@ fn nothing_and_little_are_passed_too() {
 }
 
 #[test]
-fn it_begins_and_ends_where_the_files_stand() {
+fn file_offsets_are_used_and_updated() {
     let (mut from, mut to) = (unnamed(), unnamed());
     from.write_all(b"0123456789").unwrap();
     from.seek(SeekFrom::Start(4)).unwrap();
@@ -561,7 +561,7 @@ fn more_than_4_gib_are_counted_right() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn a_write_error_is_reported() {
     let text = content(100_000);
     for from in [Kind::Pipe, Kind::File, Kind::Unix] {
         let (source, feeder) = input(from, &text);

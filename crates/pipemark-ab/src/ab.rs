@@ -15,9 +15,9 @@ use pipemark_console::{
 };
 use pipemark_entrants::PrintedFigure;
 use pipemark_model::{Better, Capacity, neutral, parse_duration};
-use pipemark_stats::compare::MOST_RUNS;
+use pipemark_stats::compare::MAX_RUNS;
 
-use crate::commands::{CommandEntry, CommandWords, MOST_UNASKED, entries, reference};
+use crate::commands::{CommandEntry, CommandWords, MAX_UNASKED, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
 use crate::export::{bencher_json, benchmark_json, hyperfine_json, run_line};
 use crate::interleaving::{RoundPlan, run_rounds};
@@ -130,7 +130,7 @@ struct RoundOptions {
     ///
     /// By default, a single session has at least 10 runs, and more until a change of --threshold (or 3 %) is detectable or
     /// --budget is spent. Each of several sessions has up to 10, as --budget allows.
-    #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
+    #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MAX_RUNS as u64))]
     runs: Option<u32>,
     /// Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
@@ -283,14 +283,14 @@ impl AbPlan {
         // One command with several capacities counts as several.
         let commands = if let [_] = typed.commands[..] { typed.capacities.len().max(1) } else { typed.commands.len() };
         match values.fold(commands, usize::saturating_mul) {
-            count if count > MOST_COMMANDS => {
+            count if count > MAX_COMMANDS => {
                 return Err(ExitError::usage(format_args!(
-                    "{count} commands are too many; at most {MOST_COMMANDS} can be ranked"
+                    "{count} commands are too many; at most {MAX_COMMANDS} can be ranked"
                 )));
             }
-            count if count > MOST_UNASKED && !choice.yes => {
+            count if count > MAX_UNASKED && !choice.yes => {
                 return Err(ExitError::usage(format_args!(
-                    "{count} commands are more than {MOST_UNASKED}; use --yes to measure all of them"
+                    "{count} commands are more than {MAX_UNASKED}; use --yes to measure all of them"
                 )));
             }
             _ => {}
@@ -385,7 +385,7 @@ impl AbPlan {
             sessions: self.rounds.sessions,
             shell: self.conditions.shell,
             shell_start: shell_start.estimate(),
-            shell_start_taken_off: shell_start.taken_off().is_some(),
+            shell_start_taken_off: shell_start.subtracted().is_some(),
             concurrent: self.conditions.copies,
             cold: rounds.cold,
             by: options.judging.by.clone(),
@@ -400,10 +400,10 @@ impl AbPlan {
 
     fn least_runs(&self) -> u32 {
         let own =
-            self.rounds.rounds.unwrap_or(if self.rounds.sessions == 1 { crate::interleaving::LEAST_ROUNDS } else { 1 });
+            self.rounds.rounds.unwrap_or(if self.rounds.sessions == 1 { crate::interleaving::MIN_ROUNDS } else { 1 });
         (own + self.rounds.warmup) * self.rounds.sessions
     }
 }
 
 /// The most commands, because ranking compares each with every other.
-const MOST_COMMANDS: usize = 1024;
+const MAX_COMMANDS: usize = 1024;

@@ -38,7 +38,7 @@ pub struct CommandWords {
 }
 
 /// With more commands than this, measuring has to be confirmed.
-pub const MOST_UNASKED: usize = 256;
+pub const MAX_UNASKED: usize = 256;
 
 /// All commands, in all combinations of parameters.
 ///

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_runs_there_and_we_do_not() {
+    fn children_run_on_the_cpus_and_this_process_does_not() {
         let before = sched_getaffinity(None).unwrap();
         let mut one = CpuSet::new();
         one.set((0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap());

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Instant;
 
-use pipemark_host::child::{Interrupt, ProcessGroup, RunError, how_ended};
+use pipemark_host::child::{Interrupt, ProcessGroup, RunError, describe_status};
 use pipemark_model::neutral;
 
 use crate::conditions::{RunConditions, not_run, too_long};
@@ -42,7 +42,7 @@ pub fn run_hook(
     child.end_now().map_err(not_run)?;
     match child.end() {
         Some((status, _)) if ended && !status.success() => {
-            Err(RunError::Failed(format!("{flag} '{}' {}", neutral(text), how_ended(status))))
+            Err(RunError::Failed(format!("{flag} '{}' {}", neutral(text), describe_status(status))))
         }
         Some(_) if ended => Ok(()),
         _ => Err(too_long()),

@@ -22,21 +22,21 @@ use crate::run_figures::{FigureKind, of_run};
 use crate::shell::Shell;
 
 /// The fewest rounds of a session without `--runs`.
-pub const LEAST_ROUNDS: u32 = 10;
+pub const MIN_ROUNDS: u32 = 10;
 /// The most rounds of a single session without `--runs`.
-pub const MOST_ROUNDS: u32 = 500;
+pub const MAX_ROUNDS: u32 = 500;
 /// Above this, the shell's start is too small a part of the time to be measured.
 const LONG: Duration = Duration::from_millis(500);
 
 /// Bytes by which the environment grows from one session to the next, up to a page. This covers stack positions all
 /// over a page, in steps that aren't a power of two.
 const PADDING: usize = 272;
-const MOST_PADDING: usize = 4096;
+const MAX_PADDING: usize = 4096;
 
 /// The plan of the rounds.
 #[derive(Debug, Clone)]
 pub struct RoundPlan {
-    /// Rounds of each session; default: see [`LEAST_ROUNDS`].
+    /// Rounds of each session; default: see [`MIN_ROUNDS`].
     pub rounds: Option<u32>,
     pub sessions: u32,
     /// Warm-up rounds of each session, which don't count.
@@ -220,7 +220,7 @@ impl Runner<'_> {
             for round in 0.. {
                 if session == 1 && round == plan.warmup.max(1) {
                     let once = warm.elapsed() / round;
-                    per_session = per_session.or_else(|| self.affordable(once));
+                    per_session = per_session.or_else(|| self.rounds_in_budget(once));
                     if per_session.is_none_or(|rounds| made < rounds) {
                         self.announce(once, per_session);
                     }
@@ -231,12 +231,12 @@ impl Runner<'_> {
                 let counted = round >= plan.warmup;
                 let enough = match per_session {
                     Some(rounds) => made == rounds,
-                    None => made >= LEAST_ROUNDS && self.is_enough(made, begun.elapsed()),
+                    None => made >= MIN_ROUNDS && self.is_enough(made, begun.elapsed()),
                 };
                 if counted && enough {
                     break;
                 }
-                let rounds = per_session.unwrap_or(LEAST_ROUNDS.max(made + 1));
+                let rounds = per_session.unwrap_or(MIN_ROUNDS.max(made + 1));
                 let total = u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * self.entries.len() as u64;
                 // The first round has the order of the commands, because the first command's output is the expected one.
                 let order = match (session, round) {
@@ -247,7 +247,7 @@ impl Runner<'_> {
                     if self.rounds.commands[at].failed.is_some() {
                         continue;
                     }
-                    progress.update(done, total, &self.so_far(at));
+                    progress.update(done, total, &self.latest_figure(at));
                     done += 1;
                     self.one(at, session, if counted { made + 1 } else { 0 }, round == 0 && !counted, on_run)?;
                 }
@@ -313,7 +313,7 @@ impl Runner<'_> {
             hashed,
             kept: self.kept,
             memory: self.plan.memory,
-            padding: (session - 1) as usize * PADDING % MOST_PADDING,
+            padding: (session - 1) as usize * PADDING % MAX_PADDING,
         }
     }
 
@@ -380,16 +380,16 @@ impl Runner<'_> {
     }
 
     /// With several sessions, the rounds of each that the budget has room for; a single session stops by precision.
-    fn affordable(&self, round: Duration) -> Option<u32> {
+    fn rounds_in_budget(&self, round: Duration) -> Option<u32> {
         let sessions = self.plan.sessions;
         let fit = self.plan.budget.as_secs_f64() / f64::from(sessions) / round.as_secs_f64().max(1e-6);
-        (sessions > 1).then(|| ((fit as u32).saturating_sub(self.plan.warmup)).clamp(1, LEAST_ROUNDS))
+        (sessions > 1).then(|| ((fit as u32).saturating_sub(self.plan.warmup)).clamp(1, MIN_ROUNDS))
     }
 
     fn is_enough(&self, made: u32, elapsed: Duration) -> bool {
         // The check takes time quadratic in the number of rounds.
         let looks = made.is_multiple_of((made / 16).max(1));
-        made >= MOST_ROUNDS || elapsed >= self.plan.budget || looks && self.is_known()
+        made >= MAX_ROUNDS || elapsed >= self.plan.budget || looks && self.is_known()
     }
 
     /// Whether these runs are enough: for several commands see [`is_resolved`]; for one, its figure must be known
@@ -415,7 +415,7 @@ impl Runner<'_> {
             return;
         }
         let seconds = |rounds: u32| (round * rounds * self.plan.sessions).as_secs_f64().ceil();
-        let least = seconds(rounds.unwrap_or(LEAST_ROUNDS));
+        let least = seconds(rounds.unwrap_or(MIN_ROUNDS));
         let most = self.plan.budget.as_secs_f64().max(least);
         pipemark_console::say(match rounds {
             Some(_) => format!("expected time: about {least} s"),
@@ -424,7 +424,7 @@ impl Runner<'_> {
     }
 
     /// The latest figure, for progress messages.
-    fn so_far(&self, at: usize) -> String {
+    fn latest_figure(&self, at: usize) -> String {
         let CommandEntry { label, text, .. } = &self.entries[at];
         let by = &self.kinds[self.plan.by];
         let figures: Option<Vec<f64>> =

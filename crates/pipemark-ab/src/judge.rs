@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pipemark_model::{Better, digits};
-use pipemark_stats::compare::{Comparison, MOST_MORE};
+use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE};
 use pipemark_stats::estimate;
 use pipemark_stats::ranking::{BySession, Ranking, against, is_constant};
-use pipemark_stats::sessions::FEWEST_FREEDOM;
+use pipemark_stats::sessions::MIN_FREEDOM;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::commands::CommandEntry;
@@ -18,7 +18,7 @@ use crate::run_figures::{FigureKind, TIME};
 use crate::shell_start::ShellStart;
 
 /// The fewest sessions with a verdict.
-const FEWEST_SESSIONS: u32 = FEWEST_FREEDOM as u32 + 1;
+const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
 
 /// The input of the judgement besides the rounds.
 pub struct Judge<'a> {
@@ -45,7 +45,8 @@ struct FigureVerdict {
 impl Judge<'_> {
     /// The commands with all their figures.
     pub fn commands(&self) -> Vec<CommandResult> {
-        let mut commands: Vec<CommandResult> = self.entries.iter().enumerate().map(|(at, _)| self.bare(at)).collect();
+        let mut commands: Vec<CommandResult> =
+            self.entries.iter().enumerate().map(|(at, _)| self.without_comparison(at)).collect();
         for (nth, kind) in self.kinds.iter().enumerate() {
             let values = self.values(nth);
             let judged = self.judge(kind, &values, nth == self.plan.by);
@@ -65,7 +66,7 @@ impl Judge<'_> {
         commands
     }
 
-    fn bare(&self, at: usize) -> CommandResult {
+    fn without_comparison(&self, at: usize) -> CommandResult {
         let (entry, runs) = (&self.entries[at], &self.rounds.commands[at]);
         let figures = |figures: &[Option<f64>]| -> BTreeMap<String, f64> {
             self.kinds.iter().zip(figures).filter_map(|(kind, figure)| Some((kind.key.clone(), (*figure)?))).collect()
@@ -94,13 +95,13 @@ impl Judge<'_> {
 
     /// One figure of each command that has it in all runs, without the shell's start.
     fn values(&self, nth: usize) -> Vec<Option<BySession>> {
-        let off = match self.shell_start.taken_off() {
+        let off = match self.shell_start.subtracted() {
             Some([median, ..]) if self.kinds[nth].key == TIME => median,
             _ => 0.0,
         };
         let of = |command: &crate::interleaving::CommandRuns| {
             let values = command.by_session(nth).filter(|_| command.failed.is_none())?;
-            Some(shifted(&values, off))
+            Some(subtract(&values, off))
         };
         self.rounds.commands.iter().map(of).collect()
     }
@@ -148,13 +149,13 @@ impl Judge<'_> {
         }
         let Some(base) = among.iter().position(|at| *at == reference) else { return judged };
         let of = |off: f64| -> Vec<BySession> {
-            among.iter().filter_map(|at| Some(shifted(values[*at].as_ref()?, off))).collect()
+            among.iter().filter_map(|at| Some(subtract(values[*at].as_ref()?, off))).collect()
         };
         let compared = |off: f64| against(&of(off), base, criterion).ok();
         let Some(comparisons) = compared(0.0) else { return judged };
         let ranks = by.then(|| Ranking::of(&of(0.0), base, criterion).ok()).flatten().map(|ranking| ranking.ranks);
         // The shell's start is known with an error, which widens the interval.
-        let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.taken_off() {
+        let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.subtracted() {
             Some([median, low, high]) if kind.key == TIME => {
                 [low - median, high - median].into_iter().filter_map(compared).collect()
             }
@@ -185,16 +186,16 @@ impl Judge<'_> {
         if comparison.judged().is_none() {
             return match sessions {
                 1 => format!("too few rounds ({rounds}); use --runs 10"),
-                _ => format!("too few sessions ({sessions}); use --sessions {FEWEST_SESSIONS} or more"),
+                _ => format!("too few sessions ({sessions}); use --sessions {MIN_SESSIONS} or more"),
             };
         }
         let smallest = comparison
             .smallest_change
             .map_or_else(String::new, |change| format!("smallest detectable change: {} %; ", digits(change * 100.0)));
-        let Some(times) = comparison.more_to_decide(criterion) else {
+        let Some(times) = comparison.factor_to_decide(criterion) else {
             return format!("{smallest}the change is too close to the threshold; use another --threshold");
         };
-        if times > MOST_MORE {
+        if times > MAX_FACTOR_TO_DECIDE {
             return format!("{smallest}too noisy to decide here");
         }
         let had = if sessions == 1 { rounds as f64 } else { f64::from(sessions) };
@@ -206,6 +207,6 @@ impl Judge<'_> {
     }
 }
 
-fn shifted(values: &BySession, off: f64) -> BySession {
+fn subtract(values: &BySession, off: f64) -> BySession {
     values.iter().map(|session| session.iter().map(|value| value - off).collect()).collect()
 }

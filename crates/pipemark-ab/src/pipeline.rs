@@ -11,7 +11,7 @@ use pipeio_harness::usage::Usage;
 use rustix::process::Signal;
 use sha2::Digest;
 
-use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, how_ended};
+use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, describe_status};
 use pipemark_host::field;
 use pipemark_model::{Capacity, Nanos, neutral};
 
@@ -215,7 +215,7 @@ fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Resul
         Some(_) => "; use --ignore-failure to accept that",
         None => "",
     };
-    let said = String::from_utf8_lossy(printed);
-    let said = said.lines().last().map_or_else(String::new, |line| format!(" ({})", neutral(line)));
-    Err(RunError::Failed(format!("'{}' {}{said}{advice}", neutral(stage.name()), how_ended(status))))
+    let output = String::from_utf8_lossy(printed);
+    let output = output.lines().last().map_or_else(String::new, |line| format!(" ({})", neutral(line)));
+    Err(RunError::Failed(format!("'{}' {}{output}{advice}", neutral(stage.name()), describe_status(status))))
 }

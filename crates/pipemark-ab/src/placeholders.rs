@@ -17,7 +17,7 @@ pub struct Parameter {
 pub type Setting = (String, String);
 
 /// More values of one parameter than this are a typing error.
-const MOST_VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
 
 impl FromStr for Parameter {
     type Err = String;
@@ -77,8 +77,8 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     if count < 0 || (from != to && (to > from) != (step > 0)) {
         return Err("the range is empty; a descending range needs a negative step, such as 8..1:-1".to_owned());
     }
-    if count as usize >= MOST_VALUES {
-        return Err(format!("the range has more than {MOST_VALUES} values"));
+    if count as usize >= MAX_VALUES {
+        return Err(format!("the range has more than {MAX_VALUES} values"));
     }
     let shown = |value: i64| {
         let sign = if value < 0 { "-" } else { "" };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_parameters_are_refused() {
         for (text, words) in [
             ("threads", "has no values"),
             ("threads=", "has no values"),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_of_the_command_stands_behind_the_number() {
+    fn a_custom_unit_follows_the_number() {
         assert_eq!(FigureUnit::Own("tok/s".to_owned()).show(12.34), "12.3 tok/s");
         assert_eq!(FigureUnit::Known(Unit::Bytes).show(2048.0), "2 KiB");
     }

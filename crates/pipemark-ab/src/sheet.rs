@@ -15,7 +15,7 @@ use crate::run_figures::{FigureKind, FigureUnit, TIME};
 /// Nanoseconds below which most of a command's time is the start of its process.
 const SHORT: f64 = 5e6;
 /// A chart needs this many values of a parameter.
-const FEWEST_POINTS: usize = 3;
+const MIN_POINTS: usize = 3;
 
 /// The result for people; with `all`, every figure of every command.
 pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> Sheet {
@@ -248,7 +248,7 @@ fn chart(result: &AbResult, by: &FigureKind) -> Option<Chart> {
             None => series.push(Series { label: label.to_owned(), role: SeriesRole::Measured, points: vec![point] }),
         }
     }
-    if series.iter().all(|series| series.points.len() < FEWEST_POINTS) {
+    if series.iter().all(|series| series.points.len() < MIN_POINTS) {
         return None;
     }
     for series in series.iter_mut().filter(|series| series.label.is_empty()) {

@@ -4,7 +4,7 @@ use pipemark_model::Estimate;
 use pipemark_stats::estimate;
 
 /// If a command takes less than this share of the shell's time, nothing is subtracted: its time would be mostly error.
-const LEAST_SHARE: f64 = 0.5;
+const MIN_SHARE: f64 = 0.5;
 
 /// How the shell's start is treated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,13 +27,13 @@ impl ShellStart {
         let high = start.high.unwrap_or(start.max);
         let long_enough = |times: &Vec<f64>| {
             let Some(time) = estimate::from_runs(times) else { return true };
-            time.min > high && time.median - start.median >= LEAST_SHARE * start.median
+            time.min > high && time.median - start.median >= MIN_SHARE * start.median
         };
         if commands.iter().all(long_enough) { ShellStart::TakenOff(start) } else { ShellStart::LeftIn(start) }
     }
 
     /// The time to subtract, and the ends of its interval.
-    pub fn taken_off(&self) -> Option<[f64; 3]> {
+    pub fn subtracted(&self) -> Option<[f64; 3]> {
         match self {
             ShellStart::TakenOff(start) => {
                 Some([start.median, start.low.unwrap_or(start.min), start.high.unwrap_or(start.max)])
@@ -44,7 +44,7 @@ impl ShellStart {
 
     /// The estimate of a time after subtraction, with its interval widened by the error of the subtracted time.
     pub fn widened(&self, time: Estimate) -> Estimate {
-        let Some([median, low, high]) = self.taken_off() else { return time };
+        let Some([median, low, high]) = self.subtracted() else { return time };
         Estimate {
             low: time.low.map(|end| end - (high - median)),
             high: time.high.map(|end| end + (median - low)),
@@ -66,18 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_taken_off_what_is_long_enough() {
+    fn shell_start_is_subtracted_from_long_enough_runs() {
         let empty = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
         let long = vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0];
         let taken = ShellStart::of(&empty, std::slice::from_ref(&long));
-        assert!(matches!(taken.taken_off(), Some([median, low, high]) if low <= median && median <= high));
+        assert!(matches!(taken.subtracted(), Some([median, low, high]) if low <= median && median <= high));
         let time = estimate::from_runs(&long).unwrap();
-        let (wide, [median, low, high]) = (taken.widened(time), taken.taken_off().unwrap());
+        let (wide, [median, low, high]) = (taken.widened(time), taken.subtracted().unwrap());
         let ends = (time.low.unwrap() - (high - median), time.high.unwrap() + (median - low));
         assert_eq!((wide.low.unwrap(), wide.high.unwrap()), ends, "what was taken off has an error of its own");
         let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
         let left = ShellStart::of(&empty, &[long.clone(), short]);
-        assert!(matches!(left, ShellStart::LeftIn(_)) && left.taken_off().is_none(), "for all or for none");
+        assert!(matches!(left, ShellStart::LeftIn(_)) && left.subtracted().is_none(), "for all or for none");
         assert_eq!(
             ShellStart::of(&empty[..3], &[long]),
             ShellStart::NotMeasured,

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pipeline_is_refused() {
+    fn an_incomplete_pipeline_is_refused() {
         for (text, word) in [
             ("", "empty"),
             ("seq 3 |", "empty"),

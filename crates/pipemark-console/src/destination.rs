@@ -78,7 +78,7 @@ impl Destination {
     pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
         let Destination::File(path) = self else { return stdout_is_open().map_err(|cause| self.error(what, cause)) };
         let outcome = match Target::of(path) {
-            Ok(Target::Replaced(path)) => Draft::beside(&path).map(drop),
+            Ok(Target::Replaced(path)) => Draft::create_beside(&path).map(drop),
             Ok(Target::WrittenInto(path)) => writable(&path),
             Err(error) => Err(error),
         };
@@ -152,7 +152,7 @@ enum Draft {
 
 impl Draft {
     /// Creates it in the folder of `path`, because it cannot be renamed to another file system.
-    fn beside(path: &Path) -> io::Result<Draft> {
+    fn create_beside(path: &Path) -> io::Result<Draft> {
         let folder = folder(path);
         // Checked first, because tempfile's error names the temporary file, which means nothing to the user.
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
@@ -221,7 +221,7 @@ fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
     match Target::of(path)? {
         Target::WrittenInto(path) => quiet_if_left(File::options().write(true).open(path)?.write_all(content)),
         Target::Replaced(path) => {
-            let mut draft = Draft::beside(&path)?;
+            let mut draft = Draft::create_beside(&path)?;
             draft.file().write_all(content)?;
             // Some file systems report only now that they are full.
             draft.file().sync_all()?;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_said_before_measuring() {
+    fn unwritable_destinations_are_reported_before_measuring() {
         for path in ["/nonexistent/folder/out.json", "/", "/dev/null/x"] {
             let error = Destination::File(path.into()).check("JSON").unwrap_err().to_string();
             assert!(error.contains(path) && !error.contains(".tmp"), "{error}");

@@ -123,7 +123,7 @@ pub fn say_error(sentence: impl Display) {
 
 /// Writes a message to standard error, without control characters and error numbers. Failures to write are ignored.
 pub fn say(text: impl Display) {
-    let lines: Vec<String> = without_error_numbers(&text.to_string()).lines().map(harmless).collect();
+    let lines: Vec<String> = without_error_numbers(&text.to_string()).lines().map(escape_line).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
@@ -139,7 +139,7 @@ fn without_error_numbers(text: &str) -> String {
 }
 
 /// Escapes the characters of a line that a terminal would act on.
-fn harmless(line: &str) -> String {
+fn escape_line(line: &str) -> String {
     line.chars().map(|c| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 

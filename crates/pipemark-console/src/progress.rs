@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_how_far_it_is_and_how_long_it_takes() {
+    fn progress_shows_percentage_and_time_left() {
         let text = sentence(Duration::from_millis(7_500), 10, 40, "write\x1b[2J read");
         assert_eq!(text, format!("{:20} 10 of 40 runs, about 23 s left · write\\u{{1b}}[2J read", "█████"));
         assert!(sentence(Duration::ZERO, 0, 0, "").contains("0 of 0 runs ·"));
     }
 
     #[test]
-    fn what_is_left_goes_by_the_runs_made() {
+    fn time_left_is_estimated_from_completed_runs() {
         let ten = Duration::from_secs(10);
         assert_eq!(remaining(ten, 10, 40), Some(Duration::from_secs(30)));
         assert_eq!(remaining(ten, 0, 40), None);

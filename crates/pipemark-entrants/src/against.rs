@@ -30,7 +30,7 @@ pub struct AgainstFigure {
 
 impl PartialEq for AgainstProgram {
     fn eq(&self, other: &AgainstProgram) -> bool {
-        let figure = |own: &AgainstProgram| own.figure.as_ref().map(|figure| figure.printed.to_string());
+        let figure = |program: &AgainstProgram| program.figure.as_ref().map(|figure| figure.printed.to_string());
         self.name == other.name && self.words == other.words && figure(self) == figure(other)
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_or_command_is_refused() {
+    fn invalid_figures_and_commands_are_refused() {
         for (command, figure, words) in [
             ("x", Some("speed,MB/s=x"), "neither rate nor time"),
             ("x", Some("rate=x"), "write rate,UNIT=REGEX with one of B/s"),

@@ -27,7 +27,7 @@ impl ByteStream {
         if self.verify == Verify::Xor { "document" } else { "position" }
     }
 
-    fn inverted(&self) -> Option<u64> {
+    fn flipped_byte(&self) -> Option<u64> {
         self.flip.filter(|&flip| flip < self.bytes)
     }
 }
@@ -46,8 +46,8 @@ fn document(stream: &ByteStream) -> u64 {
     let xor = |length: u64| (0..length % 256).fold(0, |xor, byte| xor ^ byte);
     let (whole, rest) = (stream.bytes / stream.block, stream.bytes % stream.block);
     let blocks = if whole % 2 == 1 { xor(stream.block) } else { 0 };
-    let inverted = if stream.inverted().is_some() { 0xff } else { 0 };
-    blocks ^ xor(rest) ^ inverted
+    let flipped_byte = if stream.flipped_byte().is_some() { 0xff } else { 0 };
+    blocks ^ xor(rest) ^ flipped_byte
 }
 
 /// Whole blocks differ only by their number in the first two words, so their sums follow from those of a block without
@@ -57,7 +57,7 @@ fn position(stream: &ByteStream) -> u64 {
     let mut unnumbered = noise.clone();
     let stamped = unnumbered.len().min(8);
     unnumbered[..stamped].fill(0);
-    let (plain, words) = (sums(&unnumbered), stream.block.div_ceil(4) as u32);
+    let (plain, words) = (block_sums(&unnumbered), stream.block.div_ceil(4) as u32);
     let mut value = 1;
     for number in 0..stream.bytes.div_ceil(stream.block) {
         let start = number * stream.block;
@@ -68,7 +68,7 @@ fn position(stream: &ByteStream) -> u64 {
             let later = words.wrapping_mul(low).wrapping_add(words.wrapping_sub(1).wrapping_mul(high));
             (plain.0.wrapping_add(low).wrapping_add(high), plain.1.wrapping_add(later))
         } else {
-            sums(&block(&noise[..length as usize], number, flip))
+            block_sums(&block(&noise[..length as usize], number, flip))
         };
         value = FACTOR.wrapping_mul(value).wrapping_add(u64::from(b) << 32 | u64::from(a));
     }
@@ -97,15 +97,15 @@ fn block(noise: &[u8], number: u64, flip: Option<u64>) -> Vec<u8> {
     block
 }
 
-fn sums(block: &[u8]) -> (u32, u32) {
-    let mut sums = (0u32, 0u32);
+fn block_sums(block: &[u8]) -> (u32, u32) {
+    let mut block_sums = (0u32, 0u32);
     for chunk in block.chunks(4) {
         let mut word = [0; 4];
         word[..chunk.len()].copy_from_slice(chunk);
-        sums.0 = sums.0.wrapping_add(u32::from_le_bytes(word));
-        sums.1 = sums.1.wrapping_add(sums.0);
+        block_sums.0 = block_sums.0.wrapping_add(u32::from_le_bytes(word));
+        block_sums.1 = block_sums.1.wrapping_add(block_sums.0);
     }
-    sums
+    block_sums
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// The README's definition, byte by byte.
-    fn plainly(stream: &ByteStream) -> u64 {
+    fn plain_checksum(stream: &ByteStream) -> u64 {
         let mut value = u64::from(stream.verify != Verify::Xor);
         let mut sent = 0;
         for number in 0u64.. {
@@ -142,7 +142,7 @@ mod tests {
             if stream.verify == Verify::Xor {
                 value = bytes.iter().fold(value, |value, byte| value ^ u64::from(*byte));
             } else {
-                let (a, b) = sums(&bytes);
+                let (a, b) = block_sums(&bytes);
                 value = value.wrapping_mul(FACTOR).wrapping_add(u64::from(b) << 32 | u64::from(a));
             }
         }
@@ -159,15 +159,15 @@ mod tests {
             verify in prop::sample::select(vec![Verify::Xor, Verify::Full]),
         ) {
             let stream = ByteStream { bytes, block, verify, seed, flip };
-            prop_assert_eq!(checksum(&stream), plainly(&stream));
+            prop_assert_eq!(checksum(&stream), plain_checksum(&stream));
         }
     }
 
     #[test]
-    fn a_known_one() {
+    fn a_long_stream_has_the_checksum_of_the_plain_loop() {
         // As every entrant answers, and entrants/check.py computes.
         let stream = ByteStream { bytes: 1_000_003, block: 65_536, verify: Verify::Full, seed: 2, flip: None };
-        assert_eq!(checksum(&stream), plainly(&stream));
+        assert_eq!(checksum(&stream), plain_checksum(&stream));
         assert_eq!(checksum(&ByteStream { bytes: 0, ..stream }), 1);
         assert_ne!(checksum(&ByteStream { flip: Some(65_540), ..stream }), checksum(&stream));
     }

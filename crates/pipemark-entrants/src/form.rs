@@ -91,7 +91,7 @@ pub struct EntrantProgram {
     pub build: Vec<Vec<String>>,
     /// The expected output of a filter.
     #[serde(default)]
-    pub does: Does,
+    pub does: FilterTask,
     /// The unit of the rate that a third-party benchmark prints. Such a program does not follow the contract, and its
     /// bytes are not checked.
     pub prints: Option<String>,
@@ -102,7 +102,7 @@ pub struct EntrantProgram {
 /// What a filter does with its lines. This is checked before it is timed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Does {
+pub enum FilterTask {
     /// Prefixes each line with its number of spaces.
     #[default]
     Transform,

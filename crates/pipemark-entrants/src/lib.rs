@@ -24,7 +24,7 @@ use pipemark_model::{Filter, Language, Program, did_you_mean};
 pub use against::{AgainstFigure, AgainstProgram};
 pub use answer::{ProgramAnswer, judge, quoted};
 pub use byte_stream::ByteStream;
-pub use form::{Does, FindingForm};
+pub use form::{FilterTask, FindingForm};
 pub use printed::PrintedFigure;
 pub use project::{Prints, Project, Runnable};
 pub use tool::on_path;
@@ -46,8 +46,8 @@ pub static FILTERS: LazyLock<Vec<(Filter, EntrantProgram)>> = LazyLock::new(|| {
 });
 
 /// The expected output of a filter, if its name is known.
-pub fn does(filter: &Filter) -> Does {
-    FILTERS.iter().find(|(name, _)| name == filter).map_or(Does::Transform, |(_, form)| form.does)
+pub fn filter_task(filter: &Filter) -> FilterTask {
+    FILTERS.iter().find(|(name, _)| name == filter).map_or(FilterTask::Transform, |(_, form)| form.does)
 }
 
 /// The entrants found, and the result of preparing each.
@@ -132,7 +132,7 @@ impl Entrants {
             return Err(format!("the filter '{double}' of the folder '{name}' exists already; rename one"));
         }
         let language = form.filter.is_empty();
-        let mut projects = Project::all_of(form, folder, out);
+        let mut projects = Project::from_file(form, folder, out);
         if language {
             let language: Language = name.parse().map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
             self.languages.extend(projects.pop().map(|project| (language, project)));
@@ -206,7 +206,7 @@ impl Entrants {
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
         if let Some(own) = self.against.get(language) {
             let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-            let prints = Some(Prints::OfItsOwn(own.clone()));
+            let prints = Some(Prints::Custom(own.clone()));
             return Ok(Runnable { name: own.words.join(" "), words: own.words.clone(), folder, prints });
         }
         let Some(project) = self.languages.get(language) else {
@@ -220,7 +220,7 @@ impl Entrants {
     ///
     /// # Errors
     /// If it is missing or could not be built.
-    pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), RunError> {
+    pub fn filter(&self, filter: &Filter) -> Result<(Runnable, FilterTask), RunError> {
         let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
         let (project, form) = found.ok_or_else(|| RunError::NotHere(format!("there is no filter '{filter}'")))?;
         Ok((project.command(filter.as_str())?, form.does))
@@ -248,10 +248,10 @@ mod tests {
 
     #[test]
     fn the_filters_that_come_with_the_program_are_known_by_what_they_do() {
-        let does = |name: &str| does(&name.parse().unwrap());
+        let filter_task = |name: &str| filter_task(&name.parse().unwrap());
         assert_eq!(
-            ["sink", "pv", "streamer", "sed"].map(does),
-            [Does::Count, Does::Copy, Does::Transform, Does::Transform]
+            ["sink", "pv", "streamer", "sed"].map(filter_task),
+            [FilterTask::Count, FilterTask::Copy, FilterTask::Transform, FilterTask::Transform]
         );
         for form in FILTERS.iter().filter_map(|(_, form)| form.finding.as_ref()) {
             assert!(FILTERS.iter().any(|(name, _)| *name == form.to) && form.says.contains("{figures}"), "{form:?}");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_refused() {
+    fn invalid_figures_are_refused() {
         for (text, words) in [
             ("speed", "no pattern"),
             ("=x", "no name"),

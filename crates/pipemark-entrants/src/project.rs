@@ -35,9 +35,9 @@ pub struct Project {
     /// The programs, by their names in trials.
     pub programs: BTreeMap<String, EntrantProgram>,
     /// Substitutes for the tuned program, the preferred first.
-    stand_ins: Vec<EntrantProgram>,
+    alternatives: Vec<EntrantProgram>,
     /// Programs for which the tools found are too old or too new, and why.
-    unfit: BTreeMap<String, String>,
+    unsupported: BTreeMap<String, String>,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
     /// The folder of the sources, or why it is missing.
@@ -64,15 +64,15 @@ pub struct Runnable {
 #[derive(Debug, Clone)]
 pub enum Prints {
     /// A rate in this unit.
-    RateIn(String),
+    Rate(String),
     /// Output of a program that the user added, as the user describes it.
-    OfItsOwn(AgainstProgram),
+    Custom(AgainstProgram),
 }
 
 impl Project {
     /// The projects that `form` in `folder` describes, to be built in `out`. Each filter that needs no building is a
     /// project by itself, with its own tools only.
-    pub fn all_of(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
+    pub fn from_file(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
         let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
@@ -92,9 +92,9 @@ impl Project {
             };
             let tools = form.tools.iter().filter(needed).cloned().collect();
             let (folder, out) = (folder.clone(), out.clone());
-            let stand_ins = if index == 0 { form.tuned_else.clone() } else { Vec::new() };
-            let (name, unfit) = (form.name.clone(), BTreeMap::new());
-            Project { name, programs, stand_ins, unfit, tools, commands, folder, out, state: None }
+            let alternatives = if index == 0 { form.tuned_else.clone() } else { Vec::new() };
+            let (name, unsupported) = (form.name.clone(), BTreeMap::new());
+            Project { name, programs, alternatives, unsupported, tools, commands, folder, out, state: None }
         };
         groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
     }
@@ -130,19 +130,22 @@ impl Project {
     /// for which the tools are unfit.
     fn choose(&mut self, tools: &[FoundTool]) {
         if let Some(tuned) = self.programs.get_mut(TUNED)
-            && tool::unfit(&tuned.with, tools).is_some()
-            && let Some(fit) = self.stand_ins.iter().find(|own| tool::unfit(&own.with, tools).is_none())
+            && tool::unsupported(&tuned.with, tools).is_some()
+            && let Some(fit) = self.alternatives.iter().find(|own| tool::unsupported(&own.with, tools).is_none())
         {
             *tuned = fit.clone();
         }
         let reasons = |name: &str, own: &EntrantProgram| {
-            let first = tool::unfit(&own.with, tools)?;
-            let others =
-                self.stand_ins.iter().filter(|_| name == TUNED).filter_map(|own| tool::unfit(&own.with, tools));
+            let first = tool::unsupported(&own.with, tools)?;
+            let others = self
+                .alternatives
+                .iter()
+                .filter(|_| name == TUNED)
+                .filter_map(|own| tool::unsupported(&own.with, tools));
             Some(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; "))
         };
-        let unfit = self.programs.iter().filter_map(|(name, own)| Some((name.clone(), reasons(name, own)?)));
-        self.unfit = unfit.collect();
+        let unsupported = self.programs.iter().filter_map(|(name, own)| Some((name.clone(), reasons(name, own)?)));
+        self.unsupported = unsupported.collect();
     }
 
     /// The command that starts a program, with tools and folders filled in.
@@ -155,7 +158,7 @@ impl Project {
             None => return Err(RunError::NotHere(format!("{program} in {} was not built", folder.display()))),
             Some(state) => state.as_ref().map_err(RunError::clone)?,
         };
-        if let Some(reason) = self.unfit.get(program) {
+        if let Some(reason) = self.unsupported.get(program) {
             return Err(RunError::NotHere(format!(
                 "the {program} program of {} needs another version: {reason}",
                 self.name
@@ -164,7 +167,7 @@ impl Project {
         let program = self.programs.get(program);
         let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
         let words = self.expand(&program.run, tools);
-        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone().map(Prints::RateIn) })
+        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone().map(Prints::Rate) })
     }
 
     /// Fills in placeholders. A tool may become several words.
@@ -210,7 +213,7 @@ impl Project {
                 Ok(status) => status.to_string(),
                 Err(error) => error.to_string(),
             };
-            let quote = end_of(&mut log).unwrap_or_default();
+            let quote = last_lines(&mut log).unwrap_or_default();
             return Err(format!(
                 "it does not build: '{}': {trouble}; its output is in {} and ends with: {quote}",
                 words.join(" "),
@@ -223,7 +226,7 @@ impl Project {
 
     /// The build commands in order: those for all programs, then those of each program that the tools fit.
     fn commands_of_all(&self) -> Vec<Vec<String>> {
-        let own = self.programs.iter().filter(|(name, _)| !self.unfit.contains_key(*name));
+        let own = self.programs.iter().filter(|(name, _)| !self.unsupported.contains_key(*name));
         self.commands.iter().chain(own.flat_map(|(_, program)| &program.build)).cloned().collect()
     }
 
@@ -255,7 +258,7 @@ fn stamp_sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()
     Ok(())
 }
 
-fn end_of(log: &mut File) -> io::Result<String> {
+fn last_lines(log: &mut File) -> io::Result<String> {
     let length = log.metadata()?.len();
     log.seek(SeekFrom::Start(length.saturating_sub(MAX_QUOTE)))?;
     let mut bytes = Vec::new();
@@ -276,7 +279,7 @@ mod tests {
         );
         let form = EntrantFile::parse("x.toml", &form).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut project = Project::all_of(form, Ok(folder.path().into()), folder.path().join("out")).remove(0);
+        let mut project = Project::from_file(form, Ok(folder.path().into()), folder.path().join("out")).remove(0);
         project.prepare(Rebuild::IfStale).unwrap();
         project
     }

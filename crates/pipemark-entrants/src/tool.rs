@@ -74,7 +74,7 @@ fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<
 }
 
 /// Why the tools found are unfit for a program that needs these versions, if so.
-pub(super) fn unfit(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
+pub(super) fn unsupported(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
     with.iter().find_map(|(name, versions)| {
         let tool = tools.iter().find(|tool| tool.name == *name)?;
         outside(&tool.words.join(" "), &tool.version, &versions.at_least, &versions.below)
@@ -95,8 +95,8 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
     if status.success() {
         return Ok(text);
     }
-    let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message");
-    Err(format!("{status}: {said}"))
+    let first_line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message");
+    Err(format!("{status}: {first_line}"))
 }
 
 /// Runs a command in `folder` until it ends, with both of its outputs written to `output`. For versions and builds, not

@@ -81,7 +81,7 @@ fn cache_size(text: &str) -> Option<u64> {
 /// The start of /proc/cpuinfo with the first CPU's block, which is used for all CPUs. Reading the whole file would
 /// query every CPU's clock.
 pub fn cpuinfo(files: &SystemFiles) -> String {
-    files.head("/proc/cpuinfo", 8 << 10).unwrap_or_default()
+    files.read_prefix("/proc/cpuinfo", 8 << 10).unwrap_or_default()
 }
 
 /// The processor's name.

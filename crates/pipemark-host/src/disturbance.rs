@@ -78,7 +78,8 @@ fn own_ticks(stat: &str) -> Option<u64> {
 
 /// The disturbances between two readings, on the CPUs that `host` allows.
 pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
-    let both = || host.topology.iter().filter_map(|own| Some((start.cpus.get(&own.cpu)?, end.cpus.get(&own.cpu)?)));
+    let both =
+        || host.topology.iter().filter_map(|place| Some((start.cpus.get(&place.cpu)?, end.cpus.get(&place.cpu)?)));
     // Idle time may decrease a little: proc_stat(5) on iowait.
     let spent = |of: fn(&Ticks) -> u64| both().map(|(before, after)| of(after).saturating_sub(of(before))).sum::<u64>();
     let [busy, idle, steal] = [spent(|ticks| ticks.busy), spent(|ticks| ticks.idle), spent(|ticks| ticks.steal)];

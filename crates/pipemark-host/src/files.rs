@@ -33,7 +33,7 @@ impl SystemFiles {
 
     /// The first `bytes` bytes of a file. The kernel generates some files while they are read, so reading less is
     /// cheaper.
-    pub fn head(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
+    pub fn read_prefix(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
         // Enough to read most files at once.
         let mut text = Vec::with_capacity(4096);
         File::open(self.locate(path)).ok()?.take(bytes).read_to_end(&mut text).ok()?;
@@ -42,7 +42,7 @@ impl SystemFiles {
 
     /// The text of a file.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        self.head(path, LONGEST)
+        self.read_prefix(path, LONGEST)
     }
 
     /// The only line of a file, without white space around it; `None` if it is empty.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_none() {
+    fn missing_files_are_none() {
         let files = SystemFiles::below("/nonexistent");
         assert_eq!(files.text("/proc/stat"), None);
         assert_eq!(files.value::<u64>("/proc/sys/fs/pipe-max-size"), None);

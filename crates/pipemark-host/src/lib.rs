@@ -76,9 +76,9 @@ pub fn survey_before_measuring() -> Host {
     let mut host = survey();
     if let Some(pressure) = host.pressure.as_mut().filter(|pressure| pressure.cpu > disturbance::CPU_PRESSURE) {
         let files = SystemFiles::live();
-        let (before, start) = (stalled(&files), Instant::now());
+        let (before, start) = (cpu_stall_time(&files), Instant::now());
         std::thread::sleep(Duration::from_millis(200));
-        if let (Some(before), Some(after)) = (before, stalled(&files)) {
+        if let (Some(before), Some(after)) = (before, cpu_stall_time(&files)) {
             let share = after.saturating_sub(before).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
             pressure.cpu = pressure.cpu.min(share);
         }
@@ -87,7 +87,7 @@ pub fn survey_before_measuring() -> Host {
 }
 
 /// Total time in which some task waited for a CPU, since boot.
-fn stalled(files: &SystemFiles) -> Option<Duration> {
+fn cpu_stall_time(files: &SystemFiles) -> Option<Duration> {
     let text = files.text("/proc/pressure/cpu")?;
     let line = text.lines().find(|line| line.starts_with("some "))?;
     let total = line.split_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok());
@@ -127,7 +127,7 @@ mod tests {
     use crate::files::sample::Tree;
 
     #[test]
-    fn the_policy_of_the_size_goes_before_the_common_one() {
+    fn the_policy_of_a_page_size_overrides_the_global_one() {
         let common = (&*format!("{HUGE_PAGES}/enabled"), "always [madvise] never\n");
         let own = format!("{HUGE_PAGES}/hugepages-2048kB/enabled");
         let policy = |contents: &[(&str, &str)]| huge_page_policy(&Tree::new(contents).files, Some(2 << 20));
@@ -147,8 +147,8 @@ mod tests {
         );
         assert_eq!(pressure(&Tree::new(&[cpu, memory]).files), Some(Pressure { cpu: 6.49, memory: 0.5 }));
         assert_eq!(pressure(&Tree::new(&[memory]).files), None);
-        assert_eq!(stalled(&Tree::new(&[cpu]).files), Some(Duration::from_micros(160_505_893)));
-        assert_eq!(stalled(&Tree::new(&[memory]).files), None);
+        assert_eq!(cpu_stall_time(&Tree::new(&[cpu]).files), Some(Duration::from_micros(160_505_893)));
+        assert_eq!(cpu_stall_time(&Tree::new(&[memory]).files), None);
     }
 
     #[test]

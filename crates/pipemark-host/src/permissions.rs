@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_works_on_oneself_may_still_be_withheld() {
+    fn a_self_test_does_not_prove_permission() {
         let withheld = |facility: Facility, path, text| facility.withheld(&Tree::new(&[(path, text)]).files);
         let scope = "/proc/sys/kernel/yama/ptrace_scope";
         assert!(withheld(Facility::ProcessVm, scope, "3\n").is_some());

@@ -62,10 +62,10 @@ pub struct Claim {
 
 impl Claim {
     /// Whether it is about this job in this experiment.
-    pub fn asks(&self, experiment: &str, job: &Job) -> bool {
+    pub fn covers(&self, experiment: &str, job: &Job) -> bool {
         let settings = job.settings();
         let fits = |of: &Settings| Key::iter().filter_map(|key| of.get(key)).all(|value| settings.has(&value));
-        self.experiments.iter().any(|own| own == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
+        self.experiments.iter().any(|name| name == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
     }
 
     /// Whether its figure is a rate or a time per byte. Chains are then compared even if their volumes differ, because
@@ -74,23 +74,23 @@ impl Claim {
         ["per_hop", "real_ns_per_gib"].contains(&self.figure.as_str())
     }
 
-    /// Whether `job` is compared with `compared`, which has the settings of `to` and otherwise those of `job`. Unless
-    /// `to` sets the volume, both move the same volume.
-    pub fn compares(&self, job: &Job, compared: &Job) -> bool {
+    /// Whether `job` is compared with `base`, which has the settings of `to` and otherwise those of `job`. Unless `to`
+    /// sets the volume, both move the same volume.
+    pub fn has_base(&self, job: &Job, base: &Job) -> bool {
         let Some(to) = &self.to else { return false };
-        let (own, other) = (job.settings(), compared.settings());
-        let given = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
-        own != other
-            && (given || self.is_per_byte() || moves_as_much(job, compared))
-            && Key::iter().filter(|key| given || !key.is_volume()).all(|key| match to.get(key) {
-                Some(value) => other.has(&value),
-                None => own.get(key) == other.get(key) || given && key.is_volume(),
+        let (job_settings, base_settings) = (job.settings(), base.settings());
+        let sets_volume = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
+        job_settings != base_settings
+            && (sets_volume || self.is_per_byte() || moves_same_volume(job, base))
+            && Key::iter().filter(|key| sets_volume || !key.is_volume()).all(|key| match to.get(key) {
+                Some(value) => base_settings.has(&value),
+                None => job_settings.get(key) == base_settings.get(key) || sets_volume && key.is_volume(),
             })
     }
 }
 
 /// Whether two runs move the same volume, to within a block.
-fn moves_as_much(one: &Job, other: &Job) -> bool {
+fn moves_same_volume(one: &Job, other: &Job) -> bool {
     let block = one.block().max(other.block()).map_or(0, |block| block.0);
     match (one.volume(), other.volume()) {
         (Volume::Total(one), Volume::Total(other)) if one.0.abs_diff(other.0) <= block => true,
@@ -100,7 +100,7 @@ fn moves_as_much(one: &Job, other: &Job) -> bool {
 
 /// The largest share of a chain's run that starting its processes may take, for figures that include the start. Chains
 /// with a larger share answer no claim.
-pub const MOST_START: f64 = 0.05;
+pub const MAX_START: f64 = 0.05;
 
 word_enum! {
     /// Which of several trials a claim is about.

@@ -6,7 +6,7 @@ use crate::value::word_enum;
 
 /// Defines a type for the names of entrants or of filters. Any well-formed name is valid here; which ones exist is
 /// known only where their files are read.
-macro_rules! contestant_name {
+macro_rules! name_type {
     ($type:ident, $what:literal, $description:literal) => {
         #[doc = $description]
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,9 +42,9 @@ macro_rules! contestant_name {
         $crate::value::serde_as_text!($type, $description);
     };
 }
-pub(super) use contestant_name;
+pub(super) use name_type;
 
-contestant_name!(
+name_type!(
     Language,
     "language; use lower-case letters and digits, such as c or cpp",
     "the name of a folder of entrants, such as c or cpp"

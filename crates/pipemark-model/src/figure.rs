@@ -226,19 +226,19 @@ figures! {
         |sample| per_second(sample, sample.pipeline?.sum().branches);
     /// Median round trip of a run, in nanoseconds.
     P50["latency"."p50", "p50_ns", "round trip median", Nanoseconds, Lower] =
-        |sample| whole(sample.sound_latency()?.p50);
+        |sample| whole(sample.valid_latency()?.p50);
     /// 90th percentile of a run's round trips, in nanoseconds. This and the higher percentiles are omitted if a run had
     /// too few round trips.
     P90["latency"."p90", "p90_ns", "p90", Nanoseconds, Lower] =
-        |sample| sample.sound_latency()?.p90.and_then(whole);
+        |sample| sample.valid_latency()?.p90.and_then(whole);
     /// 99th percentile of a run's round trips, in nanoseconds.
     P99["latency"."p99", "p99_ns", "p99", Nanoseconds, Lower] =
-        |sample| sample.sound_latency()?.p99.and_then(whole);
+        |sample| sample.valid_latency()?.p99.and_then(whole);
     /// 99.9th percentile of a run's round trips, in nanoseconds.
     P999["latency"."p999", "p999_ns", "p99.9", Nanoseconds, Lower] =
-        |sample| sample.sound_latency()?.p999.and_then(whole);
+        |sample| sample.valid_latency()?.p999.and_then(whole);
     /// Slowest round trip of a run, in nanoseconds.
-    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.sound_latency()?.max);
+    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.valid_latency()?.max);
     /// With lines at a fixed rate: number of lines that the filter held back until more input or its end.
     Held["latency"."held", "held", "lines held", Count, Lower] = |sample| sample.latency.as_ref()?.held.and_then(whole);
     /// Round trips or lines per second.

@@ -40,7 +40,7 @@ impl Feed {
     }
 }
 
-super::entrant::contestant_name!(
+super::entrant::name_type!(
     Filter,
     "filter of lines; use lower-case letters and digits, such as awk or lines-1",
     "the name of a filter of lines, such as awk or lines-1"

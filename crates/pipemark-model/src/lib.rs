@@ -34,7 +34,7 @@ mod warning;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
-pub use claim::{Answer, Claim, ClaimVerdict, Evidence, MOST_START, Which};
+pub use claim::{Answer, Claim, ClaimVerdict, Evidence, MAX_START, Which};
 pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
 pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Watched};
 pub use entrant::{EntrantStats, Language, Program};
@@ -43,7 +43,7 @@ pub use figure::Figure;
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
-pub use in_order::{distinct, grouped};
+pub use in_order::{distinct, group_by_key};
 pub use job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume, Work};
 pub use link::LinkKind;
 

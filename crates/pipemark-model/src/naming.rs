@@ -32,8 +32,8 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
             }
             // A job without a program already differs in its language.
             Key::Program => {
-                let mut own = settings.iter().filter_map(|one| value(one, key));
-                own.next().is_some_and(|first| own.any(|other| other != first))
+                let mut values = settings.iter().filter_map(|one| value(one, key));
+                values.next().is_some_and(|first| values.any(|other| other != first))
             }
             _ => settings.iter().any(|one| value(one, key) != value(&settings[0], key)),
         };
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_differs_and_no_more() {
+    fn names_contain_only_differing_parameters() {
         assert_eq!(named(&["block=1k total=1m", "block=64k total=1g"]), ["1 KiB blocks", "64 KiB blocks"]);
         assert_eq!(named(&["total=1m", "total=1g"]), ["1 MiB per run", "1 GiB per run"]);
         assert_eq!(

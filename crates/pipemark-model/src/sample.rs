@@ -94,18 +94,18 @@ impl Sample {
 
     /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
     pub fn headline(&self) -> f64 {
-        self.sound_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
+        self.valid_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
     /// Speed, where more is faster in either mode: throughput, or in latency mode the inverse of the median round trip,
     /// per second.
     pub fn speed(&self) -> f64 {
-        self.sound_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
+        self.valid_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
     }
 
     /// The round trips, unless the requested rate was missed or lines were held back.
-    pub fn sound_latency(&self) -> Option<&Latency> {
-        self.latency.as_ref().filter(|latency| !latency.behind() && !latency.held_back())
+    pub fn valid_latency(&self) -> Option<&Latency> {
+        self.latency.as_ref().filter(|latency| !latency.missed_rate() && !latency.mostly_buffered())
     }
 
     /// Share of the time that the ends spent in their own loops outside the calls, in per cent: the larger of the two
@@ -185,12 +185,12 @@ pub struct Latency {
 impl Latency {
     /// Whether the requested rate was missed: less than 99 % of the messages due were sent. Times then grow with the
     /// length of the run and say nothing about the link.
-    pub fn behind(&self) -> bool {
+    pub fn missed_rate(&self) -> bool {
         self.due.is_some_and(|due| ((self.round_trips + self.held.unwrap_or(0)) as f64) < 0.99 * due as f64)
     }
 
     /// Whether more lines were held back than came out, so that most times are unknown.
-    pub fn held_back(&self) -> bool {
+    pub fn mostly_buffered(&self) -> bool {
         self.held.is_some_and(|held| held > self.round_trips)
     }
 }

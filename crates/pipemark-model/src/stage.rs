@@ -10,7 +10,7 @@ use crate::bad_value::BadValue;
 pub struct Stage(Vec<String>);
 
 /// The most commands that can be given; a longer chain repeats them.
-const MOST: usize = 64;
+const MAX_STAGES: usize = 64;
 
 impl Stage {
     /// The program and its arguments, at least one word.
@@ -104,7 +104,7 @@ impl FromStr for Stages {
         if stages.iter().any(|words| words.first().is_none_or(String::is_empty)) {
             return Err(refuse("a command is empty"));
         }
-        if text.contains('\0') || stages.len() > MOST {
+        if text.contains('\0') || stages.len() > MAX_STAGES {
             return Err(refuse("it contains a NUL or too many commands"));
         }
         Ok(Stages(stages.into_iter().map(Stage).collect()))
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_knows_is_refused() {
+    fn shell_syntax_is_refused() {
         for text in ["", " ", "|", "cat |", "cat > x", "cat $HOME", "cat 'x", "cat \\", "'' x"] {
             assert!(text.parse::<Stages>().is_err(), "{text}");
         }
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(all in prop::collection::vec(prop::collection::vec("[ -~é]{1,9}", 1..4), 1..4)) {
+        fn displayed_values_parse_back(all in prop::collection::vec(prop::collection::vec("[ -~é]{1,9}", 1..4), 1..4)) {
             let stages = Stages(all.into_iter().map(Stage).collect());
             prop_assert_eq!(stages.to_string().parse::<Stages>(), Ok(stages));
         }

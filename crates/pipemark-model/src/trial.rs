@@ -77,7 +77,7 @@ impl Published {
 
     /// As [`shown`](Published::shown), beside a run that moved `volume`. If the published volume differs, it is added,
     /// and for a time also the rate: `405.044 s for 1.05 GB (2.47 MiB/s)`.
-    pub fn shown_beside(&self, volume: Volume) -> String {
+    pub fn shown_next_to(&self, volume: Volume) -> String {
         let Some(ByteSize(total)) = self.other_volume(volume) else { return self.shown() };
         format!("{} for {}{}", self.shown(), bytes_in_words(total), self.rate())
     }
@@ -148,7 +148,7 @@ impl Outcome {
     }
 
     /// Skips the trial: the measurement ended before its first run.
-    pub fn left_out(self, stopped: Stopped) -> Outcome {
+    pub fn not_started(self, stopped: Stopped) -> Outcome {
         let reason = Some("the measurement was ended before its first run".to_owned());
         Outcome { status: Status::Skipped, reason, stopped: Some(stopped), ..self }
     }
@@ -203,7 +203,7 @@ pub struct Record {
 impl Record {
     /// Its estimates, if it ran, its data was correct and no warning makes its figures unusable.
     pub fn measured(&self) -> Option<&Estimates> {
-        let sound = self.verified != Some(false) && !self.warnings.iter().any(Warning::spoils);
+        let sound = self.verified != Some(false) && !self.warnings.iter().any(Warning::invalidates_figures);
         self.estimate.as_ref().filter(|_| self.status == Status::Ok && sound)
     }
 

@@ -16,7 +16,7 @@ pub enum Warning {
     NearCeiling { end: String, ceiling: f64 },
     /// Runs are above what the source or the sink can do alone. `runs` is 0 in documents of earlier versions, which
     /// means all runs.
-    #[error("{}", match self.spoils() {
+    #[error("{}", match self.invalidates_figures() {
         true => format!("above the limit of the {end} alone, which is a bug in pipemark: ignore this row, and please report it"),
         false => format!("{above} of {runs} runs {} above the limit of the {end} alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
     })]
@@ -109,7 +109,7 @@ pub enum Warning {
 
 impl Warning {
     /// Whether it makes all figures of the row unusable.
-    pub fn spoils(&self) -> bool {
+    pub fn invalidates_figures(&self) -> bool {
         matches!(self, Warning::AboveCeiling { above, runs, .. } if 2 * above > *runs || *runs == 0)
     }
 }

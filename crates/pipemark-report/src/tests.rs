@@ -209,7 +209,7 @@ fn untold(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
 fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<String> {
     let row = |id: &String| all.iter().find(|record| record.experiment == one.experiment && record.id == *id);
     let shown = || {
-        let of = row(&one.trial).filter(|own| claim.asks(&own.experiment, &own.job))?;
+        let of = row(&one.trial).filter(|own| claim.covers(&own.experiment, &own.job))?;
         let figure = if ["gain", "ratio"].contains(&&*claim.figure) { "speed" } else { &claim.figure };
         let Some(to) = one.to.as_ref() else {
             let known = Figure::iter().find(|known| known.column() == figure);

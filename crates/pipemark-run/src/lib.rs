@@ -9,4 +9,6 @@ pub mod link;
 pub mod plan;
 mod runner;
 
-pub use runner::{END_VERB, Observer, Passed, SUPERVISOR_VERB, end, measure, remove_left, supervisor, with_volumes};
+pub use runner::{
+    END_VERB, IntervalProgress, Observer, SUPERVISOR_VERB, end, measure, remove_left, supervisor, with_volumes,
+};

@@ -16,7 +16,7 @@ use crate::grid::{Grid, Row};
 /// When a row has another number of fields than there are columns, which is a bug.
 pub fn sheet_as_csv(sheet: &Sheet) -> io::Result<String> {
     let rows = sheet.grids().enumerate().flat_map(|(index, grid)| {
-        let columns = || grid.columns.iter().enumerate().filter(|(_, column)| column.is_for_programs());
+        let columns = || grid.columns.iter().enumerate().filter(|(_, column)| column.is_in_data());
         let heading = columns().map(|(_, column)| column.key.clone()).collect();
         let row = |row: &Row| columns().map(|(index, _)| field(&row.cells[index].value)).collect();
         iter::once(heading).filter(|_| index == 0).chain(grid.rows().map(row)).collect::<Vec<_>>()
@@ -70,7 +70,7 @@ pub fn json_line(text: &str) -> String {
 /// The rows of a sheet's tables, as JSON objects.
 pub fn sheet_as_json(sheet: &Sheet) -> String {
     let object = |grid: &Grid, row: &Row| {
-        let columns = grid.columns.iter().zip(&row.cells).filter(|(column, _)| column.is_for_programs());
+        let columns = grid.columns.iter().zip(&row.cells).filter(|(column, _)| column.is_in_data());
         Value::Object(columns.map(|(column, cell)| (column.key.clone(), cell.value.clone())).collect::<Map<_, _>>())
     };
     let rows = sheet.grids().flat_map(|grid| grid.rows().map(move |row| object(grid, row)));

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use serde::Serialize;
 use serde_json::Value;
 
-use pipemark_model::{grouped, neutral};
+use pipemark_model::{group_by_key, neutral};
 
 use crate::Style;
 
@@ -75,12 +75,12 @@ impl Column {
     }
 
     /// Whether people see it.
-    pub fn is_for_people(&self) -> bool {
+    pub fn is_in_text(&self) -> bool {
         !self.heading.is_empty() || self.key.is_empty()
     }
 
     /// Whether programs see it.
-    pub fn is_for_programs(&self) -> bool {
+    pub fn is_in_data(&self) -> bool {
         !self.key.is_empty()
     }
 }
@@ -197,19 +197,19 @@ impl Grid {
     }
 
     /// The columns shown to people: those with any content.
-    pub fn for_people(&self) -> Vec<usize> {
+    pub fn text_columns(&self) -> Vec<usize> {
         let filled = |index: usize| {
             self.rows().any(|row| {
                 (row.instead.is_none() || index < self.labels)
                     && row.cells.get(index).is_some_and(|cell| !cell.is_empty())
             })
         };
-        (0..self.columns.len()).filter(|&index| self.columns[index].is_for_people() && filled(index)).collect()
+        (0..self.columns.len()).filter(|&index| self.columns[index].is_in_text() && filled(index)).collect()
     }
 
     /// The same without bars, which only terminals draw.
     pub fn without_bars(&self) -> Vec<usize> {
-        self.for_people().into_iter().filter(|&index| self.columns[index].fit != Fit::Bars).collect()
+        self.text_columns().into_iter().filter(|&index| self.columns[index].fit != Fit::Bars).collect()
     }
 }
 
@@ -256,7 +256,7 @@ impl<'a, T> Table<'a, T> {
 
     /// The same, with one group for each kind of row, in order of first appearance.
     pub fn grouped<K: Clone + Eq + Hash>(self, kind: impl Fn(&'a T) -> K, caption: impl Fn(&K) -> String) -> Grid {
-        let groups = grouped(self.of.iter().map(kind).zip(self.rows)).into_iter();
+        let groups = group_by_key(self.of.iter().map(kind).zip(self.rows)).into_iter();
         let groups = groups.map(|(kind, rows)| RowGroup { caption: neutral(&caption(&kind)), rows });
         Grid { labels: 1, columns: self.columns, groups: groups.collect() }
     }

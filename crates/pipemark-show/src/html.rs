@@ -79,25 +79,25 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
         true => SCRIPT.to_owned(),
         false => ["/*!", LICENSE, "*/", &libraries()?, SCRIPT].join("\n"),
     };
-    let specs = harmless(&serde_json::to_string(&specs)?);
+    let specs = escape_json(&serde_json::to_string(&specs)?);
     let mut templates = Environment::new();
     // The name must end in .html: that enables escaping.
     templates.add_filter("words", words);
     templates.add_template("page.html", TEMPLATE).map_err(io::Error::other)?;
     let template = templates.get_template("page.html").map_err(io::Error::other)?;
-    let own = |text: &str| Value::from_safe_string(text.to_owned());
-    let files: Vec<[&String; 2]> = attachments.iter().map(|own| [&own.file, &own.label]).collect();
+    let safe = |text: &str| Value::from_safe_string(text.to_owned());
+    let files: Vec<[&String; 2]> = attachments.iter().map(|attachment| [&attachment.file, &attachment.label]).collect();
     let render = |raw: &[String], shortened: bool| {
         let values = context! {
-            policy => own(&policy(&script)),
-            style => own(STYLE),
-            script => own(&script),
-            specs => own(&specs),
+            policy => safe(&policy(&script)),
+            style => safe(STYLE),
+            script => safe(&script),
+            specs => safe(&specs),
             head => Value::from(Serde(&head)),
             sections => Value::from(Serde(&sections)),
             files => Value::from(Serde(&files)),
             // Base 64 has no character with a meaning in HTML, and the text of a script isn't unescaped.
-            raw => raw.iter().map(|text| own(text)).collect::<Vec<_>>(),
+            raw => raw.iter().map(|text| safe(text)).collect::<Vec<_>>(),
             shortened => shortened,
             version => env!("CARGO_PKG_VERSION"),
             repository => env!("CARGO_PKG_REPOSITORY"),
@@ -105,11 +105,11 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
         template.render(values).map_err(io::Error::other)
     };
     let room = LARGEST.saturating_sub(render(&[], false)?.len());
-    let whole = attachments.iter().map(|own| packed(&own.content)).collect::<io::Result<Vec<_>>>()?;
+    let whole = attachments.iter().map(|attachment| compress(&attachment.content)).collect::<io::Result<Vec<_>>>()?;
     if whole.iter().map(String::len).sum::<usize>() <= room {
         return render(&whole, false);
     }
-    let shorter = attachments.iter().map(|own| packed(&own.shorter)).collect::<io::Result<Vec<_>>>()?;
+    let shorter = attachments.iter().map(|attachment| compress(&attachment.shorter)).collect::<io::Result<Vec<_>>>()?;
     render(&shorter, true)
 }
 
@@ -141,20 +141,20 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
             Block::Chart(chart) => {
                 let Chart { title, panel, caption, below, .. } = &**chart;
                 let (spec, legend) = vega::spec(chart);
-                let own = json!({"chart": specs.len(), "title": panel, "legend": legend});
+                let panel_entry = json!({"chart": specs.len(), "title": panel, "legend": legend});
                 specs.push(spec);
                 // Charts with the same title are placed side by side if they are narrow.
                 if let Some(Json::Object(figure)) = items.last_mut()
-                    && figure.get("title").is_some_and(|own| own == title && !panel.is_empty())
+                    && figure.get("title").is_some_and(|known| known == title && !panel.is_empty())
                     && let Some(Json::Array(panels)) = figure.get_mut("panels")
                 {
-                    panels.push(own);
+                    panels.push(panel_entry);
                     let several = matches!(chart.kind, ChartKind::Heat(_)) && chart.x.names.len() <= 10;
                     figure.insert("several".to_owned(), several.into());
                     continue;
                 }
                 items.push(json!({
-                    "kind": "figure", "title": title, "caption": caption, "below": below, "panels": [own],
+                    "kind": "figure", "title": title, "caption": caption, "below": below, "panels": [panel_entry],
                 }));
             }
         }
@@ -185,7 +185,7 @@ fn table(grid: &Grid, group: &RowGroup) -> Json {
 }
 
 /// JSON without any character that HTML gives a meaning.
-fn harmless(json: &str) -> String {
+fn escape_json(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -197,7 +197,7 @@ fn harmless(json: &str) -> String {
 }
 
 /// Compressed, in base 64.
-fn packed(content: &[u8]) -> io::Result<String> {
+fn compress(content: &[u8]) -> io::Result<String> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::new(6));
     packer.write_all(content)?;
     Ok(BASE64_STANDARD.encode(packer.finish()?))
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn json_for_the_page_has_no_markup() {
-        let json = harmless(r#"["</script><!--&\u2028"]"#);
+        let json = escape_json(r#"["</script><!--&\u2028"]"#);
         assert!(!json.contains(['<', '>', '&']));
         assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), ["</script><!--&\u{2028}"]);
     }

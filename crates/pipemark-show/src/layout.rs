@@ -69,11 +69,11 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
             Fit::Bars => Slot { index, text: *BAR.start(), mark },
             _ => {
                 let text = widest(|cell| &cell.text);
-                Slot { index, text: text.max(in_two_lines(&column.heading).saturating_sub(mark)), mark }
+                Slot { index, text: text.max(two_line_width(&column.heading).saturating_sub(mark)), mark }
             }
         }
     };
-    let mut slots: Vec<Slot> = grid.for_people().into_iter().map(slot).collect();
+    let mut slots: Vec<Slot> = grid.text_columns().into_iter().map(slot).collect();
     // Wrapping loses nothing, so wrapped columns shrink first.
     shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
     if total(&slots) > room {
@@ -110,7 +110,7 @@ fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Fit) -> u
 }
 
 /// The smallest width in which a heading fits in two lines.
-fn in_two_lines(heading: &str) -> usize {
+fn two_line_width(heading: &str) -> usize {
     let splits = heading.match_indices(' ').map(|(at, _)| width(&heading[..at]).max(width(&heading[at + 1..])));
     splits.min().unwrap_or(width(heading))
 }
@@ -124,8 +124,8 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
     let headed = headings.iter().flatten().any(|heading| !heading.is_empty());
     for part in (0..height).filter(|_| headed) {
         let cell = |index: usize| {
-            let own: &Vec<String> = &headings[index];
-            let text = (part + own.len()).checked_sub(height).and_then(|part| own.get(part));
+            let heading: &Vec<String> = &headings[index];
+            let text = (part + heading.len()).checked_sub(height).and_then(|part| heading.get(part));
             let slot = slots[index];
             // Marks have no heading: figures end where their heading ends.
             let room = if grid.columns[slot.index].side == Align::Right {

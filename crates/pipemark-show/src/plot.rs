@@ -109,7 +109,7 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     }
     let blank = " ".repeat(margin + 1);
     out.push(aside(&format!("{blank}└{}", "─".repeat(columns))));
-    out.push(aside(format!("{blank} {}", under(&x, &x_ticks, columns)).trim_end()));
+    out.push(aside(format!("{blank} {}", tick_labels(&x, &x_ticks, columns)).trim_end()));
     out.push(aside(&format!("{blank} {}", chart.x.title)));
     for (index, (series, symbol)) in shown.iter().zip(SYMBOLS.chars()).enumerate() {
         let label = abridge(&series.label, room.saturating_sub(2));
@@ -119,7 +119,7 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
 }
 
 /// The labels under the lower axis. Labels without room are omitted.
-fn under(x: &Span, ticks: &[f64], columns: usize) -> String {
+fn tick_labels(x: &Span, ticks: &[f64], columns: usize) -> String {
     let mut line = String::new();
     for &tick in ticks {
         let label = x.axis.label(tick);

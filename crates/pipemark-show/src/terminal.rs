@@ -47,7 +47,7 @@ impl Terminal {
         let mut indent = 0;
         for (index, block) in sheet.blocks.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| &sheet.blocks[before]);
-            if needs_a_gap(before, block) {
+            if needs_blank_line(before, block) {
                 lines.push(String::new());
             }
             let room = self.width.max(NARROWEST) - indent;
@@ -96,7 +96,7 @@ impl Terminal {
 }
 
 /// Sections are separated by gaps, as are consecutive tables.
-fn needs_a_gap(before: Option<&Block>, block: &Block) -> bool {
+fn needs_blank_line(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {
         (None | Some(Block::Heading(..) | Block::Gap), _) | (_, Block::Gap) => false,
         (_, Block::Heading(..)) => true,

@@ -13,17 +13,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::compare::{Comparison, Pairing, compare};
-use crate::sessions::{Session, Sessions, Together, level};
+use crate::sessions::{JointComparisons, Session, Sessions, level};
 use crate::verdict::{Criterion, Verdict};
 
 /// Fewer sessions than this are outliers, not a change.
-const FEWEST: usize = 3;
+const MIN_SEGMENT: usize = 3;
 
 /// With fewer sessions no cut can be significant.
-pub const FEWEST_SESSIONS: usize = 9;
+pub const MIN_SESSIONS: usize = 9;
 
 /// Only this many of the newest sessions are searched.
-const MOST_SESSIONS: usize = 200;
+const MAX_SESSIONS: usize = 200;
 
 /// A change: the index of the first new session, and the comparison of the new sessions with those since the previous
 /// change.
@@ -35,7 +35,7 @@ pub struct ChangePoint {
 
 /// The changes in one of `series` series that are tested together, oldest first.
 pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) -> Vec<ChangePoint> {
-    let skipped = sessions.len().saturating_sub(MOST_SESSIONS);
+    let skipped = sessions.len().saturating_sub(MAX_SESSIONS);
     let sessions = &sessions[skipped..];
     let figures: Vec<f64> = sessions.iter().map(|session| session.figure().ln()).collect();
     // A fixed seed, so that the result is reproducible.
@@ -54,7 +54,8 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
                     [base, new].map(|side| side.iter().map(Session::figure).collect::<Vec<_>>());
                 let change = compare(&base_figures, &new_figures, Pairing::None, criterion).ok()?;
                 let both = Sessions { base: base.to_vec(), new: new.to_vec(), others: Vec::new() };
-                let beyond_neighbours = both.compare(Together { comparisons: series, prior: None }, criterion)?;
+                let beyond_neighbours =
+                    both.compare(JointComparisons { comparisons: series, prior: None }, criterion)?;
                 let verdict = match beyond_neighbours.verdict == change.verdict {
                     true => change.verdict,
                     false => Verdict::Inconclusive,
@@ -74,7 +75,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
 }
 
 fn cut(figures: &[f64], start: usize, level: f64, random: &mut Xoshiro256PlusPlus, cuts: &mut Vec<usize>) {
-    if figures.len() < 2 * FEWEST {
+    if figures.len() < 2 * MIN_SEGMENT {
         return;
     }
     let distances: Vec<Vec<f64>> =
@@ -114,9 +115,9 @@ fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     let sum = |i: usize, j: usize| sums[i * width + j];
     let pairs = |count: f64| count * (count - 1.0) / 2.0;
     let mut best = (f64::NEG_INFINITY, 0);
-    for at in FEWEST..=order.len() - FEWEST {
+    for at in MIN_SEGMENT..=order.len() - MIN_SEGMENT {
         let before = sum(at, at) / 2.0;
-        for end in at + FEWEST..=order.len() {
+        for end in at + MIN_SEGMENT..=order.len() {
             let between = sum(at, end) - sum(at, at);
             let after = (sum(end, end) - 2.0 * sum(at, end) + sum(at, at)) / 2.0;
             let (n, m) = (at as f64, (end - at) as f64);

@@ -29,7 +29,7 @@ use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
 /// The most runs per side: all pairs of runs are compared, here a million, in 8 MiB.
-pub const MOST_RUNS: usize = 1000;
+pub const MAX_RUNS: usize = 1000;
 
 /// The power at which a change counts as detectable.
 pub const POWER: f64 = 0.9;
@@ -142,15 +142,15 @@ impl Comparison {
     }
 
     /// Half the width of the deciding interval, as a logarithm.
-    pub fn half(&self) -> Option<f64> {
+    pub fn half_width(&self) -> Option<f64> {
         self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
     }
 
     /// The factor by which the number of rounds or sessions must grow to decide an inconclusive comparison, with 90 %
     /// probability if the change stays the same. `None` if unknown, or if the change is so near a limit that no number
-    /// would decide it. Factors above [`MOST_MORE`] are no useful advice.
-    pub fn more_to_decide(&self, criterion: Criterion) -> Option<f64> {
-        let (half, change) = (self.half()?, self.change.ln_1p().abs());
+    /// would decide it. Factors above [`MAX_FACTOR_TO_DECIDE`] are no useful advice.
+    pub fn factor_to_decide(&self, criterion: Criterion) -> Option<f64> {
+        let (half, change) = (self.half_width()?, self.change.ln_1p().abs());
         let room = (criterion.same_within.ln_1p() - change).max(change - criterion.threshold.ln_1p());
         let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
         (room > NO_ROOM).then(|| (half * (1.0 + seen / interval) / room).powi(2).max(1.0))
@@ -161,7 +161,7 @@ impl Comparison {
 const NO_ROOM: f64 = 1e-9;
 
 /// Larger factors in rounds or sessions are no useful advice.
-pub const MOST_MORE: f64 = 1000.0;
+pub const MAX_FACTOR_TO_DECIDE: f64 = 1000.0;
 
 /// The smallest change detectable with a given interval of the ratio.
 pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> f64 {
@@ -192,8 +192,8 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
     let odd = base.iter().chain(new).find(|figure| !(figure.is_finite() && **figure > 0.0));
     match odd {
         _ if base.is_empty() || new.is_empty() => Err(CompareError::no_runs()),
-        _ if runs > MOST_RUNS => {
-            Err(CompareError(format!("{runs} runs are too many to compare; use at most {MOST_RUNS}")))
+        _ if runs > MAX_RUNS => {
+            Err(CompareError(format!("{runs} runs are too many to compare; use at most {MAX_RUNS}")))
         }
         Some(figure) => Err(CompareError(format!(
             "a run has the figure {figure}, but a change in per cent needs figures above 0; the file is damaged or the run failed"
@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
 
-    fn bare() -> Criterion {
+    fn no_threshold() -> Criterion {
         Criterion::with_threshold(Better::Higher, 0.0)
     }
 
@@ -280,7 +280,7 @@ mod tests {
     fn paired_agrees_with_the_published_example() {
         let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
         let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
-        let comparison = compare(&exp(&after), &exp(&before), Pairing::Rounds, bare()).unwrap();
+        let comparison = compare(&exp(&after), &exp(&before), Pairing::Rounds, no_threshold()).unwrap();
         near(comparison.p, 0.03906, 5e-6);
         near(comparison.change.ln_1p(), 0.46, 5e-4);
         near(comparison.low.unwrap().ln_1p(), 0.010, 5e-4);
@@ -294,7 +294,7 @@ mod tests {
     fn not_paired_agrees_with_the_published_example() {
         let term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
         let earlier = [1.15, 0.88, 0.90, 0.74, 1.21];
-        let comparison = compare(&exp(&earlier), &exp(&term), Pairing::None, bare()).unwrap();
+        let comparison = compare(&exp(&earlier), &exp(&term), Pairing::None, no_threshold()).unwrap();
         near(comparison.p, 0.2544, 5e-5);
         near(comparison.change.ln_1p(), 0.305, 5e-4);
         near(comparison.low.unwrap().ln_1p(), -0.15, 5e-4);
@@ -304,10 +304,10 @@ mod tests {
 
     #[test]
     fn too_few_runs_have_a_change_and_no_verdict() {
-        let one = compare(&[100.0], &[200.0], Pairing::None, bare()).unwrap();
+        let one = compare(&[100.0], &[200.0], Pairing::None, no_threshold()).unwrap();
         near(one.change, 1.0, 1e-12);
         assert_eq!((one.low, one.p, one.verdict), (None, 1.0, Verdict::Inconclusive));
-        let three = compare(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2], Pairing::Rounds, bare()).unwrap();
+        let three = compare(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2], Pairing::Rounds, no_threshold()).unwrap();
         assert_eq!(three.verdict, Verdict::Inconclusive);
     }
 
@@ -315,9 +315,9 @@ mod tests {
     fn five_rounds_are_compared_as_runs_and_six_as_rounds() {
         let base = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
         let new = base.map(|figure| figure * 1.1);
-        let five = compare(&base[..5], &new[..5], Pairing::Rounds, bare()).unwrap();
+        let five = compare(&base[..5], &new[..5], Pairing::Rounds, no_threshold()).unwrap();
         assert_eq!((five.pairing, five.verdict), (Pairing::None, Verdict::Better));
-        let six = compare(&base, &new, Pairing::Rounds, bare()).unwrap();
+        let six = compare(&base, &new, Pairing::Rounds, no_threshold()).unwrap();
         assert_eq!((six.pairing, six.verdict), (Pairing::Rounds, Verdict::Better));
     }
 
@@ -326,13 +326,13 @@ mod tests {
         let base = [100.0, 120.0, 140.0, 160.0, 180.0, 200.0, 220.0, 240.0];
         let wobble = [0.001, -0.002, 0.002, 0.0, -0.001, 0.001, 0.002, -0.002];
         let new: Vec<f64> = base.iter().zip(wobble).map(|(figure, by)| figure * (1.05 + by)).collect();
-        assert_eq!(compare(&base, &new, Pairing::Rounds, bare()).unwrap().verdict, Verdict::Better);
-        assert_eq!(compare(&base, &new, Pairing::None, bare()).unwrap().verdict, Verdict::Inconclusive);
+        assert_eq!(compare(&base, &new, Pairing::Rounds, no_threshold()).unwrap().verdict, Verdict::Better);
+        assert_eq!(compare(&base, &new, Pairing::None, no_threshold()).unwrap().verdict, Verdict::Inconclusive);
     }
 
     #[test]
     fn refuses_what_cannot_be_compared() {
-        let error = |base: &[f64], new: &[f64], pairing| compare(base, new, pairing, bare()).unwrap_err();
+        let error = |base: &[f64], new: &[f64], pairing| compare(base, new, pairing, no_threshold()).unwrap_err();
         let says = |base: &[f64], new: &[f64], pairing, words: &str| {
             let sentence = error(base, new, pairing).to_string();
             assert!(sentence.contains(words), "{sentence}");
@@ -350,11 +350,11 @@ mod tests {
         let one = compare(&[100.0; 8], &[101.0; 8], Pairing::Rounds, criterion).unwrap();
         let with = |half: f64| one.judged_by(Some((0.01 - half, 0.01 + half)), criterion);
         assert_eq!(with(0.04).verdict, Verdict::Inconclusive);
-        let [wide, wider] = [with(0.04), with(0.08)].map(|one| one.more_to_decide(criterion).unwrap());
+        let [wide, wider] = [with(0.04), with(0.08)].map(|one| one.factor_to_decide(criterion).unwrap());
         near(wider / wide, 4.0, 0.1);
         assert!(wide > 8.0, "0.04 is twice the room to 3 %, and 9 of 10 take more: {wide}");
         let limit = Criterion::with_threshold(Better::Lower, 0.01);
-        assert_eq!(with(0.04).more_to_decide(limit), None, "a change at the limit is never decided");
+        assert_eq!(with(0.04).factor_to_decide(limit), None, "a change at the limit is never decided");
     }
 
     #[test]
@@ -371,8 +371,8 @@ mod tests {
         fn swapping_sides_turns_the_change_round(
             base in prop::collection::vec(1.0..100.0f64, 4..20), new in prop::collection::vec(1.0..100.0f64, 4..20),
         ) {
-            let there = compare(&base, &new, Pairing::None, bare()).unwrap();
-            let back = compare(&new, &base, Pairing::None, bare()).unwrap();
+            let there = compare(&base, &new, Pairing::None, no_threshold()).unwrap();
+            let back = compare(&new, &base, Pairing::None, no_threshold()).unwrap();
             prop_assert!((there.change.ln_1p() + back.change.ln_1p()).abs() < 1e-9);
             prop_assert!((there.low.unwrap().ln_1p() + back.high.unwrap().ln_1p()).abs() < 1e-9);
             prop_assert!((there.p - back.p).abs() < 1e-12);
@@ -384,7 +384,7 @@ mod tests {
         ) {
             let (base, new): (Vec<f64>, Vec<f64>) = rounds.into_iter().unzip();
             let pairing = if pair { Pairing::Rounds } else { Pairing::None };
-            let comparison = compare(&base, &new, pairing, bare()).unwrap();
+            let comparison = compare(&base, &new, pairing, no_threshold()).unwrap();
             let (low, high) = (comparison.low.unwrap(), comparison.high.unwrap());
             prop_assert!(low <= comparison.change && comparison.change <= high);
             prop_assert_eq!(comparison.p <= 0.05, low > 0.0 || high < 0.0);
@@ -392,7 +392,7 @@ mod tests {
 
         #[test]
         fn nothing_changes_against_itself(base in prop::collection::vec(1.0..100.0f64, 1..30)) {
-            let comparison = compare(&base, &base, Pairing::Rounds, bare()).unwrap();
+            let comparison = compare(&base, &base, Pairing::Rounds, no_threshold()).unwrap();
             prop_assert!(matches!(comparison.verdict, Verdict::Same | Verdict::Inconclusive));
             prop_assert!(comparison.p > 0.05);
         }

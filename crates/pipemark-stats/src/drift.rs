@@ -1,10 +1,10 @@
 //! Tests whether the figures of a trial rose or fell during the measurement: a machine that warmed up, or got busier.
 
-use crate::estimate::{FEWEST_RUNS, median};
+use crate::estimate::{MIN_RUNS, median};
 use crate::ranks::NullDistribution;
 
 /// The most runs compared pairwise: about a million pairs.
-const MOST_RUNS: usize = 1500;
+const MAX_RUNS: usize = 1500;
 
 /// A trend of the figures over the order of the runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ impl Drift {
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
-        if !(FEWEST_RUNS..=MOST_RUNS).contains(&n) || figures.iter().any(|figure| !figure.is_finite()) {
+        if !(MIN_RUNS..=MAX_RUNS).contains(&n) || figures.iter().any(|figure| !figure.is_finite()) {
             return None;
         }
         let (mut rises, mut falls) = (0, 0);
@@ -44,7 +44,7 @@ impl Drift {
 
     /// Whether to warn: the trend is significant at 5 %, and the change from the first run to the last is above
     /// `fraction`.
-    pub fn matters(&self, fraction: f64) -> bool {
+    pub fn exceeds(&self, fraction: f64) -> bool {
         self.p <= 0.05 && self.change.abs() > fraction
     }
 }
@@ -68,8 +68,8 @@ mod tests {
         let drift = Drift::of(&[104.0, 103.0, 100.0, 98.0, 96.0]).unwrap();
         assert!((drift.p - 2.0 / 120.0).abs() < 1e-12);
         assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
-        assert!(drift.matters(0.03));
-        assert!(!drift.matters(0.1));
+        assert!(drift.exceeds(0.03));
+        assert!(!drift.exceeds(0.1));
         // The change is relative to the first run, even if it is large: a loss of two thirds.
         let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
         assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);

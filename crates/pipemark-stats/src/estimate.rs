@@ -8,11 +8,11 @@ use crate::ranks::NullDistribution;
 ///
 /// 2, 3 or 4 runs are all on one side of the true value with a probability of 50, 25 or 12.5 %: not even the range from
 /// the smallest to the largest is then a 95 % interval.
-pub const FEWEST_RUNS: usize = 5;
+pub const MIN_RUNS: usize = 5;
 
 /// The fewest runs after which a trial may stop because its interval is narrow: if each run is randomly in one of two
 /// modes, fewer runs may all be in one.
-pub const FEWEST_TO_STOP: u32 = 12;
+pub const MIN_TO_STOP: u32 = 12;
 
 /// How far from the estimate a run may be, as a multiple of the requested precision, for a trial to stop because its
 /// interval is narrow. A run farther off may belong to another mode.
@@ -23,7 +23,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// The approximate number of pairs of runs that are averaged: all pairs up to 1024 runs; beyond that only pairs of
 /// nearby runs.
-const MOST_PAIRS: usize = 1 << 20;
+const MAX_PAIRS: usize = 1 << 20;
 
 /// The estimate from one figure per run; `None` without runs or if a figure is not finite.
 ///
@@ -44,7 +44,7 @@ pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     let runs = figures.len();
     let rank = NullDistribution::signed_rank(runs).critical_rank(1.0 - CONFIDENCE);
     let rank = rank.map(|rank| (rank * middles.len()).div_ceil(runs * (runs + 1) / 2));
-    let rank = rank.or((runs >= FEWEST_RUNS).then_some(1));
+    let rank = rank.or((runs >= MIN_RUNS).then_some(1));
     Some(Estimate {
         median: middle_of_sorted(&middles, middle),
         low: rank.map(|rank| middles[rank - 1]),
@@ -62,7 +62,7 @@ pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
         (estimate.median - low).max(high - estimate.median) <= estimate.median.abs() * fraction
     };
     estimate.low.zip(estimate.high).is_some_and(|(low, high)| within(low, high, fraction))
-        && estimate.runs >= FEWEST_TO_STOP
+        && estimate.runs >= MIN_TO_STOP
         && within(estimate.min, estimate.max, FARTHEST * fraction)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn middle_of_sorted(sorted: &[f64], middle: fn(f64, f64) -> f64) -> f
 
 /// The means of all pairs of figures, ascending.
 pub(super) fn middles(figures: &[f64], middle: fn(f64, f64) -> f64) -> Vec<f64> {
-    let reach = MOST_PAIRS.div_ceil(figures.len().max(1));
+    let reach = MAX_PAIRS.div_ceil(figures.len().max(1));
     let of_one = |at: usize| figures[at..].iter().take(reach).map(move |other| middle(figures[at], *other));
     let mut middles: Vec<f64> = (0..figures.len()).flat_map(of_one).collect();
     middles.sort_unstable_by(f64::total_cmp);
@@ -174,7 +174,7 @@ mod tests {
                 prop_assert!(estimate.min <= low && low <= estimate.median);
                 prop_assert!(estimate.median <= high && high <= estimate.max);
             }
-            prop_assert_eq!(estimate.low.is_some(), figures.len() >= FEWEST_RUNS);
+            prop_assert_eq!(estimate.low.is_some(), figures.len() >= MIN_RUNS);
             figures.reverse();
             prop_assert_eq!(from_runs(&figures).unwrap(), estimate);
         }

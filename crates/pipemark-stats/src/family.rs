@@ -11,10 +11,10 @@ use crate::sessions::mean;
 
 /// The least noise assumed for a ratio, as a share of its document's typical noise: if each run is randomly in one of
 /// two modes, a few rounds may all be in one.
-const LEAST_NOISE: f64 = 0.5;
+const MIN_NOISE: f64 = 0.5;
 
 /// The fewest independent runs that give a spread.
-const FEWEST_INDEPENDENT: f64 = 2.0;
+const MIN_INDEPENDENT: f64 = 2.0;
 
 /// All comparisons between the trials of a document, some of which are reported.
 ///
@@ -39,23 +39,23 @@ impl Family {
 
     /// The family of ratios that are reported individually; each has one figure per round, above zero.
     pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
-        let own = |ratios: &Vec<f64>| {
+        let residuals = |ratios: &Vec<f64>| {
             let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
             let middle = mean(&logs);
             logs.into_iter().map(|log| log - middle).collect()
         };
-        Family::from_series(&ratios.iter().map(own).collect::<Vec<_>>(), ratios.len())
+        Family::from_series(&ratios.iter().map(residuals).collect::<Vec<_>>(), ratios.len())
     }
 
     fn from_series(series: &[Vec<f64>], comparisons: usize) -> Family {
         let correlations: Vec<f64> = series.iter().filter_map(|series| correlation(series)).collect();
         let halves = series.iter().filter_map(|series| {
-            half_of(&estimate::from_runs(&series.iter().map(|residual| residual.exp()).collect::<Vec<_>>())?)
+            half_width_of(&estimate::from_runs(&series.iter().map(|residual| residual.exp()).collect::<Vec<_>>())?)
         });
         Family {
             comparisons: comparisons.max(1) as f64,
             correlation: (correlations.iter().sum::<f64>() / correlations.len().max(1) as f64).clamp(0.0, 0.9),
-            noise: LEAST_NOISE * median(&halves.collect::<Vec<_>>()).unwrap_or(0.0),
+            noise: MIN_NOISE * median(&halves.collect::<Vec<_>>()).unwrap_or(0.0),
         }
     }
 
@@ -83,24 +83,24 @@ impl Family {
 
     /// The interval of a ratio adjusted for all comparisons; `None` without an interval, or with too few rounds.
     pub fn interval(&self, ratio: &Estimate) -> Option<(f64, f64)> {
-        let half = (half_of(ratio)?.max(self.noise) * self.stretch(f64::from(ratio.runs))?).exp();
+        let half = (half_width_of(ratio)?.max(self.noise) * self.widening(f64::from(ratio.runs))?).exp();
         Some((ratio.median / half, ratio.median * half))
     }
 
     /// The factor by which an interval from `runs` runs has to be widened.
-    fn stretch(&self, runs: f64) -> Option<f64> {
+    fn widening(&self, runs: f64) -> Option<f64> {
         let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
         let independent = runs / alike;
         let quantile =
             |outside: f64, runs: f64| Some(-StudentsT::new(0.0, 1.0, runs - 1.0).ok()?.inverse_cdf(outside / 2.0));
         let one = quantile(1.0 - CONFIDENCE, runs)?;
         let all = quantile((1.0 - CONFIDENCE) / self.comparisons, independent)?;
-        (independent >= FEWEST_INDEPENDENT).then_some(alike.sqrt() * all / one)
+        (independent >= MIN_INDEPENDENT).then_some(alike.sqrt() * all / one)
     }
 }
 
 /// The wider half of an interval, as a logarithm.
-fn half_of(estimate: &Estimate) -> Option<f64> {
+fn half_width_of(estimate: &Estimate) -> Option<f64> {
     let (low, high) = estimate.low.zip(estimate.high).filter(|(low, _)| *low > 0.0)?;
     Some((estimate.median / low).max(high / estimate.median).ln())
 }
@@ -109,16 +109,16 @@ fn half_of(estimate: &Estimate) -> Option<f64> {
 /// round.
 fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    let mut own: Vec<Vec<(u32, f64)>> = Vec::new();
+    let mut deviations: Vec<Vec<(u32, f64)>> = Vec::new();
     for trial in trials {
         let middle = mean(&trial.values().map(|figure| figure.ln()).collect::<Vec<_>>());
         let left: Vec<(u32, f64)> = trial.iter().map(|(round, figure)| (*round, figure.ln() - middle)).collect();
         left.iter().for_each(|(round, left)| rounds.entry(*round).or_default().push(*left));
-        own.push(left);
+        deviations.push(left);
     }
     let common = BTreeMap::from_iter(rounds.into_iter().map(|(round, left)| (round, mean(&left))));
     let of_trial = |left: Vec<(u32, f64)>| left.into_iter().map(|(round, left)| left - common[&round]).collect();
-    own.into_iter().map(of_trial).collect()
+    deviations.into_iter().map(of_trial).collect()
 }
 
 /// The correlation of each run with the next; `None` if there is no noise or too few runs. Corrected for the bias from
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn what_all_have_in_common_in_a_round_is_no_noise() {
+    fn disturbance_common_to_a_round_is_no_noise() {
         let rounds = [1.0, 1.5, 0.7, 2.0, 0.5, 1.1, 0.9, 1.3];
         let family = Family::of(&trials(6, 8, |trial, run| rounds[run] * (trial + 1) as f64));
         assert!(family.noise < 1e-9 && family.correlation == 0.0, "{family:?}");
     }
 
     #[test]
-    fn a_ratio_is_known_no_better_than_is_usual() {
+    fn the_noise_of_the_family_widens_a_ratio() {
         let noise = [1.0, 1.2, 0.9, 0.8, 1.1, 1.0, 0.9, 1.2];
         let family = Family::of(&trials(8, 8, |trial, run| noise[(run * 3 + trial * 5) % 8]));
         let (low, high) = family.interval(&estimate::from_runs(&[1.5; 8]).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::estimate::CONFIDENCE;
 
 /// The fewest points that can be off a line: two always lie on one.
-pub const FEWEST_POINTS: usize = 3;
+pub const MIN_POINTS: usize = 3;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ impl Linearity {
             return None;
         }
         let mut straight: Option<FittedLine> = None;
-        for points in FEWEST_POINTS..=x.len() {
+        for points in MIN_POINTS..=x.len() {
             let (x, y) = (&x[..points], &y[..points]);
             let line = FittedLine::fit(x, y, Weighting::Relative)?;
             if x.iter().zip(y).any(|(&x, &y)| line.excess(x, y).abs() > tolerance) {

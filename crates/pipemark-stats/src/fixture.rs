@@ -15,11 +15,11 @@ pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs:
     let value = |(key, text): &(&str, &str)| Value::parse(Key::named(key).expect("a key"), text).expect("a value");
     let job = Job::try_from(Settings::of(params.iter().map(value))).expect("no contradiction");
     let id = job.id();
-    ran(Trial { id, experiment: experiment.to_owned(), job, baseline: None, published: None }, throughput, runs)
+    outcome_of(Trial { id, experiment: experiment.to_owned(), job, baseline: None, published: None }, throughput, runs)
 }
 
-/// The outcome of a trial with runs like those of [`outcome`], or in latency mode of [`conversation`].
-pub fn ran(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
+/// The outcome of a trial with runs like those of [`outcome`], or in latency mode of [`round_trip_outcome`].
+pub fn outcome_of(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
     let verified = (trial.job.verify() != Verify::None).then_some(true);
     let latency = trial.job.is_latency();
@@ -29,7 +29,7 @@ pub fn ran(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
 
 /// Like [`outcome`], in latency mode: round trips back to back for a second, with a median of `ns` times the round's
 /// factor. One in a hundred takes at least twice the median.
-pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
+pub fn round_trip_outcome(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
     with_trips(outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs), ns, runs)
 }
 
@@ -58,9 +58,9 @@ fn with_trips(mut outcome: Outcome, ns: f64, runs: &[f64]) -> Outcome {
     outcome
 }
 
-/// The record of [`conversation`].
-pub fn spoken(params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Record {
-    one(conversation("e", params, ns, runs))
+/// The record of [`round_trip_outcome`].
+pub fn round_trip_record(params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Record {
+    one(round_trip_outcome("e", params, ns, runs))
 }
 
 /// The record of [`outcome`].

@@ -1,6 +1,6 @@
 //! Finds outliers among the runs of a trial. They are flagged, never dropped.
 
-use crate::estimate::{FEWEST_RUNS, median};
+use crate::estimate::{MIN_RUNS, median};
 
 /// The modified z-score above which a run is called an outlier (Iglewicz and Hoaglin, 1993).
 pub const OUTLIER_SCORE: f64 = 3.5;
@@ -29,7 +29,7 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
 /// With fewer than five runs there are none: of three figures, two that happen to be close would make the third an
 /// outlier.
 pub fn outliers(figures: &[f64]) -> Vec<usize> {
-    if figures.len() < FEWEST_RUNS {
+    if figures.len() < MIN_RUNS {
         return Vec::new();
     }
     let scores = modified_z_scores(figures);

@@ -12,7 +12,7 @@ use pipemark_model::Estimate;
 use crate::compare::{CompareError, Comparison, Pairing, compare};
 use crate::estimate::CONFIDENCE;
 use crate::family::Family;
-use crate::sessions::{SURE, Together, compare_in_turns};
+use crate::sessions::{JointComparisons, SURE, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
 /// The figures of a command: for each session, one per round.
@@ -52,7 +52,7 @@ impl Ranking {
 }
 
 /// Rounds count as at least this many independent ones, however correlated they are.
-const FEWEST_INDEPENDENT: f64 = 4.0;
+const MIN_INDEPENDENT: f64 = 4.0;
 
 /// Compares each command with the reference, without ranks but at the same confidence.
 ///
@@ -71,7 +71,7 @@ pub fn against(
 /// What all pairs share.
 struct Pairs {
     family: Family,
-    together: Together,
+    joint: JointComparisons,
     criterion: Criterion,
 }
 
@@ -83,7 +83,7 @@ impl Pairs {
         Pairs {
             // A family's level is 95 %: this larger number of comparisons gives the 98 % that sessions have.
             family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - SURE)),
-            together: Together { comparisons, prior: None },
+            joint: JointComparisons { comparisons, prior: None },
             criterion,
         }
     }
@@ -93,7 +93,7 @@ impl Pairs {
             let ratios =
                 |(base, new): (&Vec<f64>, &Vec<f64>)| new.iter().zip(base).map(|(new, base)| new / base).collect();
             let ratios: Vec<Vec<f64>> = base.iter().zip(new).map(ratios).collect();
-            return compare_in_turns(&ratios, self.together, self.criterion);
+            return compare_interleaved(&ratios, self.joint, self.criterion);
         }
         let comparison = compare(&base.concat(), &new.concat(), Pairing::Rounds, self.criterion)?;
         let ratio = |change: f64, low: f64, high: f64| Estimate {
@@ -105,7 +105,7 @@ impl Pairs {
             runs: comparison.base_runs as u32,
         };
         let judged = comparison.low.zip(comparison.high).and_then(|(low, high)| {
-            let family = self.family.with_independent(FEWEST_INDEPENDENT, comparison.base_runs as f64);
+            let family = self.family.with_independent(MIN_INDEPENDENT, comparison.base_runs as f64);
             let (low, high) = family.interval(&ratio(comparison.change, low, high))?;
             Some((low - 1.0, high - 1.0))
         });
@@ -119,7 +119,7 @@ pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterio
     let pairs = Pairs::of(commands, criterion);
     let resolved = |new: usize| {
         let Ok(comparison) = pairs.compare(&commands[reference], &commands[new]) else { return false };
-        let Some(half) = comparison.half() else { return false };
+        let Some(half) = comparison.half_width() else { return false };
         let change = comparison.change.ln_1p().abs();
         half <= criterion.same_within.ln_1p() / 2.0 || change - criterion.threshold.ln_1p() >= FAR * half
     };
@@ -175,7 +175,8 @@ mod tests {
     fn more_commands_make_wider_intervals() {
         let few = [command(100.0, 0), command(103.0, 1)];
         let many: Vec<BySession> = few.iter().cloned().chain((2..12).map(|seed| command(100.0, seed))).collect();
-        let half = |commands: &[BySession]| Ranking::of(commands, 0, lower()).unwrap().comparisons[1].unwrap().half();
+        let half =
+            |commands: &[BySession]| Ranking::of(commands, 0, lower()).unwrap().comparisons[1].unwrap().half_width();
         assert!(half(&many) > half(&few), "{:?} {:?}", half(&many), half(&few));
     }
 
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_varies_is_the_same() {
+    fn constant_figures_are_equal() {
         let constant = |figure: f64| vec![vec![figure; 6]];
         assert!(is_constant([&constant(0.0), &constant(0.0)]));
         assert!(!is_constant([&constant(1.0), &constant(2.0)]));

@@ -137,7 +137,7 @@ mod tests {
     use pipemark_model::{Published, Warning};
 
     use super::*;
-    use crate::fixture::{GIB, STEADY, conversation, kinds, one, outcome, records};
+    use crate::fixture::{GIB, STEADY, kinds, one, outcome, records, round_trip_outcome};
 
     #[test]
     fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {
@@ -184,24 +184,24 @@ mod tests {
 
     #[test]
     fn round_trips_have_percentiles_that_all_runs_can_tell() {
-        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
+        let mut round_trip_record = round_trip_outcome("e", &[], 5_000.0, &STEADY);
         let estimates = |outcome: &Outcome| one(outcome.clone()).estimate.unwrap();
-        let all = estimates(&spoken);
+        let all = estimates(&round_trip_record);
         let median = |figure| all.get(figure).unwrap().median;
         let near = |figure, expected: f64| (median(figure) / expected - 1.0).abs() < 1e-4;
         assert!(near(Figure::P50, 5_000.0) && near(Figure::P99, 10_000.0), "{all:?}");
         // Two messages a trip, two CPUs busy all the time.
         assert!((median(Figure::CpuSecondsPerMillion) / 5.0 - 1.0).abs() < 0.01, "{all:?}");
         assert!((median(Figure::RoundTripsPerSecond) / 200_000.0 - 1.0).abs() < 0.01, "{all:?}");
-        spoken.samples[2].latency.as_mut().unwrap().p99 = None;
-        let some = estimates(&spoken);
+        round_trip_record.samples[2].latency.as_mut().unwrap().p99 = None;
+        let some = estimates(&round_trip_record);
         assert!(some.get(Figure::P99).is_none() && some.get(Figure::P90).is_some());
     }
 
     #[test]
     fn a_shorter_round_trip_is_a_higher_ratio() {
-        let base = conversation("e", &[("gap", "0")], 4_000.0, &STEADY);
-        let mut slower = conversation("e", &[("gap", "1ms")], 16_000.0, &STEADY);
+        let base = round_trip_outcome("e", &[("gap", "0")], 4_000.0, &STEADY);
+        let mut slower = round_trip_outcome("e", &[("gap", "1ms")], 16_000.0, &STEADY);
         let mut stream = outcome("e", &[], 1.0, &STEADY);
         for other in [&mut slower, &mut stream] {
             other.trial.baseline = Some(base.trial.id.clone());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn names_leave_out_what_all_share() {
+    fn names_omit_common_parameters() {
         let named = |trials: &[&[(&str, &str)]]| -> Vec<String> {
             let outcomes = trials.iter().map(|params| outcome("e", params, 1.0, &STEADY)).collect();
             records(outcomes).into_iter().map(|record| record.name).collect()

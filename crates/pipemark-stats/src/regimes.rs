@@ -16,15 +16,15 @@ use crate::sessions::mean;
 const CRITICAL: f64 = 0.65;
 
 /// Fewer pieces than this give no answer.
-const LEAST: usize = 20;
+const MIN_PIECES: usize = 20;
 
 /// The least share of time in either mode, and the least ratio of their speeds.
-const LEAST_SHARE: f64 = 0.1;
-const LEAST_RATIO: f64 = 1.25;
+const MIN_SHARE: f64 = 0.1;
+const MIN_RATIO: f64 = 1.25;
 
 /// Modes need no dip test if they are this many spreads apart and this many runs are in each.
 const APART: f64 = 7.0;
-const LEAST_RUNS: usize = 3;
+const MIN_RUNS: usize = 3;
 
 /// A rare mode must be faster than the main one by this ratio and by this many spreads, and raise the mean by this
 /// fraction.
@@ -77,14 +77,14 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     let speeds: Vec<Vec<f64>> = pieces.iter().map(|run| run.iter().map(|(_, speed)| *speed).collect()).collect();
     let mut pooled = speeds.concat();
     pooled.sort_unstable_by(f64::total_cmp);
-    if pooled.len() < LEAST {
+    if pooled.len() < MIN_PIECES {
         return None;
     }
-    let parted = |border: f64| {
+    let split_at = |threshold: f64| {
         let mut parts = [Regime::default(); 2];
         for (run, pieces) in runs.iter().zip(&pieces) {
             let before = parts.map(|part| part.pieces);
-            pieces.iter().for_each(|(nth, speed)| parts[usize::from(*speed >= border)].add(run, *nth));
+            pieces.iter().for_each(|(nth, speed)| parts[usize::from(*speed >= threshold)].add(run, *nth));
             for (part, before) in parts.iter_mut().zip(before) {
                 part.runs += usize::from(part.pieces > before);
                 part.most = part.most.max(part.pieces - before);
@@ -92,27 +92,27 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         }
         parts
     };
-    let several = || {
-        let (border, apart) = split(&pooled)?;
-        let [slow, fast] = parted(border);
+    let two_modes = || {
+        let (threshold, apart) = split(&pooled)?;
+        let [slow, fast] = split_at(threshold);
         let share = slow.ns / (slow.ns + fast.ns);
-        let runs_apart = apart >= APART && slow.runs.min(fast.runs) >= LEAST_RUNS;
-        let told = runs_apart || dip(&pooled) * independent_pieces(&speeds).sqrt() >= CRITICAL;
-        let apart = fast.speed() >= LEAST_RATIO * slow.speed();
-        (told && apart && (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&share)).then_some([slow, fast])
+        let runs_apart = apart >= APART && slow.runs.min(fast.runs) >= MIN_RUNS;
+        let bimodal = runs_apart || dip(&pooled) * independent_pieces(&speeds).sqrt() >= CRITICAL;
+        let apart = fast.speed() >= MIN_RATIO * slow.speed();
+        (bimodal && apart && (MIN_SHARE..=1.0 - MIN_SHARE).contains(&share)).then_some([slow, fast])
     };
     let rare = || {
         let median = pooled[pooled.len() / 2];
         let mut off: Vec<f64> = pooled.iter().map(|speed| (speed - median).abs()).collect();
         off.sort_unstable_by(f64::total_cmp);
         let spread = 1.4826 * off[off.len() / 2];
-        let [slow, fast] = parted(median + RARE_RATIO.ln().max(RARE_SPREADS * spread));
+        let [slow, fast] = split_at(median + RARE_RATIO.ln().max(RARE_SPREADS * spread));
         let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);
         // Fast pieces that are mostly from one run are an outlier.
         let often = fast.pieces >= 3 && (runs.len() == 1 || 3 * fast.most <= 2 * fast.pieces);
         (often && mean >= (1.0 + RARE_EFFECT) * slow.speed()).then_some([slow, fast])
     };
-    let [slow, fast] = several().or_else(rare)?;
+    let [slow, fast] = two_modes().or_else(rare)?;
     let slow_percent = 100.0 * slow.ns / (slow.ns + fast.ns);
     let cause = cause(&slow, &fast, block, samples);
     Some(Warning::Regimes { slow: slow.speed(), slow_percent, fast: fast.speed(), cause })

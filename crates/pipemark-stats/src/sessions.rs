@@ -18,7 +18,7 @@ use crate::verdict::{Criterion, Verdict};
 
 /// The fewest degrees of freedom (sessions minus groups) for a verdict. Of two equally likely states, fewer sessions
 /// meet only one in over 3 % of cases.
-pub const FEWEST_FREEDOM: usize = 4;
+pub const MIN_FREEDOM: usize = 4;
 
 /// The confidence of all verdicts of a family together. It is higher than that of the intervals shown, because a
 /// verdict may fail a build.
@@ -28,7 +28,7 @@ pub(crate) const SURE: f64 = 0.98;
 const PRIOR_WEIGHT: f64 = 4.0;
 
 /// The fewest sessions of a series from which the correlation of neighbours is estimated.
-const FEWEST_NEIGHBOURS: usize = 12;
+const MIN_NEIGHBOURS: usize = 12;
 
 /// The largest distance between sessions that count as neighbours.
 const FARTHEST_NEIGHBOUR: usize = 5;
@@ -101,16 +101,16 @@ pub struct Sessions {
 
 /// What comparisons made together share.
 #[derive(Debug, Clone, Copy)]
-pub struct Together {
+pub struct JointComparisons {
     /// The number of comparisons.
     pub comparisons: usize,
     /// Their prior variance.
     pub prior: Option<f64>,
 }
 
-impl Together {
+impl JointComparisons {
     /// A single comparison.
-    pub const ALONE: Together = Together { comparisons: 1, prior: None };
+    pub const SINGLE: JointComparisons = JointComparisons { comparisons: 1, prior: None };
 }
 
 impl Sessions {
@@ -124,26 +124,26 @@ impl Sessions {
     }
 
     /// Compares NEW with BASE; `None` if it is unknown how much sessions differ.
-    pub fn compare(&self, together: Together, criterion: Criterion) -> Option<Comparison> {
-        let spread = self.spread()?.moderated(together.prior);
+    pub fn compare(&self, joint: JointComparisons, criterion: Criterion) -> Option<Comparison> {
+        let spread = self.spread()?.moderated(joint.prior);
         let [base, new] = [&self.base, &self.new].map(|side| figures(side));
         let groups = self.groups();
         let share: f64 =
-            [&base, &new].map(|side| neighbours_share(&groups, side.len()) / side.len() as f64).iter().sum();
+            [&base, &new].map(|side| variance_inflation(&groups, side.len()) / side.len() as f64).iter().sum();
         let open = mean(&self.base.iter().chain(&self.new).map(|session| session.open).collect::<Vec<_>>());
         let error = (spread.variance.max(open) * share).sqrt();
-        let comparison = judge(mean(&new) - mean(&base), error, spread.freedom, together.comparisons, criterion);
+        let comparison = judge(mean(&new) - mean(&base), error, spread.freedom, joint.comparisons, criterion);
         Some(Comparison { base_sessions: base.len(), new_sessions: new.len(), ..comparison })
     }
 }
 
 /// The variance of the mean of consecutive sessions, relative to that of as many independent sessions; at least 1. The
 /// groups are in chronological order.
-fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
+fn variance_inflation(groups: &[Vec<f64>], count: usize) -> f64 {
     let apart = 1..count.min(FARTHEST_NEIGHBOUR + 1);
     let mut squares = 0.0;
     let mut products = vec![0.0; apart.len()];
-    for group in groups.iter().filter(|group| group.len() >= FEWEST_NEIGHBOURS) {
+    for group in groups.iter().filter(|group| group.len() >= MIN_NEIGHBOURS) {
         let mean = mean(group);
         squares += group.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>();
         for (product, apart) in products.iter_mut().zip(apart.clone()) {
@@ -163,9 +163,9 @@ fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
 ///
 /// # Errors
 /// If there are fewer than two sessions, or one has no rounds or a ratio that isn't a number above zero.
-pub fn compare_in_turns(
+pub fn compare_interleaved(
     sessions: &[Vec<f64>],
-    together: Together,
+    joint: JointComparisons,
     criterion: Criterion,
 ) -> Result<Comparison, CompareError> {
     for ratios in sessions {
@@ -173,10 +173,10 @@ pub fn compare_in_turns(
     }
     let known = Session::all(sessions).ok_or_else(CompareError::no_runs)?;
     let ratios = figures(&known);
-    let spread = Spread::within([ratios.as_slice()]).ok_or_else(CompareError::no_runs)?.moderated(together.prior);
+    let spread = Spread::within([ratios.as_slice()]).ok_or_else(CompareError::no_runs)?.moderated(joint.prior);
     let open = mean(&known.iter().map(|session| session.open).collect::<Vec<_>>());
     let error = (spread.variance.max(open) / ratios.len() as f64).sqrt();
-    let comparison = judge(mean(&ratios), error, spread.freedom, together.comparisons, criterion);
+    let comparison = judge(mean(&ratios), error, spread.freedom, joint.comparisons, criterion);
     let (runs, sessions) = (sessions.iter().map(Vec::len).sum(), sessions.len());
     Ok(Comparison {
         base_runs: runs,
@@ -192,8 +192,8 @@ pub fn compare_in_turns(
 fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> Comparison {
     let ends = |quantile: f64| ((change - quantile * error).exp_m1(), (change + quantile * error).exp_m1());
     let (low, high) = ends(quantile(CONFIDENCE, freedom));
-    let judged = ends(sure_quantile(freedom, comparisons));
-    let known = freedom >= FEWEST_FREEDOM;
+    let judged = ends(joint_quantile(freedom, comparisons));
+    let known = freedom >= MIN_FREEDOM;
     let p = match error > 0.0 {
         true => 2.0 * student(freedom).cdf(-(change / error).abs()),
         false => f64::from(change == 0.0),
@@ -218,7 +218,7 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
 /// The change that is detected in 9 of 10 cases.
 pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> f64 {
     let seen = student(freedom).inverse_cdf(POWER);
-    (criterion.threshold.ln_1p() + error * (sure_quantile(freedom, comparisons) + seen)).exp_m1()
+    (criterion.threshold.ln_1p() + error * (joint_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
 /// The error rate of each comparison with which all together keep the level.
@@ -226,7 +226,7 @@ pub(super) fn level(comparisons: usize) -> f64 {
     (1.0 - SURE) / comparisons.max(1) as f64
 }
 
-fn sure_quantile(freedom: usize, comparisons: usize) -> f64 {
+fn joint_quantile(freedom: usize, comparisons: usize) -> f64 {
     quantile(1.0 - level(comparisons), freedom)
 }
 

@@ -9,7 +9,7 @@ use crate::estimate;
 use crate::fit::Linearity;
 use crate::noise::{ALL, Dice, Noise};
 use crate::ranking::{Ranking, is_resolved};
-use crate::sessions::{Session, Sessions, Spread, Together, compare_in_turns};
+use crate::sessions::{JointComparisons, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
 fn scaled(figures: &[f64], by: f64) -> Vec<f64> {
@@ -181,7 +181,7 @@ fn a_group_against_itself_is_seldom_a_difference() {
 }
 
 /// The estimate from very many runs.
-fn truth(noise: Noise) -> f64 {
+fn true_median(noise: Noise) -> f64 {
     estimate::from_runs(&Dice::new(99).runs(noise, 20_000)).unwrap().median
 }
 
@@ -198,23 +198,23 @@ fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
 }
 
 /// The share of `trials` whose interval covers the truth, after `runs` runs or, with `None`, when the trial stops.
-fn coverage(noise: Noise, truth: f64, runs: Option<usize>, trials: usize) -> f64 {
+fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) -> f64 {
     let mut dice = Dice::new(11);
     share(trials, || {
         let estimate = match runs {
             Some(runs) => estimate::from_runs(&dice.runs(noise, runs)).unwrap(),
             None => stopped(&mut dice, noise),
         };
-        estimate.low.unwrap() <= truth && truth <= estimate.high.unwrap()
+        estimate.low.unwrap() <= true_median && true_median <= estimate.high.unwrap()
     })
 }
 
 #[test]
 fn the_interval_covers_what_it_estimates() {
     for noise in ALL {
-        let truth = truth(noise);
+        let true_median = true_median(noise);
         for runs in [Some(5), Some(7), Some(13), None] {
-            let covered = coverage(noise, truth, runs, 300);
+            let covered = coverage(noise, true_median, runs, 300);
             assert!(
                 (0.92..=0.985).contains(&covered) || runs == Some(5) && covered > 0.89,
                 "{noise:?}, {runs:?}: {covered}"
@@ -227,9 +227,9 @@ fn the_interval_covers_what_it_estimates() {
 #[ignore = "soak"]
 fn soak_the_interval_covers_what_it_estimates() {
     for noise in ALL {
-        let truth = truth(noise);
+        let true_median = true_median(noise);
         for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
-            let covered = coverage(noise, truth, runs, 2000);
+            let covered = coverage(noise, true_median, runs, 2000);
             println!("{noise:?}, {runs:?}: {covered}");
             // Half a per cent either way is chance. If one run in five is four times as fast, runs reach only 92 %.
             let least = if noise == Noise::RareMode { 0.92 } else { 0.935 };
@@ -272,7 +272,7 @@ fn drift_is_seen_when_there_and_seldom_else() {
             .enumerate()
             .map(|(run, figure)| figure * (1.0 + 0.01 * run as f64))
             .collect();
-        Drift::of(&drifting).unwrap().matters(0.03)
+        Drift::of(&drifting).unwrap().exceeds(0.03)
     });
     assert!(found >= 0.9, "{found}");
 }
@@ -331,9 +331,9 @@ fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: 
     };
     let trials: Vec<Sessions> = (0..8).map(|at| trial((at, dice))).collect();
     let spreads: Vec<Spread> = trials.iter().filter_map(Sessions::spread).collect();
-    let together = Together { comparisons: trials.len(), prior: Spread::prior(&spreads) };
+    let joint = JointComparisons { comparisons: trials.len(), prior: Spread::prior(&spreads) };
     let criterion = Criterion::new(Better::Higher);
-    let verdicts = trials.iter().map(|trial| differs(trial.compare(together, criterion).unwrap().verdict));
+    let verdicts = trials.iter().map(|trial| differs(trial.compare(joint, criterion).unwrap().verdict));
     let verdicts: Vec<bool> = verdicts.collect();
     (verdicts[0], verdicts[1..].iter().any(|differs| *differs))
 }
@@ -366,8 +366,8 @@ fn neighbours_that_are_alike_are_seldom_a_difference() {
                 Sessions { base, new, others: vec![series] }
             })
             .collect();
-        let together = Together { comparisons: 8, prior: None };
-        let compare = |trial: &Sessions| trial.compare(together, Criterion::new(Better::Higher)).unwrap().verdict;
+        let joint = JointComparisons { comparisons: 8, prior: None };
+        let compare = |trial: &Sessions| trial.compare(joint, Criterion::new(Better::Higher)).unwrap().verdict;
         trials.iter().any(|trial| differs(compare(trial)))
     });
     assert!(wrong <= 0.06, "{wrong}");
@@ -384,7 +384,7 @@ fn a_planted_half_is_found_by_sessions() {
 
 /// The sides alternate, and the ratio of their states varies between sessions with a standard deviation of 1.5 %.
 #[test]
-fn in_turns_errs_seldom_and_finds_five_per_cent() {
+fn interleaved_comparison_rarely_errs_and_finds_five_per_cent() {
     let verdict = |dice: &mut Dice, sessions: usize, by: f64| {
         let ratios: Vec<Vec<f64>> = (0..sessions)
             .map(|_| {
@@ -392,7 +392,7 @@ fn in_turns_errs_seldom_and_finds_five_per_cent() {
                 dice.alike(0.32, 10).iter().map(|noise| noise / 100.0 * state).collect()
             })
             .collect();
-        compare_in_turns(&ratios, Together::ALONE, Criterion::new(Better::Higher)).unwrap().verdict
+        compare_interleaved(&ratios, JointComparisons::SINGLE, Criterion::new(Better::Higher)).unwrap().verdict
     };
     let mut dice = Dice::new(23);
     let wrong = share(2000, || differs(verdict(&mut dice, 5, 1.0)));
@@ -401,9 +401,9 @@ fn in_turns_errs_seldom_and_finds_five_per_cent() {
     assert!(found >= 0.9, "{found}");
     // Four sessions give no verdict, however similar they are.
     assert_eq!(
-        compare_in_turns(
+        compare_interleaved(
             &[vec![2.0], vec![2.0], vec![2.0], vec![2.0]],
-            Together::ALONE,
+            JointComparisons::SINGLE,
             Criterion::new(Better::Higher)
         )
         .unwrap()

@@ -10,18 +10,18 @@ use crate::sessions::Spread;
 /// from logarithms, so that throughput and latency are treated alike. The interval is from the chi-square or the F
 /// distribution. `None` with fewer than three runs, or if all runs are the same.
 pub fn of(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
-    let (own, own_runs) = deviation(samples)?;
+    let (log_deviation, run_count) = deviation(samples)?;
     let outside = (1.0 - confidence) / 2.0;
-    let free = own_runs - 1.0;
+    let free = run_count - 1.0;
     let (figure, low, high) = match base.map(deviation) {
         None => {
             let chi = ChiSquared::new(free).ok()?;
-            let at = |share: f64| percent(own * (free / chi.inverse_cdf(share)).sqrt());
-            (percent(own), at(1.0 - outside), at(outside))
+            let at = |share: f64| percent(log_deviation * (free / chi.inverse_cdf(share)).sqrt());
+            (percent(log_deviation), at(1.0 - outside), at(outside))
         }
         Some(base) => {
             let (base, base_runs) = base?;
-            let ratio = own / base;
+            let ratio = log_deviation / base;
             let fisher = FisherSnedecor::new(free, base_runs - 1.0).ok()?;
             let at = |share: f64| ratio / fisher.inverse_cdf(share).sqrt();
             (ratio, at(1.0 - outside), at(outside))

@@ -38,7 +38,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     let ends = job.ends();
     warnings.extend(ends.and_then(|ends| capacity_differs(ends, samples, page_size)));
     warnings.extend(capacity_changed(samples));
-    warnings.extend(misplaced(samples));
+    warnings.extend(unexpected_cpus(samples));
     if let Some(estimates) = estimates {
         // In round trips the ends alternate, so what each could do alone is no limit.
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
@@ -61,7 +61,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
         if far > 0 {
             warnings.push(Warning::Outliers { count: far as u32, runs: headline.runs });
         }
-        if let Some(drift) = Drift::of(&figures).filter(|drift| drift.matters(TOLERANCE)) {
+        if let Some(drift) = Drift::of(&figures).filter(|drift| drift.exceeds(TOLERANCE)) {
             warnings.push(Warning::Drift { change: drift.change });
         }
         if let (Some(low), Some(high)) = (headline.low, headline.high) {
@@ -77,7 +77,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
 /// Warns if a filter held back lines, so that their times are unknown.
 fn held(samples: &[Sample]) -> Option<Warning> {
     let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
-    let lines: Vec<&Latency> = lines.filter(|lines| lines.held_back() && !lines.behind()).collect();
+    let lines: Vec<&Latency> = lines.filter(|lines| lines.mostly_buffered() && !lines.missed_rate()).collect();
     let held = lines.iter().filter_map(|lines| lines.held).sum();
     let all = held + lines.iter().map(|lines| lines.round_trips).sum::<u64>();
     (held > 0).then_some(Warning::Held { held, lines: all })
@@ -86,7 +86,7 @@ fn held(samples: &[Sample]) -> Option<Warning> {
 /// Warns if a run did not reach its fixed rate.
 fn behind(samples: &[Sample]) -> Option<Warning> {
     let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
-    let late = trips.iter().filter(|trips| trips.behind()).count();
+    let late = trips.iter().filter(|trips| trips.missed_rate()).count();
     let (sent, due) = (
         trips.iter().map(|trips| trips.round_trips + trips.held.unwrap_or(0)).sum(),
         trips.iter().filter_map(|trips| trips.due).sum(),
@@ -115,7 +115,7 @@ fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
 }
 
 /// One warning per CPU on which an end ran although it was not allowed there.
-fn misplaced(samples: &[Sample]) -> Vec<Warning> {
+fn unexpected_cpus(samples: &[Sample]) -> Vec<Warning> {
     let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
     let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));
     BTreeSet::from_iter(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
@@ -127,7 +127,7 @@ fn misplaced(samples: &[Sample]) -> Vec<Warning> {
 /// At a rate `r`, an end with ceiling `c` needs the share `r / c` of its CPU. The shares of ends on one CPU add up, so
 /// a pair on one CPU has the joint ceiling `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, and the trial by
 /// the median of its runs. Ends that are not pinned to one CPU are assumed to have one each.
-fn near_ceiling(own: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
+fn near_ceiling(ends: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
     // By side, for each run: the share that its busiest CPU needs, and the throughput at which it would be fully busy.
     let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for sample in samples {
@@ -136,7 +136,7 @@ fn near_ceiling(own: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> 
         let mut cpus: BTreeMap<(Option<Cpu>, usize), (f64, &str)> = BTreeMap::new();
         for (index, (end, side)) in sides.enumerate() {
             let Some(share) = share_of_cpu(end) else { continue };
-            let cpu = match (end.pinned.as_deref(), own.place) {
+            let cpu = match (end.pinned.as_deref(), ends.place) {
                 (Some([cpu]), _) => (Some(*cpu), 0),
                 (_, Place::Same) => (None, 0),
                 _ => (None, 1 + index),
@@ -178,27 +178,27 @@ fn share_of_cpu(end: &EndStats) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{GIB, STEADY, conversation, kinds, one, outcome};
+    use crate::fixture::{GIB, STEADY, kinds, one, outcome, round_trip_outcome};
 
     #[test]
     fn noise_of_a_conversation_is_that_of_its_round_trips() {
         let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
         // Because of the gap, the throughput is steady.
-        let mut spoken = conversation("e", &[("gap", "1ms")], 5_000.0, &drifting);
-        spoken.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
-        assert_eq!(kinds(&one(spoken.clone())), ["drift", "wide"]);
-        let steady = conversation("e", &[("gap", "1ms")], 5_000.0, &STEADY);
-        for (sample, steady) in spoken.samples.iter_mut().zip(steady.samples) {
+        let mut round_trip_record = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &drifting);
+        round_trip_record.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
+        assert_eq!(kinds(&one(round_trip_record.clone())), ["drift", "wide"]);
+        let steady = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &STEADY);
+        for (sample, steady) in round_trip_record.samples.iter_mut().zip(steady.samples) {
             (sample.bytes, sample.latency) = (sample.bytes << (sample.round % 3), steady.latency);
         }
-        assert_eq!(kinds(&one(spoken)), [""; 0]);
+        assert_eq!(kinds(&one(round_trip_record)), [""; 0]);
     }
 
     #[test]
     fn an_end_that_waits_for_answers_has_no_ceiling() {
-        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
-        spoken.samples.iter_mut().for_each(|sample| sample.sources[0].ceiling = Some(1.0));
-        assert_eq!(kinds(&one(spoken)), [""; 0]);
+        let mut round_trip_record = round_trip_outcome("e", &[], 5_000.0, &STEADY);
+        round_trip_record.samples.iter_mut().for_each(|sample| sample.sources[0].ceiling = Some(1.0));
+        assert_eq!(kinds(&one(round_trip_record)), [""; 0]);
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_above_a_ceiling_is_an_error_of_ours() {
+    fn a_figure_above_a_ceiling_is_a_measurement_error() {
         let warnings = with_ceilings("cross", Some(1.5), None);
         assert!(matches!(&warnings[..], [Warning::AboveCeiling { end, .. }] if end == "source"), "{warnings:?}");
         assert!(warnings[0].to_string().contains("ignore this row"), "{warnings:?}");
@@ -312,18 +312,18 @@ mod tests {
 
     #[test]
     fn a_rate_that_is_not_reached_has_no_percentiles() {
-        let mut spoken = conversation("e", &[("rate", "200000")], 5_000.0, &STEADY);
+        let mut round_trip_record = round_trip_outcome("e", &[("rate", "200000")], 5_000.0, &STEADY);
         let trips = |outcome: &mut Outcome, sent: u64| {
             for latency in outcome.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
                 (latency.round_trips, latency.due) = (sent, Some(1000));
             }
         };
-        trips(&mut spoken, 990);
-        let record = one(spoken.clone());
+        trips(&mut round_trip_record, 990);
+        let record = one(round_trip_record.clone());
         assert_eq!(kinds(&record), [""; 0]);
         assert!(record.estimate.unwrap().round_trip().is_some());
-        trips(&mut spoken, 989);
-        let record = one(spoken);
+        trips(&mut round_trip_record, 989);
+        let record = one(round_trip_record);
         let runs = STEADY.len() as u64;
         assert!(
             record.warnings.contains(&Warning::Behind { sent: 989 * runs, due: 1000 * runs }),
@@ -336,17 +336,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_were_held_back_have_no_times() {
-        let mut spoken = conversation("e", &[("rate", "1000")], 5_000.0, &STEADY);
+    fn buffered_lines_have_no_times() {
+        let mut round_trip_record = round_trip_outcome("e", &[("rate", "1000")], 5_000.0, &STEADY);
         let held = |outcome: &mut Outcome, out: u64, held: u64| {
             for latency in outcome.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
                 (latency.round_trips, latency.held, latency.due) = (out, Some(held), Some(1000));
             }
         };
-        held(&mut spoken, 500, 500);
-        assert_eq!(kinds(&one(spoken.clone())), [""; 0], "as many came out as were held, and all were sent");
-        held(&mut spoken, 499, 501);
-        let (record, runs) = (one(spoken), STEADY.len() as u64);
+        held(&mut round_trip_record, 500, 500);
+        assert_eq!(kinds(&one(round_trip_record.clone())), [""; 0], "as many came out as were held, and all were sent");
+        held(&mut round_trip_record, 499, 501);
+        let (record, runs) = (one(round_trip_record), STEADY.len() as u64);
         assert!(
             record.warnings.contains(&Warning::Held { held: 501 * runs, lines: 1000 * runs }),
             "{:?}",

@@ -8,7 +8,7 @@ mod store;
 use pipemark_host::child::{self, guard};
 
 #[global_allocator]
-static ALLOCATOR: pipeio_harness::allocator::OrExit = pipeio_harness::allocator::OrExit;
+static ALLOCATOR: pipeio_harness::allocator::ExitOnFailure = pipeio_harness::allocator::ExitOnFailure;
 
 #[cfg(not(test))]
 pipeio_harness::start!(run_program);
@@ -23,13 +23,13 @@ fn run_program() -> u8 {
         Some(verb) if verb == pipemark_run::SUPERVISOR_VERB => return pipemark_run::supervisor(),
         Some(verb) if verb == pipemark_watch::WITNESS_VERB => return pipemark_watch::witness(),
         Some(verb) if verb == guard::GUARD_VERB => return guard::main(&words, pipemark_run::remove_left),
-        Some(verb) if verb == child::STAGE_VERB => match child::become_foreign(&words) {
+        Some(verb) if verb == child::STAGE_VERB => match child::exec_program(&words) {
             Ok(own) => words = own,
             Err(code) => return code,
         },
         _ => {}
     }
     let code = cli::main(words);
-    guard::end_all();
+    guard::kill_remaining();
     code
 }

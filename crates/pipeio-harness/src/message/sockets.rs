@@ -20,12 +20,12 @@ pub(crate) trait Channel {
 }
 
 /// A buffer of `len` bytes, starting `align` bytes after a page boundary, with a page of room before them.
-struct LedBuffer(Buffer);
+struct HeadroomBuffer(Buffer);
 
-impl LedBuffer {
-    fn new(len: usize, align: usize, pages: Pages) -> io::Result<LedBuffer> {
+impl HeadroomBuffer {
+    fn new(len: usize, align: usize, pages: Pages) -> io::Result<HeadroomBuffer> {
         let total = len.checked_add(page_size()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(LedBuffer(Buffer::new(total, align, pages)?))
+        Ok(HeadroomBuffer(Buffer::new(total, align, pages)?))
     }
 
     fn bytes(&self) -> &[u8] {
@@ -37,7 +37,7 @@ impl LedBuffer {
     }
 
     /// The bytes `from..to`, with `lead` more before them.
-    fn led(&mut self, lead: usize, from: usize, to: usize) -> &mut [u8] {
+    fn with_lead(&mut self, lead: usize, from: usize, to: usize) -> &mut [u8] {
         &mut self.0.bytes_mut()[page_size() + from - lead..page_size() + to]
     }
 }
@@ -49,19 +49,19 @@ fn check(block: usize, limit: usize) -> io::Result<()> {
 
 pub(crate) struct MessageSender<C> {
     channel: C,
-    buffer: LedBuffer,
+    buffer: HeadroomBuffer,
     limit: usize,
 }
 
 impl<C: Channel> MessageSender<C> {
     pub(crate) fn new(channel: C, options: &send::SendOptions, limit: usize) -> io::Result<Self> {
         check(options.block, limit)?;
-        Ok(MessageSender { channel, buffer: LedBuffer::new(options.block, options.align, options.pages)?, limit })
+        Ok(MessageSender { channel, buffer: HeadroomBuffer::new(options.block, options.align, options.pages)?, limit })
     }
 
     /// Sends the bytes `from..to` of the buffer as one message, and leaves those before them unchanged.
     fn message(&mut self, from: usize, to: usize, calls: &mut u32) -> io::Result<()> {
-        let message = self.buffer.led(C::LEAD, from, to);
+        let message = self.buffer.with_lead(C::LEAD, from, to);
         let mut before = [0; 16];
         before[..C::LEAD].copy_from_slice(&message[..C::LEAD]);
         let result = self.channel.put(message, calls);
@@ -97,7 +97,7 @@ impl<C: Channel> Sender for MessageSender<C> {
 
 pub(crate) struct MessageReceiver<C> {
     channel: C,
-    buffer: LedBuffer,
+    buffer: HeadroomBuffer,
     limit: usize,
     block: usize,
     /// The part of the last message that was not returned yet.
@@ -108,7 +108,7 @@ pub(crate) struct MessageReceiver<C> {
 impl<C: Channel> MessageReceiver<C> {
     pub(crate) fn new(channel: C, options: &recv::RecvOptions, limit: usize) -> io::Result<Self> {
         check(options.block, limit)?;
-        let buffer = LedBuffer::new(limit, options.align, options.pages)?;
+        let buffer = HeadroomBuffer::new(limit, options.align, options.pages)?;
         Ok(MessageReceiver { channel, buffer, limit, block: options.block, rest: 0..0, ended: false })
     }
 }
@@ -117,7 +117,7 @@ impl<C: Channel> Receiver for MessageReceiver<C> {
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
         if self.rest.is_empty() && !self.ended {
-            let bytes = self.channel.take(self.buffer.led(C::LEAD, 0, self.limit), &mut calls)?;
+            let bytes = self.channel.take(self.buffer.with_lead(C::LEAD, 0, self.limit), &mut calls)?;
             if bytes > self.limit {
                 let message = format!("a message of {bytes} bytes came, above the limit of {}", self.limit);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));

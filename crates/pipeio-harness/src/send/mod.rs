@@ -1,8 +1,8 @@
 //! Every way to put bytes into a pipe, behind one trait.
 //!
-//! Some senders copy ([`Method::Write`], [`Method::IoUring`]), the others move references to pages. A page that was given to
+//! Some senders copy ([`SendCall::Write`], [`SendCall::IoUring`]), the others move references to pages. A page that was given to
 //! a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards. So no sender here
-//! writes to memory that it has given away. See [`crate::buffer::GiveAway`].
+//! writes to memory that it has given away. See [`crate::buffer::GiftMemory`].
 
 mod file;
 mod io_uring;
@@ -20,7 +20,7 @@ use crate::wait::{Direction, Wait};
 
 /// How bytes are passed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum SendCall {
     /// write(2).
     Write,
     /// vmsplice(2).
@@ -121,43 +121,43 @@ pub trait Sender {
     }
 }
 
-/// The period in bytes of the content that a method prepares for blocks of `block` bytes: byte `p` of the stream is byte
+/// The period in bytes of the content that a call prepares for blocks of `block` bytes: byte `p` of the stream is byte
 /// `p % period` of the content.
-pub fn period(method: Method, block: usize) -> usize {
-    match method {
-        Method::Write | Method::Vmsplice | Method::VmspliceGift | Method::IoUring => block,
-        Method::Sendfile | Method::Splice => file::period(block),
-        Method::Tee => tee::period(block),
+pub fn period(call: SendCall, block: usize) -> usize {
+    match call {
+        SendCall::Write | SendCall::Vmsplice | SendCall::VmspliceGift | SendCall::IoUring => block,
+        SendCall::Sendfile | SendCall::Splice => file::period(block),
+        SendCall::Tee => tee::period(block),
     }
 }
 
 /// A sender for the write end `pipe`.
 ///
 /// # Errors
-/// If the method can't be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or if the
+/// If the call can't be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or if the
 /// memory can't be allocated.
-pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
+pub fn open(call: SendCall, pipe: impl Into<OwnedFd>, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
     // io_uring polls the descriptor itself, and fails with EAGAIN on a non-blocking one.
-    let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
+    let flags = if call == SendCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
-    if matches!(method, Method::Vmsplice | Method::VmspliceGift) && reads_only(&pipe)? {
+    if matches!(call, SendCall::Vmsplice | SendCall::VmspliceGift) && reads_only(&pipe)? {
         // On a read end vmsplice(2) would write to our memory.
         return Err(crate::invalid("a sender needs a pipe's write end"));
     }
-    Ok(match method {
-        Method::Write => Box::new(write(pipe, options)?),
-        Method::Vmsplice => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::empty())?),
-        Method::VmspliceGift => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::GIFT)?),
-        Method::Sendfile => Box::new(file::FileSender::new(pipe, options, file::FileCall::Sendfile)?),
-        Method::Splice => Box::new(file::FileSender::new(pipe, options, file::FileCall::Splice)?),
-        Method::Tee => Box::new(tee::TeeSender::new(pipe, options)?),
-        Method::IoUring => io_uring::sender(pipe, options)?,
+    Ok(match call {
+        SendCall::Write => Box::new(write(pipe, options)?),
+        SendCall::Vmsplice => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::empty())?),
+        SendCall::VmspliceGift => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::GIFT)?),
+        SendCall::Sendfile => Box::new(file::FileSender::new(pipe, options, file::FileCall::Sendfile)?),
+        SendCall::Splice => Box::new(file::FileSender::new(pipe, options, file::FileCall::Splice)?),
+        SendCall::Tee => Box::new(tee::TeeSender::new(pipe, options)?),
+        SendCall::IoUring => io_uring::sender(pipe, options)?,
     })
 }
 
-/// [`open`] for [`Method::Write`], as a concrete type, so that its calls can be compiled into the loop that makes them. A call
+/// [`open`] for [`SendCall::Write`], as a concrete type, so that its calls can be compiled into the loop that makes them. A call
 /// that the compiler can't inline costs some 15 ns where processes have been switched.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
 use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
-use crate::buffer::{Buffer, BytesMut, GiveAway};
+use crate::buffer::{Buffer, BytesMut, GiftMemory};
 use crate::wait::{Direction, Wait};
 
 /// Bytes of memory that fresh content cycles through before its pages are dropped. Small enough that a dropped huge page is
@@ -20,7 +20,7 @@ const REGION: usize = 8 << 20;
 enum Memory {
     /// The memory, and whether its content was set or sent.
     Prepared(Buffer, bool),
-    Fresh(GiveAway),
+    Fresh(GiftMemory),
 }
 
 pub(super) struct VmspliceSender {
@@ -34,7 +34,7 @@ impl VmspliceSender {
     pub(super) fn new(pipe: OwnedFd, options: &SendOptions, flags: SpliceFlags) -> io::Result<Self> {
         let memory = match options.content {
             Content::Prepared => Memory::Prepared(options.buffer()?, false),
-            Content::Fresh => Memory::Fresh(GiveAway::new(options.block, options.align, REGION, options.pages)?),
+            Content::Fresh => Memory::Fresh(GiftMemory::new(options.block, options.align, REGION, options.pages)?),
         };
         Ok(VmspliceSender { pipe, memory, flags: flags | options.wait.splice_flags(), wait: options.wait })
     }
@@ -84,7 +84,7 @@ impl Sender for VmspliceSender {
             let rest = &bytes[moved.bytes..len];
             moved.bytes += self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || {
                 // SAFETY: `open` has checked that the pipe's end is for writing. Prepared content is written once, before the
-                // first send. Fresh content is in memory that GiveAway hands out only once between two drops of its pages.
+                // first send. Fresh content is in memory that GiftMemory hands out only once between two drops of its pages.
                 unsafe { give(self.pipe.as_fd(), rest, self.flags) }
             })?;
         }

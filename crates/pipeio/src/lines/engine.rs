@@ -150,7 +150,7 @@ impl Engine {
             let mut output = Output::new(store);
             let flow = transform.batch(&self.whole(&buffer, extent), &mut output);
             let flow = output.settle(flow);
-            let is_little = output.unlent().is_some_and(|bytes| bytes.len() < writer.hold());
+            let is_little = output.as_slice().is_some_and(|bytes| bytes.len() < writer.hold());
             if matches!(flow, Ok(Flow::Continue)) && is_little && held < HOLD_READS {
                 store = output.into_store();
                 held += 1;

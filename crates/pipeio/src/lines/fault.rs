@@ -168,10 +168,10 @@ mod tests {
                 .env(CHILD, "1")
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
+            let stdout = String::from_utf8_lossy(&output.stdout);
             assert!(
-                said.contains("1 passed"),
-                "{}\n{said}\n{}",
+                stdout.contains("1 passed"),
+                "{}\n{stdout}\n{}",
                 output.status,
                 String::from_utf8_lossy(&output.stderr)
             );

@@ -26,7 +26,7 @@ pub struct Output<'b> {
     store: Store,
     /// Where this batch's output begins, after output of earlier batches that was held back.
     begin: usize,
-    lent: Vec<Lent<'b>>,
+    lent: Vec<LentBytes<'b>>,
     /// There was no memory for some of the output.
     short: bool,
     /// Bytes left of those that the last `spare` returned.
@@ -35,7 +35,7 @@ pub struct Output<'b> {
 
 /// Bytes of the batch, and the end of those bytes of the store that precede them.
 #[derive(Debug)]
-struct Lent<'b> {
+struct LentBytes<'b> {
     after: usize,
     bytes: &'b [u8],
 }
@@ -160,7 +160,7 @@ impl<'b> Output<'b> {
         if bytes.len() < LEND {
             self.extend(bytes);
         } else if self.lent.try_reserve(1).is_ok() {
-            self.lent.push(Lent { after: self.store.end, bytes });
+            self.lent.push(LentBytes { after: self.store.end, bytes });
             self.spare = 0;
         } else {
             self.short = true;
@@ -232,8 +232,8 @@ impl<'b> Output<'b> {
     }
 
     /// This output and what was held back before it, if nothing was lent.
-    pub(super) fn unlent(&self) -> Option<&[u8]> {
-        self.lent.is_empty().then(|| self.own())
+    pub(super) fn as_slice(&self) -> Option<&[u8]> {
+        self.lent.is_empty().then(|| self.stored())
     }
 
     /// This output and what was held back before it, in order, in pieces that are not empty.
@@ -255,7 +255,7 @@ impl<'b> Output<'b> {
     }
 
     /// All bytes that aren't lent.
-    fn own(&self) -> &[u8] {
+    fn stored(&self) -> &[u8] {
         &self.store.region[self.store.start..self.store.end]
     }
 }
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spare_is_appended_in_parts() {
+    fn spare_room_is_appended_in_parts() {
         let mut output = Output::new(Store::new(100).unwrap());
         output.spare(4).unwrap()[..4].copy_from_slice(b"abcd");
         output.advance(1);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     /// Calls `before`, then `advance`, which must panic: it would append arbitrary memory.
-    fn advances_in_vain(before: impl FnOnce(&mut Output<'_>)) {
+    fn advance_panics(before: impl FnOnce(&mut Output<'_>)) {
         let mut output = Output::new(Store::new(100).unwrap());
         before(&mut output);
         output.advance(1);
@@ -341,13 +341,13 @@ mod tests {
     #[test]
     #[should_panic = "more bytes appended than there were to spare"]
     fn without_spare_nothing_is_appended() {
-        advances_in_vain(|_| ());
+        advance_panics(|_| ());
     }
 
     #[test]
     #[should_panic = "more bytes appended than there were to spare"]
     fn what_was_spare_is_not_after_something_else_was_appended() {
-        advances_in_vain(|output| {
+        advance_panics(|output| {
             let _ = output.spare(10);
             output.extend(b"x");
         });
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     #[should_panic = "more bytes appended than there were to spare"]
     fn what_was_spare_is_not_after_something_was_taken_back() {
-        advances_in_vain(|output| {
+        advance_panics(|output| {
             output.extend(b"x");
             let mark = output.mark();
             output.extend(b"y");
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     #[should_panic = "more bytes appended than there were to spare"]
     fn no_more_is_appended_than_was_spare() {
-        advances_in_vain(|output| {
+        advance_panics(|output| {
             let len = output.spare(10).unwrap().len();
             output.advance(len);
         });
@@ -380,7 +380,7 @@ mod tests {
         for round in 0..100u8 {
             let mut output = Output::new(store);
             output.extend(&[round; 1000]);
-            let start = output.own().as_ptr();
+            let start = output.stored().as_ptr();
             store = output.into_store();
             store.give_away().unwrap();
             let next = store.region[store.start..].as_ptr();

@@ -23,7 +23,7 @@ use super::writer::{Readers, Writer};
 
 /// How long a thread stays awake while it waits. Reading a batch takes some 20 µs, transforming it as long, and waking a thread
 /// of a virtual machine about the same: two threads were 1.5 times as fast with this wait as without.
-const PATIENCE: Duration = Duration::from_micros(50);
+const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// What the threads share.
 struct Run<'e, 'fd> {
@@ -31,7 +31,7 @@ struct Run<'e, 'fd> {
     input: Mutex<Input<'fd>>,
     /// Set if all threads read a file at once: they take their batches from here, not from `input`.
     stretches: Option<Stretches<'fd>>,
-    output: Mutex<Turns<'fd>>,
+    output: Mutex<OrderedOutput<'fd>>,
     /// The batch to write next. Changed only with `output` locked.
     next: AtomicU64,
     /// Signalled when `next` changes, and at the end.
@@ -40,7 +40,7 @@ struct Run<'e, 'fd> {
     over: AtomicBool,
     cancel: &'e OwnedFd,
     /// How long to wait for a turn before going to sleep.
-    patience: Duration,
+    spin_time: Duration,
 }
 
 struct Input<'fd> {
@@ -48,7 +48,7 @@ struct Input<'fd> {
     batches: u64,
 }
 
-struct Turns<'fd> {
+struct OrderedOutput<'fd> {
     writer: Writer<'fd>,
     /// How the run ended; `None` until then.
     ended: Option<Result<Ended, Error>>,
@@ -68,19 +68,19 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let writer = engine.writer(output)?;
     // A pipe's other end may take long, and may need this CPU. Between files a thread waits only for another thread's turn,
     // which ends sooner than a sleeping thread wakes up.
-    let patience = if reader.never_waits() && writer.never_waits() { PATIENCE } else { Duration::ZERO };
+    let spin_time = if reader.never_waits() && writer.never_waits() { SPIN_TIME } else { Duration::ZERO };
     let plan = reader.plan();
     let stretches = Stretches::of(input, plan);
     let run = Run {
         engine,
         stretches,
         input: Mutex::new(Input { reader, batches: 0 }),
-        output: Mutex::new(Turns { writer, ended: None }),
+        output: Mutex::new(OrderedOutput { writer, ended: None }),
         next: AtomicU64::new(0),
         turn: Condvar::new(),
         over: AtomicBool::new(false),
         cancel: &cancel,
-        patience,
+        spin_time,
     };
     let work = |(buffer, store)| {
         let (mut transform, run) = (transform.clone(), &run);
@@ -90,11 +90,11 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let others = (1..threads.get()).map(|_| plan.memory().ok().map(work));
     let threads = threads::run(work(plan.memory()?), others);
     let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let Turns { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let OrderedOutput { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut ended = ended.unwrap_or(Ok(Ended::Input))?;
     if let Some(stretches) = run.stretches {
         let (bytes, reads) = stretches.leave()?;
-        reader.go_on_after(bytes, reads);
+        reader.continue_after(bytes, reads);
         if ended == Ended::Input {
             // A last line without a terminator, a line that is too long, or bytes that were appended meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
@@ -111,7 +111,7 @@ impl<'fd> Run<'_, 'fd> {
                 Some(stretches) => stretches.take(&mut buffer),
                 None => {
                     let mut input =
-                        wait_awake(self.patience, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
+                        spin_for(self.spin_time, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
                     if self.over.load(Ordering::Relaxed) {
                         return;
                     }
@@ -122,8 +122,8 @@ impl<'fd> Run<'_, 'fd> {
             };
             let extent = match read {
                 Ok(Next::Batch(extent)) => extent,
-                Ok(Next::End | Next::Idle) => return self.end(self.turn_of(batch), Ok(Ended::Input)),
-                Err(error) => return self.end(self.turn_of(batch), Err(error)),
+                Ok(Next::End | Next::Idle) => return self.end(self.wait_for_turn(batch), Ok(Ended::Input)),
+                Err(error) => return self.end(self.wait_for_turn(batch), Err(error)),
             };
             let mut output = Output::new(store);
             // No line begins in this stretch.
@@ -132,42 +132,42 @@ impl<'fd> Run<'_, 'fd> {
                 _ => transform.batch(&self.engine.whole(&buffer, extent), &mut output),
             };
             let flow = output.settle(flow);
-            let Some(mut turns) = self.turn_of(batch) else { return };
+            let Some(mut ordered) = self.wait_for_turn(batch) else { return };
             if self.stretches.as_ref().is_some_and(|stretches| stretches.is_behind(batch)) {
-                return self.end(Some(turns), Ok(Ended::Input));
+                return self.end(Some(ordered), Ok(Ended::Input));
             }
-            let written = turns.writer.write(&mut output);
+            let written = ordered.writer.write(&mut output);
             let ended = match (written, flow) {
                 (Err(error), _) | (Ok(_), Err(error)) => Err(error),
                 (Ok(Readers::Gone), Ok(_)) => Ok(Ended::ReadersGone),
                 (Ok(Readers::Present), Ok(Flow::Stop)) => Ok(Ended::Stopped),
                 (Ok(Readers::Present), Ok(Flow::Continue)) => {
                     self.next.store(batch + 1, Ordering::Relaxed);
-                    drop(turns);
+                    drop(ordered);
                     self.turn.notify_all();
                     store = output.into_store();
                     continue;
                 }
             };
-            return self.end(Some(turns), ended);
+            return self.end(Some(ordered), ended);
         }
     }
 
     /// Waits until all earlier batches are written. `None` if the run ended instead.
-    fn turn_of(&self, batch: u64) -> Option<MutexGuard<'_, Turns<'fd>>> {
+    fn wait_for_turn(&self, batch: u64) -> Option<MutexGuard<'_, OrderedOutput<'fd>>> {
         let is_next = || self.next.load(Ordering::Relaxed) == batch;
-        wait_awake(self.patience, || is_next().then_some(()));
-        let turns = self
+        spin_for(self.spin_time, || is_next().then_some(()));
+        let ordered = self
             .turn
-            .wait_while(lock(&self.output), |turns| turns.ended.is_none() && !is_next())
+            .wait_while(lock(&self.output), |ordered| ordered.ended.is_none() && !is_next())
             .unwrap_or_else(PoisonError::into_inner);
-        turns.ended.is_none().then_some(turns)
+        ordered.ended.is_none().then_some(ordered)
     }
 
-    fn end(&self, turns: Option<MutexGuard<'_, Turns<'fd>>>, ended: Result<Ended, Error>) {
-        let Some(mut turns) = turns else { return };
-        turns.ended = Some(ended);
-        drop(turns);
+    fn end(&self, ordered: Option<MutexGuard<'_, OrderedOutput<'fd>>>, ended: Result<Ended, Error>) {
+        let Some(mut ordered) = ordered else { return };
+        ordered.ended = Some(ended);
+        drop(ordered);
         self.stop();
     }
 
@@ -196,12 +196,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Repeats `ask` until it returns an answer or `patience` is over.
-fn wait_awake<T>(patience: Duration, ask: impl Fn() -> Option<T>) -> Option<T> {
+/// Repeats `ask` until it returns an answer or `spin_time` is over.
+fn spin_for<T>(spin_time: Duration, ask: impl Fn() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
         let answer = ask();
-        if answer.is_some() || patience.is_zero() || start.elapsed() >= patience {
+        if answer.is_some() || spin_time.is_zero() || start.elapsed() >= spin_time {
             return answer;
         }
         for _ in 0..64 {

@@ -17,7 +17,7 @@ use super::error::Error;
 use super::fault;
 use super::output::Store;
 use super::region::Region;
-use crate::wait::{Direction, LOOKS, until_ready};
+use crate::wait::{Direction, MAX_POLLS, until_ready};
 
 /// Bytes of address space for output that a thread has at first. It touches only the memory that it needs.
 const STORE: usize = 2 << 20;
@@ -26,7 +26,7 @@ const STORE: usize = 2 << 20;
 const WORTH_SWAPPING: usize = 64 << 10;
 
 /// Polling is tried before at least one wait in 64.
-const MOST_IN_VAIN: u32 = 63;
+const MAX_SKIPPED_POLLS: u32 = 63;
 
 /// What to read, and how.
 #[derive(Debug, Clone, Copy)]
@@ -75,10 +75,10 @@ pub(super) struct Reader<'fd> {
     state: State,
     read_size: ReadSize,
     /// The same pipe through a private descriptor that doesn't block.
-    look: Option<OwnedFd>,
+    nonblocking: Option<OwnedFd>,
     /// Waits that don't poll before the next that does, and their number the last time.
-    until_spin: u32,
-    in_vain: u32,
+    polls_to_skip: u32,
+    skipped_polls: u32,
     pub(super) reads: u64,
 }
 
@@ -155,9 +155,9 @@ impl<'fd> Reader<'fd> {
             line: plan.first_line,
             state: State::Open,
             read_size: ReadSize::new(block, is_pipe && !plan.fixed),
-            look: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
-            until_spin: 0,
-            in_vain: 0,
+            nonblocking: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
+            polls_to_skip: 0,
+            skipped_polls: 0,
             reads: 0,
         })
     }
@@ -173,7 +173,7 @@ impl<'fd> Reader<'fd> {
     }
 
     /// Continues after what other threads have read: `bytes` of whole lines, by `reads` calls.
-    pub(super) fn go_on_after(&mut self, bytes: u64, reads: u64) {
+    pub(super) fn continue_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
         self.reads += reads;
     }
@@ -207,7 +207,7 @@ impl<'fd> Reader<'fd> {
             }
             let old = start + self.filled;
             let at_once = when_idle == WhenIdle::Return && !self.never_waits();
-            if at_once && self.look.is_none() {
+            if at_once && self.nonblocking.is_none() {
                 return Ok(self.leave_pending(buffer, start));
             }
             let message = if self.messages { self.message()? } else { None };
@@ -218,7 +218,7 @@ impl<'fd> Reader<'fd> {
             let space = &mut buffer[old..old + wanted];
             let read = match (self.messages, message) {
                 (true, None) => 0,
-                _ if at_once => match self.look(space) {
+                _ if at_once => match self.try_read(space) {
                     Some(read) => read,
                     None => return Ok(self.leave_pending(buffer, start)),
                 },
@@ -320,9 +320,9 @@ impl<'fd> Reader<'fd> {
     }
 
     /// Reads without waiting. `None` if there is nothing or the call fails; a later read that may wait reports the error.
-    fn look(&mut self, space: &mut [u8]) -> Option<usize> {
-        let look = self.look.as_ref()?;
-        let read = fault::point().and_then(|()| rustix::io::read(look, space)).ok()?;
+    fn try_read(&mut self, space: &mut [u8]) -> Option<usize> {
+        let nonblocking = self.nonblocking.as_ref()?;
+        let read = fault::point().and_then(|()| rustix::io::read(nonblocking, space)).ok()?;
         self.reads += 1;
         Some(read)
     }
@@ -330,23 +330,23 @@ impl<'fd> Reader<'fd> {
     /// Reads what is there or arrives shortly: waking a reader at each write may take a writer longer than the reader needs for
     /// the bytes. After an attempt that finds nothing, the next waits skip it: 1, 3, 7, up to 63 of them.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
-        let mut read = self.look(space);
-        if read.is_some() || self.look.is_none() {
+        let mut read = self.try_read(space);
+        if read.is_some() || self.nonblocking.is_none() {
             return read;
         }
-        if self.until_spin > 0 {
-            self.until_spin -= 1;
+        if self.polls_to_skip > 0 {
+            self.polls_to_skip -= 1;
             return None;
         }
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             thread::yield_now();
-            read = self.look(space);
+            read = self.try_read(space);
             if read.is_some() {
                 break;
             }
         }
-        self.in_vain = if read.is_some() { 0 } else { (2 * self.in_vain + 1).min(MOST_IN_VAIN) };
-        self.until_spin = self.in_vain;
+        self.skipped_polls = if read.is_some() { 0 } else { (2 * self.skipped_polls + 1).min(MAX_SKIPPED_POLLS) };
+        self.polls_to_skip = self.skipped_polls;
         read
     }
 
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_asked_for_as_is_fastest() {
+    fn reads_request_the_fastest_size() {
         let most = 64 << 10;
         for (two_pages, all, faster) in [(1, 10, ReadSize::kept()), (1, 8, most), (2, 10, most)] {
             let mut size = ReadSize::new(most, true);

@@ -21,8 +21,8 @@ const WORTH_GIVING: usize = 32 << 10;
 
 /// Longest messages if the output refuses all bytes in one: at most the first number, halved after each refusal while it is above
 /// the second.
-const MOST_OF_A_MESSAGE: usize = 64 << 10;
-const LEAST_MESSAGE: usize = 512;
+const MAX_OF_A_MESSAGE: usize = 64 << 10;
+const MIN_MESSAGE: usize = 512;
 
 /// How output reaches a pipe. Any other output is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,18 +93,18 @@ impl<'fd> Writer<'fd> {
 
     /// Writes all of `output`, and makes its memory ready for the next.
     pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
-        let given = match (self.send, output.unlent()) {
+        let given = match (self.send, output.as_slice()) {
             (SendMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
-            _ => Given::Refused,
+            _ => GiftOutcome::Refused,
         };
         match given {
-            Given::All => {
+            GiftOutcome::All => {
                 output.give_away()?;
                 Ok(Readers::Present)
             }
-            Given::ReadersGone => Ok(Readers::Gone),
-            Given::Refused => {
-                let readers = match output.unlent() {
+            GiftOutcome::ReadersGone => Ok(Readers::Gone),
+            GiftOutcome::Refused => {
+                let readers = match output.as_slice() {
                     Some(bytes) => self.copy(&mut [IoSlice::new(bytes)])?,
                     None => {
                         let pieces = output.pieces();
@@ -138,8 +138,8 @@ impl<'fd> Writer<'fd> {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Readers::Gone),
-                Err(Errno::MSGSIZE) if self.most > LEAST_MESSAGE => {
-                    self.most = (self.most / 2).min(MOST_OF_A_MESSAGE);
+                Err(Errno::MSGSIZE) if self.most > MIN_MESSAGE => {
+                    self.most = (self.most / 2).min(MAX_OF_A_MESSAGE);
                 }
                 Err(error) => return Err(Error::Write(error.into())),
             }
@@ -147,9 +147,9 @@ impl<'fd> Writer<'fd> {
         Ok(Readers::Present)
     }
 
-    fn give_away(&mut self, bytes: &[u8]) -> Result<Given, Error> {
+    fn give_away(&mut self, bytes: &[u8]) -> Result<GiftOutcome, Error> {
         let mut given = 0;
-        let Some(own) = &self.own else { return Ok(Given::Refused) };
+        let Some(own) = &self.own else { return Ok(GiftOutcome::Refused) };
         while given < bytes.len() {
             let rest = [IoSliceRaw::from_slice(&bytes[given..])];
             self.writes += 1;
@@ -165,19 +165,19 @@ impl<'fd> Writer<'fd> {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
-                Err(Errno::PIPE) => return Ok(Given::ReadersGone),
+                Err(Errno::PIPE) => return Ok(GiftOutcome::ReadersGone),
                 Err(Errno::PERM | Errno::NOSYS | Errno::INVAL) if given == 0 => {
                     self.send = SendMethod::Write;
-                    return Ok(Given::Refused);
+                    return Ok(GiftOutcome::Refused);
                 }
                 Err(error) => return Err(Error::Write(error.into())),
             }
         }
-        Ok(Given::All)
+        Ok(GiftOutcome::All)
     }
 }
 
-enum Given {
+enum GiftOutcome {
     All,
     /// Nothing was given away: the bytes have to be written.
     Refused,

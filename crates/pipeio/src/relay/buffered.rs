@@ -17,14 +17,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mm::MapFlags;
 use rustix::param::page_size;
 
-use super::flow::{BatchPolicy, Pace};
+use super::flow::{BatchPolicy, IdleTuner};
 use super::handle::RelayHandle;
-use super::ways::Kind;
+use super::methods::Kind;
 use super::{BUFFER, End, Passage, unread};
 use crate::memory::Mapping;
 
 /// The fewest blocks, unless they would be smaller than a page. A block has at most the size of one read.
-const FEWEST_BLOCKS: usize = 8;
+const MIN_BLOCKS: usize = 8;
 
 /// Below the mark to [start at](MemoryBuffer::start_at), bytes are written once no more have arrived for this time.
 const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
@@ -109,7 +109,7 @@ impl Shared {
     fn new(buffer: MemoryBuffer, handle: RelayHandle) -> io::Result<Shared> {
         let bytes = buffer.bytes.max(page_size() * 2);
         check_available(bytes as u64)?;
-        let block = (bytes / FEWEST_BLOCKS).clamp(page_size(), BUFFER).next_multiple_of(page_size());
+        let block = (bytes / MIN_BLOCKS).clamp(page_size(), BUFFER).next_multiple_of(page_size());
         let blocks = bytes.div_ceil(block);
         let len = blocks.checked_mul(block).ok_or(io::ErrorKind::OutOfMemory)?;
         let memory = Mapping::of(len, MapFlags::empty())?;
@@ -223,7 +223,7 @@ impl Shared {
                     return ended.map(|()| None);
                 }
                 state.writing = self.marks[0] == 0;
-                if self.give_back(&mut state, UNUSED) {
+                if self.release_unused(&mut state, UNUSED) {
                     wait = IDLE;
                 }
             } else {
@@ -240,7 +240,7 @@ impl Shared {
             state.writer_waits = false;
             if timed_out && state.bytes == 0 {
                 state.least_free = state.free.len();
-                self.give_back(&mut state, Duration::ZERO);
+                self.release_unused(&mut state, Duration::ZERO);
             } else if timed_out && read == state.read {
                 state.writing = true;
             }
@@ -264,7 +264,7 @@ impl Shared {
     }
 
     /// Releases the memory of blocks that were free for `unused`. Returns whether other free blocks have memory.
-    fn give_back(&self, state: &mut State, unused: Duration) -> bool {
+    fn release_unused(&self, state: &mut State, unused: Duration) -> bool {
         let now = Instant::now();
         if now - state.since >= unused {
             let State { free, touched, least_free, .. } = state;
@@ -358,16 +358,16 @@ impl Passage<'_> {
 fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
     let input: BorrowedFd<'_> = side.input;
     let is_pipe = side.kinds[0] == Kind::Pipe;
-    let mut pace = is_pipe.then(|| Pace::new(side.one_cpu, side.capacities[0]));
+    let mut tuner = is_pipe.then(|| IdleTuner::new(side.one_cpu, side.capacities[0]));
     let mut batch_policy = (is_pipe && side.one_cpu).then(BatchPolicy::new);
     while let Some(room) = shared.room() {
         let most = room.len().min(BUFFER);
         match side.read(input, &mut room[..most]) {
             Ok(bytes @ 1..) => {
                 shared.add(bytes);
-                match &mut pace {
-                    Some(pace) => pace.rest(input, bytes, batch_policy.as_mut()),
-                    None => side.let_gather(),
+                match &mut tuner {
+                    Some(tuner) => tuner.wait(input, bytes, batch_policy.as_mut()),
+                    None => side.wait_for_more(),
                 }
             }
             ended => {

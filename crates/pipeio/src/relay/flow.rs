@@ -26,10 +26,10 @@ use rustix::io::{Errno, ioctl_fionread};
 use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::ways::Kind;
+use super::methods::Kind;
 use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
-use crate::wait::{LOOKS, look_for_more};
+use crate::wait::{MAX_POLLS, poll_for_input};
 
 /// Pieces of at least this many bytes are moved. Smaller ones are copied: a page with few bytes fills as much of a pipe as a full one.
 pub(super) const MANY: usize = 32 << 10;
@@ -59,7 +59,7 @@ const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2
 /// ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
 const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
-const WINDOW_OF_TURNS: Duration = Duration::from_millis(8);
+const ONE_CPU_WINDOW: Duration = Duration::from_millis(8);
 
 /// On one CPU, a window that ends with a longer gap is discarded.
 const IDLE: Duration = Duration::from_millis(100);
@@ -78,11 +78,11 @@ impl Passage<'_> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
         let pauses = self.capacities.iter().flatten().all(|&room| room >= ROOM);
-        let mut pace = Pace::new(self.one_cpu, self.capacities[0].filter(|_| pauses));
+        let mut tuner = IdleTuner::new(self.one_cpu, self.capacities[0].filter(|_| pauses));
         let mut batch_policy = self.one_cpu.then(BatchPolicy::new);
         let discards = self.kinds[1] == Kind::Null;
         let (mut many, mut packets, mut used) = (false, !discards, Method::ReadWrite);
-        let (mut looks, mut strategy) = (0, IdleStrategy::Sleep);
+        let (mut polls, mut strategy) = (0, IdleStrategy::Sleep);
         loop {
             if let Some(batch_policy) = &mut batch_policy {
                 batch_policy.set(strategy == IdleStrategy::Batch);
@@ -90,8 +90,8 @@ impl Passage<'_> {
             let moved = if (many || discards) && !packets {
                 used = method;
                 match &between {
-                    Some(between) => self.pass_through(between, looks)?,
-                    None => match self.look(self.output, looks)? {
+                    Some(between) => self.pass_through(between, polls)?,
+                    None => match self.try_splice(self.output, polls)? {
                         Some(moved) => {
                             self.count(moved);
                             moved
@@ -112,22 +112,22 @@ impl Passage<'_> {
             if moved == 0 {
                 return Ok(used);
             }
-            looks = 0;
+            polls = 0;
             many |= moved >= MANY;
             if many && self.nap(moved, self.input) {
                 continue;
             }
             many = moved >= MANY;
-            strategy = pace.after(moved, Instant::now());
+            strategy = tuner.record_move(moved, Instant::now());
             match strategy {
                 IdleStrategy::Pause if moved >= MANY => pause(self.input, LONG_PAUSE),
                 IdleStrategy::Pause => {
-                    look_for_more(self.input);
+                    poll_for_input(self.input);
                     pause(self.input, PAUSE);
                     many = true;
                 }
-                IdleStrategy::Poll if (many || discards) && !packets => looks = LOOKS,
-                IdleStrategy::Poll => look_for_more(self.input),
+                IdleStrategy::Poll if (many || discards) && !packets => polls = MAX_POLLS,
+                IdleStrategy::Poll => poll_for_input(self.input),
                 IdleStrategy::Sleep | IdleStrategy::Batch => {}
             }
         }
@@ -135,7 +135,7 @@ impl Passage<'_> {
 
     /// Tries up to `times` times to move bytes from the input, a pipe, to `to` without sleeping. Not poll(2): a pipe that was polled
     /// once wakes its reader at every later write, even while it holds more bytes.
-    pub(super) fn look(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
+    pub(super) fn try_splice(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
         for _ in 0..times {
             self.calls += 1;
             match splice(self.input, None, to, None, self.most, SpliceFlags::NONBLOCK) {
@@ -149,7 +149,7 @@ impl Passage<'_> {
     /// Leaves the output's reader alone for a while if the output's pipe, which `moved` bytes were just passed to, is full and
     /// `input` has more bytes. Returns whether it did.
     pub(super) fn nap(&mut self, moved: usize, input: BorrowedFd<'_>) -> bool {
-        // The input is not polled: see `look_for_more`.
+        // The input is not polled: see `poll_for_input`.
         self.nap_if(moved, || ioctl_fionread(input).is_ok_and(|bytes| bytes > 0))
     }
 
@@ -161,7 +161,7 @@ impl Passage<'_> {
     fn nap_if(&mut self, moved: usize, more: impl FnOnce() -> bool) -> bool {
         let Some(naps) = &mut self.naps else { return false };
         let output = self.output;
-        let nap = naps.after(moved, Instant::now(), || {
+        let nap = naps.record_move(moved, Instant::now(), || {
             let mut full = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
             poll(&mut full, Some(&Timespec::default())) == Ok(0) && more()
         });
@@ -203,7 +203,7 @@ const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, 
 const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
 /// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a while.
-pub(super) struct Pace {
+pub(super) struct IdleTuner {
     /// The strategies to choose from: no pauses if the pipes are too small.
     strategies: &'static [IdleStrategy],
     one_cpu: bool,
@@ -227,16 +227,16 @@ pub(super) struct Pace {
     stay: u32,
 }
 
-impl Pace {
+impl IdleTuner {
     /// `capacity` is the input's in bytes, or `None` to choose a strategy without pauses.
-    pub(super) fn new(one_cpu: bool, capacity: Option<usize>) -> Pace {
+    pub(super) fn new(one_cpu: bool, capacity: Option<usize>) -> IdleTuner {
         let now = Instant::now();
         let strategies = match (one_cpu, capacity) {
             (true, _) => STRATEGIES_ON_ONE_CPU,
             (false, Some(_)) => STRATEGIES,
             (false, None) => &STRATEGIES[1..],
         };
-        Pace {
+        IdleTuner {
             strategies,
             one_cpu,
             half: capacity.unwrap_or(MANY) / 2,
@@ -256,31 +256,31 @@ impl Pace {
     }
 
     /// Waits by the fastest strategy, after `moved` bytes were read from `pipe`.
-    pub(super) fn rest(&mut self, pipe: BorrowedFd<'_>, moved: usize, batch_policy: Option<&mut BatchPolicy>) {
-        let strategy = self.after(moved, Instant::now());
+    pub(super) fn wait(&mut self, pipe: BorrowedFd<'_>, moved: usize, batch_policy: Option<&mut BatchPolicy>) {
+        let strategy = self.record_move(moved, Instant::now());
         if let Some(batch_policy) = batch_policy {
             batch_policy.set(strategy == IdleStrategy::Batch);
         }
         match strategy {
             IdleStrategy::Pause if moved >= MANY => pause(pipe, LONG_PAUSE),
             IdleStrategy::Pause => {
-                look_for_more(pipe);
+                poll_for_input(pipe);
                 pause(pipe, PAUSE);
             }
-            IdleStrategy::Poll => look_for_more(pipe),
+            IdleStrategy::Poll => poll_for_input(pipe),
             IdleStrategy::Sleep | IdleStrategy::Batch => {}
         }
     }
 
     /// Records a move that left nothing to pass on, and returns what to do next.
-    fn after(&mut self, moved: usize, now: Instant) -> IdleStrategy {
+    fn record_move(&mut self, moved: usize, now: Instant) -> IdleStrategy {
         let took = now - std::mem::replace(&mut self.last, now);
         let (large, paused) = (moved >= MANY, std::mem::take(&mut self.paused));
         let steady = if large { moved <= self.half && (PAUSE..=STEADY).contains(&took) } else { took < PAUSE };
         self.bytes += moved;
         self.moves += 1;
         if self.one_cpu {
-            if now - self.begin >= WINDOW_OF_TURNS {
+            if now - self.begin >= ONE_CPU_WINDOW {
                 // If each move filled the pipe, no strategy can be faster; a window with a long gap measures nothing.
                 let filled = self.strategy == IdleStrategy::Batch && self.bytes / self.moves as usize >= self.half;
                 if filled || took > IDLE {
@@ -399,7 +399,7 @@ impl Naps {
     }
 
     /// Records a move and returns how long to nap. `held` checks whether only the reader delays more bytes.
-    fn after(&mut self, moved: usize, now: Instant, held: impl FnOnce() -> bool) -> Option<Duration> {
+    fn record_move(&mut self, moved: usize, now: Instant, held: impl FnOnce() -> bool) -> Option<Duration> {
         let took = now - std::mem::replace(&mut self.last, now);
         // The check accesses both pipes while others use them, so it is made only if it may lead to a nap.
         if self.held.is_none() && self.nap(moved, took) < NAPS[0] {
@@ -449,13 +449,13 @@ mod tests {
                 most = most.max(taken);
             }
             now += took;
-            nap = naps.after(taken as usize, now, || true);
+            nap = naps.record_move(taken as usize, now, || true);
         }
         (napped.div_duration_f64(now - begin), most)
     }
 
     #[test]
-    fn a_slow_reader_is_left_alone_as_long_as_it_has_enough() {
+    fn a_slow_reader_gets_pauses_while_it_has_enough() {
         for speed in [50e6, 200e6, 800e6] {
             let (share, most) = naps(|_| speed);
             assert!(share > 0.7 && most < 400e3, "{share} {most}");
@@ -473,52 +473,52 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_left_alone_where_there_is_no_more_to_pass_on() {
+    fn no_pause_without_more_to_pass_on() {
         let mut naps = Naps::new(1 << 20);
         let begin = Instant::now();
         // More bytes follow only every second move.
         for at in 0..1000 {
-            assert_eq!(naps.after(4096, begin + NAPS[1] * at, || at % 2 == 0), None);
+            assert_eq!(naps.record_move(4096, begin + NAPS[1] * at, || at % 2 == 0), None);
         }
     }
 
     /// The number of moves followed by a pause, and the share of the time that the pauses take. Moves are `apart` from each other and
     /// bring `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
-        let mut pace = Pace::new(false, Some(1 << 20));
-        let (begin, pause) = (pace.last, PAUSE * 2);
+        let mut tuner = IdleTuner::new(false, Some(1 << 20));
+        let (begin, pause) = (tuner.last, PAUSE * 2);
         let (mut now, mut paused, mut count) = (begin, false, 0);
         for _ in 0..moves {
             now += if paused { apart + pause } else { apart };
-            paused = pace.after(if paused { gathered } else { moved }, now) == IdleStrategy::Pause;
+            paused = tuner.record_move(if paused { gathered } else { moved }, now) == IdleStrategy::Pause;
             count += u32::from(paused);
         }
         (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
     }
 
-    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `asked` after that strategy
-    /// and `looked` after polling.
-    fn asked_at_once(room: bool, asked: Duration, looked: Duration) -> f64 {
-        let mut pace = Pace::new(false, room.then_some(1 << 20));
-        let (mut now, mut strategy, mut count) = (pace.last, IdleStrategy::Poll, 0);
+    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `slept` after that strategy
+    /// and `polled` after polling.
+    fn share_of_sleep(room: bool, slept: Duration, polled: Duration) -> f64 {
+        let mut tuner = IdleTuner::new(false, room.then_some(1 << 20));
+        let (mut now, mut strategy, mut count) = (tuner.last, IdleStrategy::Poll, 0);
         for _ in 0..100_000 {
             now += match strategy {
                 IdleStrategy::Pause => PAUSE * 2,
-                IdleStrategy::Sleep => asked,
-                IdleStrategy::Poll | IdleStrategy::Batch => looked,
+                IdleStrategy::Sleep => slept,
+                IdleStrategy::Poll | IdleStrategy::Batch => polled,
             };
-            strategy = pace.after(8000, now);
+            strategy = tuner.record_move(8000, now);
             count += u32::from(strategy == IdleStrategy::Sleep);
         }
         f64::from(count) / 100_000.0
     }
 
     #[test]
-    fn what_is_fastest_goes_on() {
+    fn the_fastest_strategy_is_kept() {
         let [short, long] = [1, 2].map(Duration::from_micros);
         for room in [false, true] {
             let [faster, slower, equal] =
-                [(short, long), (long, short), (short, short)].map(|(a, b)| asked_at_once(room, a, b));
+                [(short, long), (long, short), (short, short)].map(|(a, b)| share_of_sleep(room, a, b));
             assert!(faster > 0.95 && slower < 0.05 && equal > 0.95, "{faster} {slower} {equal}");
         }
     }
@@ -550,15 +550,15 @@ mod tests {
 
     /// The share of a second on one CPU spent in `IdleStrategy::Batch`, where a move brings `moved` bytes in `took`; in the other
     /// strategy it brings 100 bytes in 20 µs.
-    fn deferred(moved: usize, took: Duration) -> f64 {
-        let mut pace = Pace::new(true, Some(1 << 20));
-        let (begin, mut now, mut share) = (pace.last, pace.last, Duration::ZERO);
+    fn batch_share(moved: usize, took: Duration) -> f64 {
+        let mut tuner = IdleTuner::new(true, Some(1 << 20));
+        let (begin, mut now, mut share) = (tuner.last, tuner.last, Duration::ZERO);
         while now - begin < Duration::from_secs(1) {
-            let deferring = pace.strategy == IdleStrategy::Batch;
+            let deferring = tuner.strategy == IdleStrategy::Batch;
             let (moved, took) = if deferring { (moved, took) } else { (100, Duration::from_micros(20)) };
             now += took;
             share += if deferring { took } else { Duration::ZERO };
-            pace.after(moved, now);
+            tuner.record_move(moved, now);
         }
         share.as_secs_f64()
     }
@@ -566,34 +566,34 @@ mod tests {
     #[test]
     fn on_one_cpu_a_writer_goes_on_until_the_pipe_is_full() {
         // No other strategy is tried, even if the pipe takes long to fill.
-        assert!(deferred(1 << 20, Duration::from_micros(400)) >= 1.0);
-        assert!(deferred(1 << 20, Duration::from_millis(20)) >= 1.0);
+        assert!(batch_share(1 << 20, Duration::from_micros(400)) >= 1.0);
+        assert!(batch_share(1 << 20, Duration::from_millis(20)) >= 1.0);
     }
 
     #[test]
-    fn on_one_cpu_who_waits_for_an_answer_while_others_compute_is_answered_at_once() {
-        assert!(deferred(100, Duration::from_millis(4)) < 0.1);
+    fn on_one_cpu_a_request_is_answered_at_once_under_load() {
+        assert!(batch_share(100, Duration::from_millis(4)) < 0.1);
     }
 
     #[test]
-    fn a_fast_writer_of_little_is_left_alone() {
+    fn a_fast_writer_of_small_pieces_gets_pauses() {
         let (_, share) = pauses(100_000, PAUSE / 10, 80, 4000);
         assert!(share > 0.9, "{share}");
     }
 
     #[test]
-    fn what_comes_now_and_then_is_not_waited_for() {
+    fn sporadic_input_gets_no_pauses() {
         assert_eq!(pauses(1000, PAUSE * 2, 80, 4000).0, 0);
     }
 
     #[test]
-    fn more_is_not_looked_for_after_what_comes_alone() {
+    fn isolated_pieces_are_not_followed_by_polling() {
         for one_cpu in [false, true] {
-            let mut pace = Pace::new(one_cpu, Some(1 << 20));
-            let mut now = pace.last;
+            let mut tuner = IdleTuner::new(one_cpu, Some(1 << 20));
+            let mut now = tuner.last;
             for took in [ALONE * 5, PAUSE * 10].into_iter().cycle().take(1000) {
                 now += took;
-                assert_eq!(pace.after(100, now) == IdleStrategy::Sleep, took > ALONE, "{one_cpu} {took:?}");
+                assert_eq!(tuner.record_move(100, now) == IdleStrategy::Sleep, took > ALONE, "{one_cpu} {took:?}");
             }
         }
     }
@@ -604,28 +604,28 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_is_slower_is_left_alone_for_longer() {
-        let mut pace = Pace::new(false, Some(1 << 20));
-        let (begin, mut now, mut paused) = (pace.last, pace.last, Duration::ZERO);
+    fn a_slower_writer_gets_longer_pauses() {
+        let mut tuner = IdleTuner::new(false, Some(1 << 20));
+        let (begin, mut now, mut paused) = (tuner.last, tuner.last, Duration::ZERO);
         let mut strategy = IdleStrategy::Poll;
         for _ in 0..10_000 {
             let writes = if strategy == IdleStrategy::Pause { 3 } else { 1 };
             let took = Duration::from_micros(90) * writes;
             paused += if strategy == IdleStrategy::Pause { took } else { Duration::ZERO };
             now += took;
-            strategy = pace.after(MANY * writes as usize, now);
+            strategy = tuner.record_move(MANY * writes as usize, now);
         }
         assert!(paused.div_duration_f64(now - begin) > 0.9);
     }
 
     #[test]
-    fn a_writer_that_pauses_make_slower_is_hardly_ever_left_alone() {
+    fn a_writer_slowed_by_pauses_gets_few_pauses() {
         let (held_up, _) = pauses(100_000, PAUSE / 10, 8000, 16_000);
         assert!((1..100).contains(&held_up), "{held_up}");
     }
 
     #[test]
-    fn a_request_that_waits_for_its_answer_is_hardly_ever_held_up() {
+    fn a_request_awaiting_its_answer_is_rarely_delayed() {
         let (held_up, _) = pauses(100_000, PAUSE / 10, 80, 80);
         assert!((1..100).contains(&held_up), "{held_up}");
     }

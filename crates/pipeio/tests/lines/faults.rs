@@ -148,9 +148,9 @@ proptest! {
 
 /// Obeys lines that are commands: `drop`, `stop`, `leave`, `fail` and `panic`.
 #[derive(Clone)]
-struct Orders;
+struct Commands;
 
-impl Transform for Orders {
+impl Transform for Commands {
     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
         output.extend(line);
         match line {
@@ -171,7 +171,7 @@ fn stops_and_failures_are_the_same_on_any_number_of_threads() {
             let engine = Engine::new().batch(NonZeroUsize::new(batch).unwrap());
             let run_with = |order: &str| {
                 let input = format!("{}drop\nkept\n{order}\n{}", "before\n".repeat(100), "after\n".repeat(1000));
-                let (bytes, result) = run(&engine, workers, Orders, small(input.as_bytes(), batch));
+                let (bytes, result) = run(&engine, workers, Commands, small(input.as_bytes(), batch));
                 let text = String::from_utf8(bytes).unwrap();
                 (text.strip_prefix(&"before\n".repeat(100)).unwrap().to_owned(), result)
             };
@@ -196,7 +196,7 @@ fn a_panic_ends_the_run_and_travels() {
         let (_reader, output) = pipe().unwrap();
         writer.write_all(b"fine\npanic\nfine\n").unwrap();
         // The writer stays open, so the other threads have to be woken.
-        let run = thread::spawn(move || Engine::new().run_parallel(input, output, Orders, threads(workers)));
+        let run = thread::spawn(move || Engine::new().run_parallel(input, output, Commands, threads(workers)));
         assert!(run.join().is_err());
         drop(writer);
     }

@@ -70,7 +70,7 @@ proptest! {
 
 /// Enough lines to fill pipes, reuse buffers, lend long lines and give pages away.
 #[test]
-fn much_of_it_as_the_reference() {
+fn large_input_matches_the_reference() {
     let mut input = Vec::new();
     let mut state = 1u32;
     while input.len() < 6 << 20 {
@@ -109,7 +109,7 @@ fn one_huge_line() {
 }
 
 #[test]
-fn a_file_from_where_it_stands() {
+fn a_file_is_read_from_its_offset() {
     use std::io::{Read, Seek, SeekFrom, Write};
     let mut file = tempfile();
     file.write_all(b"skipped\nfirst line\nlast").unwrap();

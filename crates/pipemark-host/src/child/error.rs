@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_is_named_with_its_limit() {
+    fn a_scarce_resource_is_named_with_its_limit() {
         for (errno, words) in [(Errno::NOMEM, "ulimit -v"), (Errno::MFILE, "ulimit -n"), (Errno::AGAIN, "ulimit -u")] {
             let text = explained(&errno.into());
             assert!(text.contains(words) && text.contains("os error"), "{text}");

@@ -121,7 +121,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
 }
 
 /// Kills what is left of this run, as the guards would, because they may have been killed.
-pub fn end_all() {
+pub fn kill_remaining() {
     if let Some((marks, _)) = GUARDED.get()
         && let Some(own) = marks.as_encoded_bytes().rsplit(|&byte| byte == b' ').next()
     {

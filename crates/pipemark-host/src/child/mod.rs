@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use interrupt::not_waited;
 use pipeio_harness::reap::{self, Reap};
-use pipeio_harness::usage::{Patience, Usage, reap};
+use pipeio_harness::usage::{Usage, WaitMode, reap};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{
@@ -87,7 +87,7 @@ pub fn ourselves(verb: &str) -> Command {
 
 /// The command that starts a foreign program, whose words are to be added as arguments. It starts this program, which
 /// makes sure that it dies with its parent, binds itself to the CPU, waits if it is held, and then becomes the foreign
-/// program: see [`become_foreign`].
+/// program: see [`exec_program`].
 pub fn foreign(cpu: Option<Cpu>, begin: Begin) -> Command {
     let mut command = ourselves(STAGE_VERB);
     command
@@ -153,15 +153,15 @@ impl Child {
 
     /// How it ended, if not with the exit code `wanted`, and its standard error: `ended with exit code 2: no such
     /// option`.
-    pub fn how_it_ended(&self, wanted: u8) -> String {
+    pub fn describe_end(&self, wanted: u8) -> String {
         let how = match self.end.map(|(status, _)| (status, status.code())) {
             None => "has not ended".to_owned(),
             Some((_, Some(0))) if wanted == 0 => "ended before its input did".to_owned(),
             Some((_, Some(code))) if wanted != 0 => format!("ended with exit code {code} instead of {wanted}"),
-            Some((status, _)) => how_ended(status),
+            Some((status, _)) => describe_status(status),
         };
-        let said = self.said();
-        if said.is_empty() { how } else { format!("{how}: {said}") }
+        let stderr = self.stderr_text();
+        if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
     }
 
     /// The resources it used, if it succeeded.
@@ -171,12 +171,12 @@ impl Child {
     pub fn succeeded(&self) -> Result<Usage, RunError> {
         match self.end {
             Some((status, usage)) if status.success() => Ok(usage),
-            _ => Err(RunError::Failed(format!("{} {}", self.name, self.how_it_ended(0)))),
+            _ => Err(RunError::Failed(format!("{} {}", self.name, self.describe_end(0)))),
         }
     }
 
     /// Its standard error, on one line.
-    fn said(&self) -> String {
+    fn stderr_text(&self) -> String {
         let mut bytes = [0; STDERR];
         let file = self.stderr.as_ref().and_then(|stderr| stderr.try_clone().ok()).map(File::from);
         let got = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
@@ -245,7 +245,7 @@ impl Child {
         if self.end.is_none() {
             // Kill before reaping: afterwards its pid, which is also its group's, may belong to another process.
             self.kill();
-            self.end = reap(self.pid, Patience::Wait)?;
+            self.end = reap(self.pid, WaitMode::Block)?;
         }
         Ok(())
     }
@@ -272,7 +272,7 @@ impl Drop for Child {
 }
 
 /// How a process ended, as a clause that follows its name.
-pub fn how_ended(status: ExitStatus) -> String {
+pub fn describe_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
         (None, Some(9)) => "was killed (SIGKILL) by a user, or because memory ran out".to_owned(),
@@ -307,7 +307,7 @@ pub fn wait_for_first<'c>(
 ///
 /// # Errors
 /// The exit code, if the program could not be started; the reason is already on standard error.
-pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
+pub fn exec_program(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     let text = |nth: usize| words.get(nth).and_then(|word| word.to_str());
     let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
         (text(2).and_then(|word| word.parse().ok()), text(3), text(4), words)
@@ -315,7 +315,7 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
         eprintln!("pipemark: '{STAGE_VERB}' is for pipemark itself; try pipemark --help");
         return Err(2);
     };
-    if !die_with(parent) {
+    if !die_with_parent(parent) {
         return Err(1);
     }
     if let Ok(cpu) = cpu.parse()
@@ -338,7 +338,7 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
 
 /// In the child: makes the kernel kill it when its parent ends. Returns whether the parent still exists: one that ended
 /// before causes no signal.
-pub fn die_with(parent: u32) -> bool {
+pub fn die_with_parent(parent: u32) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
 }
@@ -378,23 +378,23 @@ mod tests {
         assert_eq!(child.wait(Instant::now() + Duration::from_millis(20), None), Ok(false));
         child.kill();
         assert_eq!(child.wait(soon(), None), Ok(true));
-        assert!(child.how_it_ended(0).starts_with("was killed (SIGKILL)"), "{}", child.how_it_ended(0));
+        assert!(child.describe_end(0).starts_with("was killed (SIGKILL)"), "{}", child.describe_end(0));
     }
 
     #[test]
-    fn what_a_child_leaves_in_its_group_ends_with_it() {
+    fn a_child_s_process_group_is_killed_with_it() {
         let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let mut command = shell("sleep 60 & exit 3");
         let mut child = Child::start("sh", command.stdout(theirs), ProcessGroup::Own).unwrap();
         drop(command);
         assert_eq!(child.wait(soon(), None), Ok(true));
-        assert_eq!(child.how_it_ended(0), "ended with exit code 3");
+        assert_eq!(child.describe_end(0), "ended with exit code 3");
         // The pipe ends when no process has its writing end open.
         assert_eq!(wait_readable(&[ours.as_fd()], soon(), None), Ok(Some(0)));
     }
 
     #[test]
-    fn the_first_to_end_is_named_and_left_to_be_reaped() {
+    fn the_first_to_end_is_returned_without_being_reaped() {
         let mut children =
             ["sleep 60", "exit 0"].map(|script| Child::start(script, &mut shell(script), ProcessGroup::Own).unwrap());
         assert_eq!(wait_for_first(&children, soon(), None), Ok(Some(1)));

@@ -26,8 +26,8 @@ impl Chain {
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<Chain, BadValue> {
         let ends = match &settings.source {
             Some(source) => {
-                let own = Settings { verify: settings.verify.or(Some(Verify::None)), ..settings.clone() };
-                let ends = Ends::new(&own, volume)?;
+                let with_verify = Settings { verify: settings.verify.or(Some(Verify::None)), ..settings.clone() };
+                let ends = Ends::new(&with_verify, volume)?;
                 let plain = Ends::new(&Settings { verify: Some(Verify::None), ..Settings::default() }, volume)?;
                 let plain = Ends { place: ends.place, capacity: ends.capacity, pairs: ends.pairs, ..plain };
                 refuse_if!(

@@ -114,7 +114,7 @@ impl Job {
     pub fn is_two_copies(&self) -> bool {
         let two_copies = (LinkKind::Shm, SendMethod::Write, RecvMethod::Read, WaitPolicy::Spin);
         matches!(self, Job::Stream(_))
-            && self.ends().map(|own| (own.link, own.send, own.recv, own.wait)) == Some(two_copies)
+            && self.ends().map(|ends| (ends.link, ends.send, ends.recv, ends.wait)) == Some(two_copies)
     }
 
     /// Which CPUs its processes may run on.

@@ -49,7 +49,7 @@ fn contradictions_are_named() {
 }
 
 #[test]
-fn an_entrant_takes_what_its_contract_says() {
+fn an_entrant_accepts_the_parameters_of_its_contract() {
     let with = |words: &str| {
         let values = "total=1m language=c program=tuned place=free verify=full".split_whitespace();
         let values = values.chain(words.split_whitespace()).map(|word| Value::parse_pair(word).unwrap());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_its_heading_says() {
+    fn rows_match_their_headings() {
         let document = fixture::quick();
         let rows = rows(&document);
         let at = |row: &Row, name: &str| row[name].clone();

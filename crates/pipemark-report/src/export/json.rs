@@ -26,7 +26,7 @@ mod tests {
     use crate::sheet::fixture;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_exports_parse_back() {
         for (name, document) in fixture::all() {
             let text = json(&document).unwrap();
             assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document, "{name}");

@@ -59,7 +59,7 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         true => ("round trip", "of the time of a pipe"),
     };
     let words = |(idle, share): &(MeasuredTrial, Contrast)| {
-        format!("{} per {piece} of {}, {}", time(own_ns(*idle)), idle.ends().block, share.percent())
+        format!("{} per {piece} of {}, {}", time(block_ns(*idle)), idle.ends().block, share.percent())
     };
     let more = rest.last().map_or_else(String::new, |last| format!(", and {}", words(last)));
     let text = format!(
@@ -67,13 +67,13 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         words(&shares[0]),
         situation(first.job)
     );
-    let evidence = |(idle, share): &(MeasuredTrial, Contrast)| json!({ "block": idle.ends().block, "ns": own_ns(*idle), "share": share.evidence(), "of": idle.evidence() });
+    let evidence = |(idle, share): &(MeasuredTrial, Contrast)| json!({ "block": idle.ends().block, "ns": block_ns(*idle), "share": share.evidence(), "of": idle.evidence() });
     let by_block: Value = shares.iter().map(evidence).collect();
     Some(Candidate::new("harness", contrast.ratio, text, json!({ "by_block": by_block })))
 }
 
 /// Nanoseconds per block, or per round trip.
-fn own_ns(idle: MeasuredTrial) -> f64 {
+fn block_ns(idle: MeasuredTrial) -> f64 {
     let trip = idle.estimates.round_trip();
     trip.map_or_else(|| idle.ends().block.0 as f64 * 1e9 / idle.throughput(), |trip| trip.median)
 }
@@ -114,7 +114,7 @@ mod tests {
 
     mod harness {
         use pipemark_model::Record;
-        use pipemark_stats::fixture::{STEADY, record, spoken};
+        use pipemark_stats::fixture::{STEADY, record, round_trip_record};
 
         fn texts(records: &[Record]) -> Vec<String> {
             crate::findings::texts("harness", records)
@@ -125,7 +125,7 @@ mod tests {
         }
 
         #[test]
-        fn the_null_link_is_held_against_a_pipe() {
+        fn the_null_link_is_compared_with_a_pipe() {
             let records = [
                 of("null", "64k", "count", 5_000.0),
                 of("null", "64", "count", 5.0),
@@ -133,8 +133,8 @@ mod tests {
                 of("pipe", "64k", "count", 2.0),
                 of("pipe", "64", "count", 0.1),
                 of("pipe", "4k", "count", 0.1),
-                spoken(&[("block", "8")], 4_000.0, &STEADY),
-                spoken(&[("block", "8"), ("link", "null")], 40.0, &STEADY),
+                round_trip_record(&[("block", "8")], 4_000.0, &STEADY),
+                round_trip_record(&[("block", "8"), ("link", "null")], 40.0, &STEADY),
             ];
             assert_eq!(
                 texts(&records),
@@ -148,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn without_both_or_in_doubt_it_is_silent() {
+        fn no_finding_without_both_or_if_inconclusive() {
             assert_eq!(texts(&[of("null", "64k", "count", 5.0)]), [""; 0]);
             assert_eq!(texts(&[of("null", "64k", "count", 5.0), of("pipe", "4k", "count", 1.0)]), [""; 0]);
             assert_eq!(texts(&[of("null", "64k", "count", 1.0), of("pipe", "64k", "count", 1.0)]), [""; 0]);

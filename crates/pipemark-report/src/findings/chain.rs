@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use pipemark_model::{GIB, Key, MOST_START, Sample, Throughput, grouped, three_digits};
+use pipemark_model::{GIB, Key, MAX_START, Sample, Throughput, group_by_key, three_digits};
 use pipemark_stats::estimate::median;
-use pipemark_stats::fit::{FEWEST_POINTS, FittedLine, Linearity, Weighting};
+use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, Weighting};
 
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
@@ -14,7 +14,7 @@ use crate::findings::{Candidate, MeasuredTrial};
 const STRAIGHT: f64 = 0.1;
 
 /// Lines that explain less of the variance than this are not reported.
-const LEAST_R_SQUARED: f64 = 0.9;
+const MIN_R_SQUARED: f64 = 0.9;
 
 /// A figure is reported only if its interval spans at most this factor.
 const WIDEST: f64 = 2.0;
@@ -49,9 +49,9 @@ impl<'a> ChainPoint<'a> {
 
     /// The rate per hop with its interval, if narrow enough.
     fn per_hop_in_words(&self) -> String {
-        let estimate = self.measured.record.estimate.as_ref().map(|own| own.throughput());
+        let estimate = self.measured.record.estimate.as_ref().map(|estimates| estimates.throughput());
         let length = self.length;
-        match estimate.and_then(|own| Some((own.median, own.low?, own.high?))) {
+        match estimate.and_then(|estimate| Some((estimate.median, estimate.low?, estimate.high?))) {
             Some((median, low, high)) if low > 0.0 && high <= WIDEST * low => {
                 let hop = |rate: f64| Throughput(length * rate).to_string();
                 format!("Rate per hop at {length} stages: {} ({}–{})", hop(median), hop(low), hop(high))
@@ -73,7 +73,7 @@ fn stage(measured: MeasuredTrial) -> String {
 pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let mut points: Vec<ChainPoint> = group.iter().filter_map(|one| ChainPoint::of(*one)).collect();
     points.sort_by(|one, other| one.length.total_cmp(&other.length));
-    if points.len() < FEWEST_POINTS || points.iter().any(|point| point.flow <= 0.0 || point.bytes <= 0.0) {
+    if points.len() < MIN_POINTS || points.iter().any(|point| point.flow <= 0.0 || point.bytes <= 0.0) {
         return None;
     }
     let lengths = column(&points, |point| point.length);
@@ -90,7 +90,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     // Real time, as pipe-speed reports it. Long chains compete for CPUs, short ones don't, so the linear part may
     // begin later.
     let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
-    let begin = (0..=points.len() - FEWEST_POINTS).find(|&begin| departure(begin) == Some(None));
+    let begin = (0..=points.len() - MIN_POINTS).find(|&begin| departure(begin) == Some(None));
     let fitted = begin.unwrap_or(0);
     let per_gib = FittedLine::fit(&lengths[fitted..], &flow[fitted..], Weighting::Relative)?;
     let of_real = FittedLine::fit(&lengths[fitted..], &real[fitted..], Weighting::Relative)?;
@@ -114,7 +114,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
         (None, None) => "Not linear: no three lengths in a row are within 10 % of a straight line".to_owned(),
     };
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
-    let fits = |line: &FittedLine| line.r_squared >= LEAST_R_SQUARED;
+    let fits = |line: &FittedLine| line.r_squared >= MIN_R_SQUARED;
     // A cost whose interval includes zero, or spans more than a factor of two, is not reported.
     let cost = |line: &FittedLine, unit: &str| match (line.slope.low, line.slope.high) {
         _ if !fits(line) => None,
@@ -160,7 +160,7 @@ pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
         let key = (&one.record.experiment, &published.source, stage(*one), place);
         Some((key, (ChainPoint::of(*one)?, published.throughput)))
     };
-    let mut sources = grouped(chains.iter().filter_map(beside));
+    let mut sources = group_by_key(chains.iter().filter_map(beside));
     sources.sort_by(|one, other| (one.0.0, one.0.1, &one.0.2).cmp(&(other.0.0, other.0.1, &other.0.2)));
     sources.into_iter().filter_map(|((_, source, stage, _), points)| of_source(source, &stage, points)).collect()
 }
@@ -168,9 +168,9 @@ pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
 /// The measured points of chains of one stage, each with its published throughput.
 fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
     // Runs dominated by start time say nothing about the rate.
-    points.retain(|(point, _)| point.real - point.flow <= MOST_START * point.real);
+    points.retain(|(point, _)| point.real - point.flow <= MAX_START * point.real);
     points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
-    if points.len() < FEWEST_POINTS {
+    if points.len() < MIN_POINTS {
         return None;
     }
     let lengths = column(&points, |(point, _)| point.length);
@@ -178,7 +178,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let ours = column(&points, |(point, _)| point.real / (point.bytes / GIB));
     let line = |times: &[f64]| {
         let line = FittedLine::fit(&lengths, times, Weighting::Relative)?;
-        (line.slope.value > 0.0 && line.r_squared >= LEAST_R_SQUARED).then_some(line)
+        (line.slope.value > 0.0 && line.r_squared >= MIN_R_SQUARED).then_some(line)
     };
     let (their_line, our_line) = (line(&theirs)?, line(&ours)?);
     let hops: Vec<f64> =
@@ -200,8 +200,8 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
         let published = point.measured.record.published.as_ref();
         json!({
             "trial": point.measured.record.id, "experiment": point.measured.record.experiment,
-            "length": point.length, "published": published.map(|own| own.shown()), "published_throughput": throughput,
-            "published_bytes": published.and_then(|own| own.total), "real_seconds": point.real, "bytes": point.bytes,
+            "length": point.length, "published": published.map(|figure| figure.shown()), "published_throughput": throughput,
+            "published_bytes": published.and_then(|figure| figure.total), "real_seconds": point.real, "bytes": point.bytes,
         })
     };
     let chains: Value = points.iter().map(chain).collect();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bend_is_told() {
+    fn a_bend_is_reported() {
         let seconds = |n: u32| if n <= 4 { 0.1 + 0.1 * f64::from(n) } else { 0.4 * f64::from(n) - 1.0 };
         let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;

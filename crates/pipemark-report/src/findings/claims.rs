@@ -9,31 +9,31 @@
 //! whatever their scale.
 
 use pipemark_model::{
-    Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MOST_START, Record, Sample, Volume, Which, bytes_in_words,
+    Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_START, Record, Sample, Volume, Which, bytes_in_words,
     names, three_digits,
 };
-use pipemark_stats::estimate::{self, FEWEST_RUNS, median};
+use pipemark_stats::estimate::{self, MIN_RUNS, median};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::{by_round, ratios};
 use pipemark_stats::spread;
 
 /// The figures that include process start: for chains, from the start of the first process to the end of the last.
-const HOLD_START: [&str; 7] =
+const INCLUDE_START: [&str; 7] =
     ["real_ns", "real_ns_per_gib", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
 /// A suggestion of more runs than this is impractical.
-const MOST_RUNS: f64 = 1000.0;
+const MAX_RUNS: f64 = 1000.0;
 
 /// Answers the claims; those that a demonstration has answered keep their answers.
 pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     let speeds: Vec<_> =
         records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
     let family = Family::of(&speeds);
-    let asked: usize = claims.iter().map(|claim| asked(claim, records).len()).sum();
+    let covered: usize = claims.iter().map(|claim| covered_trials(claim, records).len()).sum();
     // The fewer trials decide, the wider each interval has to be; so start with all, and repeat until the number is
     // stable.
-    let mut deciding = asked;
+    let mut deciding = covered;
     loop {
-        let family = family.with(asked as f64 / deciding.max(1) as f64);
+        let family = family.with(covered as f64 / deciding.max(1) as f64);
         let answers: Vec<Answer> = claims.iter().map(|claim| answer(claim, records, family)).collect();
         let evidence = answers.iter().flat_map(|answer| &answer.evidence);
         let decided = evidence.filter(|one| one.verdict != ClaimVerdict::CantTell).count();
@@ -46,21 +46,24 @@ pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
 }
 
 /// The trials that a claim is about, each with its base.
-fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
+fn covered_trials<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
     if claim.open.is_some() || claim.shown_by.is_some() {
         return Vec::new();
     }
     let alone = claim.to.is_none() && !["gain", "ratio"].contains(&claim.figure.as_str());
-    let own = records.iter().filter(|record| claim.asks(&record.experiment, &record.job));
-    own.filter_map(|record| {
-        let mut of_experiment = records.iter().filter(|other| other.experiment == record.experiment);
-        let base = match &claim.to {
-            Some(_) => of_experiment.find(|other| claim.compares(&record.job, &other.job)),
-            None => of_experiment.find(|other| record.baseline.as_ref() == Some(&other.id) && other.id != record.id),
-        };
-        (alone || base.is_some()).then_some((record, base.filter(|_| !alone)))
-    })
-    .collect()
+    let covered = records.iter().filter(|record| claim.covers(&record.experiment, &record.job));
+    covered
+        .filter_map(|record| {
+            let mut of_experiment = records.iter().filter(|other| other.experiment == record.experiment);
+            let base = match &claim.to {
+                Some(_) => of_experiment.find(|other| claim.has_base(&record.job, &other.job)),
+                None => {
+                    of_experiment.find(|other| record.baseline.as_ref() == Some(&other.id) && other.id != record.id)
+                }
+            };
+            (alone || base.is_some()).then_some((record, base.filter(|_| !alone)))
+        })
+        .collect()
 }
 
 fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
@@ -71,39 +74,42 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     if claim.shown_by.is_some() {
         return claim.answer.clone().unwrap_or_else(|| not_measured("the demonstration did not run".to_owned()));
     }
-    let asked = asked(claim, records);
+    let covered = covered_trials(claim, records);
     let measured = |record: &Record| record.measured().is_some();
-    let ran: Vec<&(&Record, Option<&Record>)> =
-        asked.iter().filter(|one| measured(one.0) && one.1.is_none_or(measured)).collect();
-    let short =
-        ran.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten().filter_map(|own| shortfall(claim, own));
+    let complete: Vec<&(&Record, Option<&Record>)> =
+        covered.iter().filter(|one| measured(one.0) && one.1.is_none_or(measured)).collect();
+    let short = complete
+        .iter()
+        .flat_map(|(record, base)| [Some(*record), *base])
+        .flatten()
+        .filter_map(|record| shortfall(claim, record));
     let short = short.reduce(|one, other| if other.needs > one.needs { other } else { one });
     let enough = |one: &&&(&Record, Option<&Record>)| {
         shortfall(claim, one.0).is_none() && one.1.is_none_or(|base| shortfall(claim, base).is_none())
     };
     let evidence: Vec<Evidence> =
-        ran.iter().filter(enough).filter_map(|(own, base)| evidence(claim, own, *base, family)).collect();
+        complete.iter().filter(enough).filter_map(|(record, base)| evidence(claim, record, *base, family)).collect();
     if evidence.is_empty() {
-        let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
+        let reasons = covered.iter().flat_map(|(record, base)| [Some(*record), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
         let reason = short.map(|short| short.in_words()).or(reason);
         return not_measured(reason.unwrap_or_else(|| "not counted on this machine, or no run ended".to_owned()));
     }
     let verdict = match claim.which {
-        Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
+        Which::Each if evidence.len() < covered.len() => match verdict_of_all(&evidence) {
             ClaimVerdict::Holds => ClaimVerdict::CantTell,
             other => other,
         },
         Which::Each => verdict_of_all(&evidence),
         which => extreme(claim, which, &evidence),
     };
-    let mut here = in_words(claim, &evidence, records, asked.len());
+    let mut here = in_words(claim, &evidence, records, covered.len());
     here.push_str(&volumes(&evidence, records));
     if let Some(short) = short {
         here.push_str(&format!("; {}", short.in_words()));
     }
     if verdict == ClaimVerdict::CantTell {
-        here.extend(what_decides(claim, &evidence, records).map(|words| format!("; {words}")));
+        here.extend(runs_to_decide(claim, &evidence, records).map(|words| format!("; {words}")));
     }
     Answer { verdict, here, evidence }
 }
@@ -139,14 +145,14 @@ fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
         return (bytes < needs).then_some(Shortfall { bytes, needs, start: None });
     }
     let inside = middle(&|sample| Some(sample.ns as f64))?;
-    if record.job.chain().is_none() || !HOLD_START.contains(&claim.figure.as_str()) {
+    if record.job.chain().is_none() || !INCLUDE_START.contains(&claim.figure.as_str()) {
         return None;
     }
     let start = middle(&|sample| Some(sample.real().saturating_sub(sample.ns) as f64))?;
     let share = start / (start + inside);
     // The start time is independent of the volume, and the rest proportional to it.
-    let needs = bytes * (start / MOST_START - start) / inside;
-    (share > MOST_START).then_some(Shortfall { bytes, needs, start: Some(share) })
+    let needs = bytes * (start / MAX_START - start) / inside;
+    (share > MAX_START).then_some(Shortfall { bytes, needs, start: Some(share) })
 }
 
 /// The volumes of the runs that answer a claim: `; 1.05 GB a run`.
@@ -155,7 +161,7 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
         records
             .iter()
             .find(|record| record.experiment == one.experiment && record.id == one.trial)
-            .map(|own| own.job.volume())
+            .map(|record| record.job.volume())
     };
     let mut volumes: Vec<Volume> = evidence.iter().filter_map(of).collect();
     volumes.sort();
@@ -167,11 +173,11 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
 }
 
 /// The number of runs that would decide an inconclusive claim, as text.
-fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
+fn runs_to_decide(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
     let runs = |one: &Evidence| {
         let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
         let made = record.samples.len() as f64;
-        let Some((low, high)) = one.with_all_others else { return Some((FEWEST_RUNS as f64, made)) };
+        let Some((low, high)) = one.with_all_others else { return Some((MIN_RUNS as f64, made)) };
         let bounds = [claim.low, claim.high].into_iter().flatten();
         let distance = bounds.map(|bound| (one.figure - bound).abs()).fold(f64::INFINITY, f64::min);
         // An interval narrows with the square root of the runs.
@@ -184,8 +190,8 @@ fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Opt
         made => format!("{made:.0} were done"),
     };
     Some(match needed {
-        few if few < MOST_RUNS => {
-            format!("about {} runs would decide ({made})", round_up(few.max(FEWEST_RUNS as f64)))
+        few if few < MAX_RUNS => {
+            format!("about {} runs would decide ({made})", round_up(few.max(MIN_RUNS as f64)))
         }
         _ => format!("too close to the limit for any number of runs ({made})"),
     })
@@ -198,17 +204,17 @@ fn round_up(runs: f64) -> u64 {
 }
 
 /// The evidence of one trial.
-fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) -> Option<Evidence> {
+fn evidence(claim: &Claim, record: &Record, base: Option<&Record>, family: Family) -> Option<Evidence> {
     let (estimate, together) = match claim.figure.as_str() {
         "spread" => {
             let base = base.map(|base| &base.samples);
-            let spread = |confidence: f64| spread::of(&own.samples, base.map(Vec::as_slice), confidence);
+            let spread = |confidence: f64| spread::of(&record.samples, base.map(Vec::as_slice), confidence);
             let (alone, all) = (spread(0.95)?, spread(1.0 - 0.05 / family.comparisons())?);
             (alone, all.low.zip(all.high))
         }
         "copies" => {
-            let copies = f64::from(own.copies?);
-            (estimate::from_runs(&vec![copies; own.samples.len()])?, Some((copies, copies)))
+            let copies = f64::from(record.copies?);
+            (estimate::from_runs(&vec![copies; record.samples.len()])?, Some((copies, copies)))
         }
         word => {
             let times = claim.times.unwrap_or(1.0);
@@ -218,12 +224,12 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
                 _ => Some(sample.speed()),
             };
             let figures: Vec<f64> = match base {
-                Some(base) => ratios(&own.samples, &base.samples, of),
-                None => own.samples.iter().filter_map(of).map(|figure| figure * times).collect(),
+                Some(base) => ratios(&record.samples, &base.samples, of),
+                None => record.samples.iter().filter_map(of).map(|figure| figure * times).collect(),
             };
             let ratio = estimate::from_runs(&figures)?;
             // A ratio that was equal in every run is exact, not estimated.
-            let counted = ratio.min == ratio.max && ratio.runs as usize >= FEWEST_RUNS;
+            let counted = ratio.min == ratio.max && ratio.runs as usize >= MIN_RUNS;
             let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };
             (ratio, together)
         }
@@ -232,8 +238,8 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
     let ends = |(low, high): (f64, f64)| (shown(low), shown(high));
     let together = together.map(ends);
     Some(Evidence {
-        experiment: own.experiment.clone(),
-        trial: own.id.clone(),
+        experiment: record.experiment.clone(),
+        trial: record.id.clone(),
         to: base.map(|base| base.id.clone()),
         figure: shown(estimate.median),
         interval: estimate.low.zip(estimate.high).map(ends),
@@ -282,20 +288,21 @@ fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
 }
 
 /// `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
-fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usize) -> String {
+fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: usize) -> String {
     let record =
         |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
-    let several = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
+    let several_experiments = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
     // Each is compared within its experiment: other experiments have other parameters.
     let name = |one: &Evidence| {
         let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
         let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
         let at = alike.iter().position(|other| std::ptr::eq(*other, one)).unwrap_or_default();
-        let own = if alike.len() > 1 { names(&jobs, &[Key::Total, Key::Time]).swap_remove(at) } else { String::new() };
-        match (several, own.is_empty()) {
+        let setting =
+            if alike.len() > 1 { names(&jobs, &[Key::Total, Key::Time]).swap_remove(at) } else { String::new() };
+        match (several_experiments, setting.is_empty()) {
             (true, true) => one.experiment.clone(),
-            (true, false) => format!("{}: {own}", one.experiment),
-            (false, _) => own,
+            (true, false) => format!("{}: {setting}", one.experiment),
+            (false, _) => setting,
         }
     };
     let names: Vec<String> = evidence.iter().map(name).collect();
@@ -303,7 +310,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
     let least = (0..evidence.len()).min_by(by).unwrap_or(0);
     let most = (0..evidence.len()).max_by(by).unwrap_or(0);
     let with_interval = |at: usize| {
-        let few = format!("too few runs for an interval: {FEWEST_RUNS} are needed");
+        let few = format!("too few runs for an interval: {MIN_RUNS} are needed");
         let interval = match evidence[at].interval {
             Some((low, high)) if low == high => None,
             Some((low, high)) => Some(format!("{} to {}", show(claim, low), show(claim, high))),
@@ -336,7 +343,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
             format!("{} to {}; {}", end(least), end(most), counts.join(", "))
         }
     };
-    match asked - evidence.len() {
+    match covered - evidence.len() {
         0 => text,
         missing => format!("{text}; {missing} not measured"),
     }
@@ -384,14 +391,14 @@ mod tests {
         let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
         let pair = |(block, times): (&str, f64)| {
             let base = outcome("e", &[("block", block), ("place", "cross")], 1.0, runs);
-            let mut own = outcome("e", &[("block", block), ("place", "same")], times, runs);
-            own.trial.baseline = Some(base.trial.id.clone());
-            [base, own]
+            let mut compared = outcome("e", &[("block", block), ("place", "same")], times, runs);
+            compared.trial.baseline = Some(base.trial.id.clone());
+            [base, compared]
         };
         records(sizes.flat_map(pair).collect())
     }
 
-    fn asked(figure: &str, low: Option<f64>, high: Option<f64>) -> Claim {
+    fn claim(figure: &str, low: Option<f64>, high: Option<f64>) -> Claim {
         let setting = |key: &str, text: &str| Settings::of([Value::parse(Key::named(key).unwrap(), text).unwrap()]);
         Claim {
             id: "c".to_owned(),
@@ -411,7 +418,7 @@ mod tests {
 
     #[test]
     fn direction_and_size_are_judged() {
-        let of = |low, high, times: [f64; 4]| answer(&asked("gain", low, high), &measured(times, &STEADY)).verdict;
+        let of = |low, high, times: [f64; 4]| answer(&claim("gain", low, high), &measured(times, &STEADY)).verdict;
         // A gain of about 2 %.
         assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), ClaimVerdict::Holds);
         assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), ClaimVerdict::DoesntHold, "the right way, and far too much");
@@ -423,7 +430,7 @@ mod tests {
 
     #[test]
     fn no_difference_takes_both_bounds() {
-        let same = asked("gain", Some(-3.0), Some(3.0));
+        let same = claim("gain", Some(-3.0), Some(3.0));
         assert_eq!(answer(&same, &measured([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, ClaimVerdict::Holds);
         let mut wide = measured([1.0; 4], &STEADY);
         for (run, sample) in wide[1].samples.iter_mut().enumerate() {
@@ -436,13 +443,13 @@ mod tests {
     #[test]
     fn one_of_several_may_be_asked() {
         let records = measured([0.9, 1.3, 2.0, 1.1], &STEADY);
-        let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
+        let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
         assert!(answer(&most).here.starts_with("maximum: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
         assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
-        let each = answer(&asked("gain", Some(5.0), None));
+        let each = answer(&claim("gain", Some(5.0), None));
         assert_eq!(each.verdict, ClaimVerdict::DoesntHold);
         assert_eq!(
             each.here,
@@ -453,7 +460,7 @@ mod tests {
     #[test]
     fn what_is_the_same_in_every_run_is_known_and_not_estimated() {
         let mut records = measured([1.0, 1.2, 0.9, 1.0], &STEADY);
-        let none = asked("interleaved_percent", Some(0.0), Some(0.0));
+        let none = claim("interleaved_percent", Some(0.0), Some(0.0));
         for sample in records.iter_mut().flat_map(|record| &mut record.samples) {
             sample.interleaved_percent = Some(0.0);
         }
@@ -463,9 +470,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_no_evidence() {
+    fn unmeasured_trials_are_no_evidence() {
         let mut records = measured([1.3; 4], &STEADY);
-        let claim = asked("ratio", Some(1.0), None);
+        let claim = claim("ratio", Some(1.0), None);
         records[1].status = Status::Skipped;
         let some = answer(&claim, &records);
         assert_eq!((some.verdict, some.evidence.len()), (ClaimVerdict::CantTell, 3));
@@ -497,7 +504,7 @@ mod tests {
 
     #[test]
     fn start_up_is_no_answer() {
-        let rate = Claim { of: Vec::new(), ..asked("per_hop", Some(1e9), None) };
+        let rate = Claim { of: Vec::new(), ..claim("per_hop", Some(1e9), None) };
         let of = |total: &str, claim: &Claim| answer(claim, &[chain(total, 20)]);
         let whole = of("1g", &rate);
         assert_eq!(whole.verdict, ClaimVerdict::Holds);
@@ -517,13 +524,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_says_what_would_decide_it() {
+    fn an_open_claim_names_what_would_decide_it() {
         let noisy = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 0.7];
         let mut records = measured([1.3; 4], &STEADY);
         for (run, sample) in records[1].samples.iter_mut().enumerate() {
             sample.ns = (sample.ns as f64 * noisy[run]) as u64;
         }
-        let open = answer(&asked("ratio", Some(1.2), None), &records);
+        let open = answer(&claim("ratio", Some(1.2), None), &records);
         assert_eq!(open.verdict, ClaimVerdict::CantTell, "{open:?}");
         assert!(
             open.here.contains("; about ") && open.here.ends_with("runs would decide (7 were done)"),
@@ -535,27 +542,30 @@ mod tests {
     #[test]
     fn copies_are_known_and_calls_are_counted() {
         let mut records = measured([1.0; 4], &STEADY);
-        records.iter_mut().flat_map(|own| &mut own.samples).for_each(|sample| sample.sources[0].user_ns = 1_000_000);
-        let two = asked("copies", Some(2.0), Some(2.0));
+        records
+            .iter_mut()
+            .flat_map(|record| &mut record.samples)
+            .for_each(|sample| sample.sources[0].user_ns = 1_000_000);
+        let two = claim("copies", Some(2.0), Some(2.0));
         let answered = answer(&two, &records);
         assert_eq!(answered.verdict, ClaimVerdict::Holds);
         assert!(answered.here.contains("2 copies"), "{}", answered.here);
-        assert_eq!(answer(&asked("copies", Some(1.0), Some(1.0)), &records).verdict, ClaimVerdict::DoesntHold);
-        let calls = Claim { times: Some(1000.0), ..asked("call_ns", None, None) };
+        assert_eq!(answer(&claim("copies", Some(1.0), Some(1.0)), &records).verdict, ClaimVerdict::DoesntHold);
+        let calls = Claim { times: Some(1000.0), ..claim("call_ns", None, None) };
         let [one, all] =
             [Claim { times: None, ..calls.clone() }, calls].map(|claim| answer(&claim, &records).evidence[0].figure);
         assert!((all / one / 1000.0 - 1.0).abs() < 1e-9, "{one} {all}");
     }
 
     #[test]
-    fn scatter_is_held_against_scatter() {
+    fn scatter_is_compared_with_scatter() {
         let runs = |far: f64| -> Vec<f64> { (0..20).map(|run| [1.0, far, 1.0 / far][run % 3]).collect() };
         let base = outcome("e", &[("place", "cross")], 1.0, &runs(1.01));
         let wild = outcome("e", &[("place", "same")], 1.0, &runs(1.3));
         let records = records(vec![base, wild]);
-        assert_eq!(answer(&asked("spread", Some(1.0), None), &records).verdict, ClaimVerdict::Holds);
-        assert_eq!(answer(&asked("spread", None, Some(1.0)), &records).verdict, ClaimVerdict::Reversed);
-        let alone = Claim { to: None, ..asked("spread", None, Some(11.0)) };
+        assert_eq!(answer(&claim("spread", Some(1.0), None), &records).verdict, ClaimVerdict::Holds);
+        assert_eq!(answer(&claim("spread", None, Some(1.0)), &records).verdict, ClaimVerdict::Reversed);
+        let alone = Claim { to: None, ..claim("spread", None, Some(11.0)) };
         assert_eq!(answer(&alone, &records).verdict, ClaimVerdict::DoesntHold);
     }
 
@@ -569,8 +579,8 @@ mod tests {
         }
         let width = |open: usize| {
             // One is exact; the ranges of the others are narrower than their noise.
-            let mut claims = vec![asked("ratio", Some(0.1), None)];
-            claims.extend(vec![asked("gain", Some(-0.1), Some(0.1)); open]);
+            let mut claims = vec![claim("ratio", Some(0.1), None)];
+            claims.extend(vec![claim("gain", Some(-0.1), Some(0.1)); open]);
             let answers = answered(claims, &records);
             assert_eq!(answers[0].answer.as_ref().unwrap().verdict, ClaimVerdict::Holds);
             let (low, high) = answers[0].answer.as_ref().unwrap().evidence[0].with_all_others.unwrap();
@@ -590,7 +600,7 @@ mod tests {
                     own.trial.baseline = Some(base.trial.id.clone());
                     [base, own]
                 });
-                answer(&asked("ratio", Some(1.0), None), &records(pairs.collect())).verdict != ClaimVerdict::CantTell
+                answer(&claim("ratio", Some(1.0), None), &records(pairs.collect())).verdict != ClaimVerdict::CantTell
             });
             let wrong = wrong.count();
             // One in twenty is expected at most; chance exceeds 18 of 200 once in a hundred times.

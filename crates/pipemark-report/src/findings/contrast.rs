@@ -45,7 +45,7 @@ impl<'a> Contrast<'a> {
 
     /// `figure` of `new` divided by that of `base`; `None` if no table shows the two together.
     pub fn of(figure: Figure, base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
-        if !base.is_beside(new) {
+        if !base.is_comparable_with(new) {
             return None;
         }
         let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
@@ -171,14 +171,14 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
 
 /// The evidence of [`by_size`].
 pub(super) fn evidence_by_block(contrasts: &[Contrast]) -> Value {
-    contrasts.iter().map(|own| own.evidence_with("block", json!(own.new.ends().block))).collect()
+    contrasts.iter().map(|contrast| contrast.evidence_with("block", json!(contrast.new.ends().block))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use pipemark_model::Record;
     use pipemark_stats::fixture::records;
-    use pipemark_stats::fixture::{STEADY, outcome, record, spoken};
+    use pipemark_stats::fixture::{STEADY, outcome, record, round_trip_record};
 
     use super::*;
 
@@ -211,13 +211,13 @@ mod tests {
         new.trial.baseline = Some(base.trial.id.clone());
         let all = records(vec![base, new]);
         let table = all[1].estimate.as_ref().unwrap().ratio().unwrap();
-        let told = contrast(&all[0], &all[1]).unwrap();
-        assert_eq!((told.ratio, Some(told.low), Some(told.high)), (table.median, table.low, table.high));
+        let finding = contrast(&all[0], &all[1]).unwrap();
+        assert_eq!((finding.ratio, Some(finding.low), Some(finding.high)), (table.median, table.low, table.high));
     }
 
     #[test]
     fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
-        let (slow, fast) = (spoken(&[], 8_000.0, &STEADY), spoken(&[], 2_000.0, &STEADY));
+        let (slow, fast) = (round_trip_record(&[], 8_000.0, &STEADY), round_trip_record(&[], 2_000.0, &STEADY));
         let speed = Contrast::speed(MeasuredTrial::of(&slow).unwrap(), MeasuredTrial::of(&fast).unwrap()).unwrap();
         assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
         let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();

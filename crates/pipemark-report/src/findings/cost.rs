@@ -6,19 +6,19 @@ use pipemark_model::{ByteSize, Key};
 use pipemark_stats::fit::{Coefficient, FittedLine, Weighting};
 
 use crate::findings::link::Rivals;
-use crate::findings::measured::{groups, in_common, once_each};
+use crate::findings::measured::{common_settings, first_findings, groups};
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
 /// The fewest sizes that give two costs: with three, one outlier determines the line.
-const FEWEST_FITTED: usize = 4;
+const MIN_FITTED: usize = 4;
 /// The share of time that calls have to take at the smallest size, and bytes at the largest: a sweep that never reaches
 /// a size where a cost matters is inconclusive.
-const LEAST_SHARE: f64 = 0.1;
+const MIN_SHARE: f64 = 0.1;
 /// The share of variance that a line has to explain.
-const LEAST_R_SQUARED: f64 = 0.95;
+const MIN_R_SQUARED: f64 = 0.95;
 /// How far a size may deviate from the line, as a fraction of the line's value.
-const MOST_EXCESS: f64 = 0.3;
+const MAX_EXCESS: f64 = 0.3;
 
 /// Nanoseconds per piece: fixed, and per byte.
 struct Cost {
@@ -41,20 +41,20 @@ impl Cost {
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
             let line = FittedLine::fit(sizes, times, Weighting::Relative)?;
-            let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MOST_EXCESS);
+            let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MAX_EXCESS);
             let calls = line.intercept.value / line.at(sizes[0]);
             let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
             let certain = |cost: &Coefficient| cost.low.is_some_and(|low| low > 0.0);
-            let sure = near && certain(&line.intercept) && certain(&line.slope) && line.r_squared >= LEAST_R_SQUARED;
+            let sure = near && certain(&line.intercept) && certain(&line.slope) && line.r_squared >= MIN_R_SQUARED;
             let (from, to) = (sweep[0].ends().block, sweep[points - 1].ends().block);
-            (sure && calls >= LEAST_SHARE && bytes >= LEAST_SHARE).then_some(Cost { line, from, to })
+            (sure && calls >= MIN_SHARE && bytes >= MIN_SHARE).then_some(Cost { line, from, to })
         };
-        (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
+        (MIN_FITTED..=sizes.len()).rev().find_map(straight)
     }
 
     /// The size at which the bytes cost as much as the call, to two digits, which is the precision of a fit; `None`
     /// outside of the sizes that were fitted.
-    fn even_at(&self) -> Option<ByteSize> {
+    fn break_even_block(&self) -> Option<ByteSize> {
         let size = self.line.intercept.value / self.line.slope.value;
         let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
         let size = ByteSize(((size / unit).round() * unit) as u64);
@@ -74,7 +74,7 @@ impl Cost {
     fn evidence(&self) -> Value {
         json!({
             "ns_per_call": self.line.intercept, "ns_per_byte": self.line.slope, "r_squared": self.line.r_squared,
-            "points": self.line.points, "from": self.from, "to": self.to, "even_at": self.even_at(),
+            "points": self.line.points, "from": self.from, "to": self.to, "even_at": self.break_even_block(),
         })
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec
     let mut sweeps: Vec<Vec<MeasuredTrial>> = parts.iter().flat_map(|part| groups(part, &[Key::Block])).collect();
     sweeps.retain(|sweep| !has_rivals(sweep));
     sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|one| one.ends().block));
-    once_each(&sweeps, |sweep| in_common(&sweep[0], &[Key::Block]), |sweep| call_cost(sweep))
+    first_findings(&sweeps, |sweep| common_settings(&sweep[0], &[Key::Block]), |sweep| call_cost(sweep))
 }
 
 fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
@@ -99,7 +99,7 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
         Some(format!("{} ({}–{})", time(cost.value * by), time(cost.low? * by), time(cost.high? * by)))
     };
     let even = cost
-        .even_at()
+        .break_even_block()
         .map_or_else(String::new, |size| format!("; below about {size} the calls cost more than the bytes"));
     let text = format!(
         "Each block costs about {} for the calls and {} per {unit} with {} (linear fit from {} to {}, {}){even}.",
@@ -138,7 +138,7 @@ pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use pipemark_model::Record;
-    use pipemark_stats::fixture::{GIB, STEADY, record, spoken};
+    use pipemark_stats::fixture::{GIB, STEADY, record, round_trip_record};
 
     use crate::findings::found;
 
@@ -177,7 +177,7 @@ mod tests {
 
     /// A size outside the fitted range isn't reported.
     #[test]
-    fn no_size_is_told_that_was_not_fitted() {
+    fn sizes_outside_the_fit_are_not_reported() {
         let fitted = |largest: usize| texts(&line(&NOISE)[..largest])[0].clone();
         assert!(fitted(5).contains("from 64 B to 16 KiB") && fitted(5).contains("below about 2300 B"), "{}", fitted(5));
         assert!(fitted(4).contains("from 64 B to 4 KiB") && fitted(4).contains("below about"), "{}", fitted(4));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_has_no_cost() {
+    fn without_a_linear_fit_there_is_no_cost() {
         assert_eq!(texts(&line(&[1.0, 2.0, 0.5, 1.7])), [""; 0]);
         let at = |block| record("e", &[("block", block)], 3.0, &STEADY);
         let flat: Vec<Record> = ["64", "1k", "4k", "64k"].map(at).into();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_one_situation_are_told_together() {
+    fn links_of_one_situation_share_a_finding() {
         let mut records = line(&NOISE);
         assert!(found("message-cost", &records).is_empty(), "one link");
         records.extend(line_of(&[("link", "shm")], 90.0, 0.008, &[1.0]));
@@ -222,7 +222,7 @@ mod tests {
     fn a_message_is_half_a_round_trip() {
         let trips = |link: &str, call: f64| -> Vec<Record> {
             let at = |size: &f64| {
-                spoken(&[("link", link), ("block", &size.to_string())], 2.0 * (call + 0.3 * size), &STEADY)
+                round_trip_record(&[("link", link), ("block", &size.to_string())], 2.0 * (call + 0.3 * size), &STEADY)
             };
             SIZES.iter().map(at).collect()
         };

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use pipemark_entrants::{Does, FILTERS, FindingForm, does};
+use pipemark_entrants::{FILTERS, FilterTask, FindingForm, filter_task};
 use pipemark_model::{
-    ByteSize, Feed, Figure, Filter, GIB, Key, LinesJob, Published, Record, Unit, Warning, grouped, three_digits,
+    ByteSize, Feed, Figure, Filter, GIB, Key, LinesJob, Published, Record, Unit, Warning, group_by_key, three_digits,
 };
 
 use crate::findings::contrast::Contrast;
-use crate::findings::measured::{in_common, once_each, settings_but};
+use crate::findings::measured::{common_settings, first_findings, settings_but};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// Bytes of the lines written by yes.
@@ -23,7 +23,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
     let (timed, groups): (Vec<&Vec<MeasuredTrial>>, Vec<&Vec<MeasuredTrial>>) =
         parts.iter().flatten().partition(|group| lines(&group[0]).rate.is_some());
     let each = |rule: &dyn Fn(&[MeasuredTrial]) -> Option<Candidate>| {
-        once_each(&groups, |group| in_common(&group[0], &[Key::Filter]), |group| rule(group))
+        first_findings(&groups, |group| common_settings(&group[0], &[Key::Filter]), |group| rule(group))
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
     // All trials, because a group holds only one of several that differ only in volume.
@@ -61,7 +61,7 @@ fn switches(one: MeasuredTrial) -> Option<f64> {
 }
 
 /// The feed of a group, as text.
-fn fed_by(group: &[MeasuredTrial]) -> &'static str {
+fn feed_in_words(group: &[MeasuredTrial]) -> &'static str {
     match lines(&group[0]).feed {
         Feed::YesShort => "fed by yes with lines of 8 bytes",
         Feed::YesMiddle => "fed by yes with lines of 48 bytes",
@@ -86,7 +86,7 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
         three_digits(switches(new)?),
         three_digits(switches(base)?),
     );
-    let text = finding.says.replace("{feed}", fed_by(group)).replace("{figures}", &figures);
+    let text = finding.says.replace("{feed}", feed_in_words(group)).replace("{figures}", &figures);
     let mut evidence = contrast.evidence();
     for (side, one) in [("to", base), ("of", new)] {
         evidence[side]["filter_cpu_seconds_per_gib"] = json!(own_cpu(one));
@@ -98,10 +98,10 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
 /// Compares a filter's fixed time, and its time per GiB, with those of its base, if both processed the same volumes.
 fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of = |filter: &Filter| of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
-    let common = |one: &MeasuredTrial| in_common(one, &[Key::Filter]);
+    let common = |one: &MeasuredTrial| common_settings(one, &[Key::Filter]);
     let bases = of(&finding.to);
     let pair = |new: MeasuredTrial<'a>| {
-        let base = bases.iter().copied().find(|base| base.is_beside(new) && common(base) == common(&new));
+        let base = bases.iter().copied().find(|base| base.is_comparable_with(new) && common(base) == common(&new));
         base.map(|base| (base, new))
     };
     let mut pairs: Vec<(MeasuredTrial, MeasuredTrial)> = of(filter).into_iter().filter_map(pair).collect();
@@ -111,7 +111,7 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
         let (small, large) = (*pairs.first()?, *pairs.last()?);
         (large.1.bytes() >= 2.0 * small.1.bytes()).then_some((small, large))
     };
-    let situations = grouped(pairs.into_iter().map(|pair| (common(&pair.1), pair)));
+    let situations = group_by_key(pairs.into_iter().map(|pair| (common(&pair.1), pair)));
     let (small, large) = situations.into_iter().find_map(|(_, pairs)| volumes(pairs))?;
     let (base, new) = ([small.0, large.0], [small.1, large.1]);
     // Seconds for a run of the smaller volume, and for each GiB more: low, median, high.
@@ -139,7 +139,7 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
         range(each)?,
         range(base_each)?,
     );
-    let text = finding.says.replace("{feed}", fed_by(of_files)).replace("{figures}", &figures);
+    let text = finding.says.replace("{feed}", feed_in_words(of_files)).replace("{figures}", &figures);
     let evidence = json!({
         "to": base.map(|one| one.evidence()),
         "of": new.map(|one| one.evidence()),
@@ -151,8 +151,8 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
 
 /// The groups of one part that differ in the feed only, by situation.
 fn by_feed<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<Vec<MeasuredTrial<'a>>>> {
-    let common = |group: &Vec<MeasuredTrial>| in_common(&group[0], &[Key::Filter, Key::Feed]);
-    let situations = grouped(groups.iter().map(|group| (common(group), group.clone())));
+    let common = |group: &Vec<MeasuredTrial>| common_settings(&group[0], &[Key::Filter, Key::Feed]);
+    let situations = group_by_key(groups.iter().map(|group| (common(group), group.clone())));
     situations.into_iter().map(|(_, groups)| groups).collect()
 }
 
@@ -197,16 +197,16 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
 /// back.
 fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
-    let transform = |filter: &Filter| does(filter) == Does::Transform;
+    let transform = |filter: &Filter| filter_task(filter) == FilterTask::Transform;
     let filters = || group.iter().copied().filter(|one| transform(&lines(one).filter));
     let (best, slowest) = (fastest(filters())?, filters().min_by(|one, other| one.speed().total_cmp(&other.speed()))?);
     let through = |one: MeasuredTrial| format!("{} through {}", one.headline(), lines(&one).filter);
-    let told = [Some(best), find(group, &"lines-1".parse().ok()?), Some(slowest)].into_iter().flatten();
-    let mut told: Vec<String> = told.map(through).collect();
-    told.dedup();
+    let latencies = [Some(best), find(group, &"lines-1".parse().ok()?), Some(slowest)].into_iter().flatten();
+    let mut latencies: Vec<String> = latencies.map(through).collect();
+    latencies.dedup();
     let beside = records.iter().filter(|record| record.experiment == best.record.experiment);
     let held = beside.filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
-    let common = in_common(&best, &[Key::Filter]);
+    let common = common_settings(&best, &[Key::Filter]);
     let alike = held.filter(|record| settings_but(&record.job, &[Key::Filter]) == common);
     let held = alike.filter_map(|record| record.job.lines());
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
@@ -214,23 +214,23 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
         0 => String::new(),
         _ => format!("; held back until more lines arrive: {}", Vec::from_iter(held.iter().copied()).join(", ")),
     };
-    let text = format!("At {rate} lines per second a line takes {} (medians){also}.", told.join(", "));
+    let text = format!("At {rate} lines per second a line takes {} (medians){also}.", latencies.join(", "));
     let evidence =
         json!({ "rate": rate, "quickest": best.evidence(), "slowest": slowest.evidence(), "held_back_by": held });
-    (told.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
+    (latencies.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
 }
 
 /// The fastest and the slowest filter, as shares of the throughput of a filter that only counts.
 fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
-    let top = group.iter().find(|one| does(&lines(one).filter) == Does::Count)?;
-    let filters = || group.iter().copied().filter(|one| does(&lines(one).filter) == Does::Transform);
+    let top = group.iter().find(|one| filter_task(&lines(one).filter) == FilterTask::Count)?;
+    let filters = || group.iter().copied().filter(|one| filter_task(&lines(one).filter) == FilterTask::Transform);
     let best = fastest(filters())?;
     let slowest = filters().min_by(|one, other| one.throughput().total_cmp(&other.throughput()))?;
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
     let least = Contrast::throughput(*top, slowest)?;
     let text = format!(
         "Share of the top line {} ({}): the fastest filter, {}, {}; the slowest, {}, {}.",
-        fed_by(group),
+        feed_in_words(group),
         top.headline(),
         lines(&best).filter,
         share.percent(),
@@ -265,7 +265,7 @@ fn published<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         shortest.source,
         lines(first).filter,
         ratios.iter().map(words).collect::<Vec<_>>().join("; "),
-        fed_by(group)
+        feed_in_words(group)
     );
     let times: Value = ratios
         .iter()

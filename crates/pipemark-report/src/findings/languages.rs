@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use pipemark_model::{ByteSize, Entrant, Figure, GIB, Key, Language, Program, Record, grouped, three_digits};
+use pipemark_model::{ByteSize, Entrant, Figure, GIB, Key, Language, Program, Record, group_by_key, three_digits};
 
 use crate::findings::contrast::Contrast;
-use crate::findings::measured::in_common;
+use crate::findings::measured::common_settings;
 use crate::findings::words::time;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
@@ -58,7 +58,7 @@ fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
 /// The groups that differ only in the block size; of several situations, the one with the most programs.
 fn main_sizes<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Language, Key::Program, Key::Block];
-    let situations = grouped(groups.iter().map(|group| (in_common(&group[0], &varies), group.clone())));
+    let situations = group_by_key(groups.iter().map(|group| (common_settings(&group[0], &varies), group.clone())));
     let programs = |sizes: &Vec<Vec<MeasuredTrial>>| sizes.iter().map(Vec::len).sum::<usize>();
     // The first of equals.
     situations.into_iter().map(|(_, sizes)| sizes).rev().max_by_key(programs).unwrap_or_default()

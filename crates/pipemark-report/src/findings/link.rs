@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
-use crate::findings::measured::{in_common, once_each, sizes};
+use crate::findings::measured::{common_settings, first_findings, sizes};
 use crate::findings::words::{listed, pieces, situation, spans, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
 /// The parameters in which rivals differ.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
 /// More tied links than this aren't reported as winners.
-const MOST_LEADERS: usize = 3;
+const MAX_LEADERS: usize = 3;
 /// The most pairs of links whose crossover is reported in one sentence.
-const MOST_PAIRS: usize = 3;
+const MAX_PAIRS: usize = 3;
 
 /// Two or more links, measured in one situation.
 pub(super) struct Rivals<'a> {
@@ -57,8 +57,8 @@ impl<'a> Rivals<'a> {
     /// without comment.
     pub fn named(&self, name: &str, among: &[String]) -> String {
         let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
-        match of(name).filter(|own| among.iter().any(|other| of(other) != Some(*own))) {
-            Some(own) => format!("{name} ({})", work_in_words(own)),
+        match of(name).filter(|work| among.iter().any(|other| of(other) != Some(*work))) {
+            Some(work) => format!("{name} ({})", work_in_words(work)),
             None => name.to_owned(),
         }
     }
@@ -84,24 +84,25 @@ pub(super) fn each_situation<'a>(
     rivals: &[Rivals<'a>],
     rule: impl Fn(&Rivals<'a>) -> Option<Candidate>,
 ) -> Vec<Candidate> {
-    once_each(rivals, |rivals| in_common(&rivals.group[0], &VARIES), |rivals| rule(rivals))
+    first_findings(rivals, |rivals| common_settings(&rivals.group[0], &VARIES), |rivals| rule(rivals))
 }
 
 /// Groups of trials that differ only in the link, the methods and the size. Trials that discard bytes unread, or send
 /// one page repeatedly, are no rivals of those that deliver bytes.
 pub(super) fn rivals<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Rivals<'a>> {
     let arrives = |one: &&MeasuredTrial| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
-    let several = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
+    let several_links = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
     let of_part = |part: &Vec<MeasuredTrial<'a>>| {
         let arriving: Vec<MeasuredTrial> = part.iter().filter(arrives).copied().collect();
-        groups(&arriving, &VARIES).into_iter().filter(several).map(Rivals::of).collect::<Vec<_>>()
+        groups(&arriving, &VARIES).into_iter().filter(several_links).map(Rivals::of).collect::<Vec<_>>()
     };
     parts.iter().flat_map(of_part).collect()
 }
 
 /// The fastest link at each size.
 pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
-    let leads: Vec<(Vec<String>, Contrast)> = rivals.sizes.iter().filter_map(|size| lead(rivals, *size)).collect();
+    let leads: Vec<(Vec<String>, Contrast)> =
+        rivals.sizes.iter().filter_map(|size| leaders_with_lead(rivals, *size)).collect();
     let mut parts: Vec<(&[String], Vec<Contrast>)> = Vec::new();
     for (leaders, contrast) in &leads {
         match parts.iter_mut().find(|(known, _)| known == leaders) {
@@ -134,7 +135,7 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
 }
 
 /// The fastest at one size with those tied with it, and the comparison of the fastest with the best of the others.
-fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
+fn leaders_with_lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
     let there: Vec<MeasuredTrial> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
     let best = fastest(there.iter().copied())?;
     let (mut leaders, mut slower) = (Vec::new(), Vec::new());
@@ -145,7 +146,7 @@ fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contras
         }
     }
     let next = slower.into_iter().max_by(|one, other| one.base.speed().total_cmp(&other.base.speed()))?;
-    (leaders.len() <= MOST_LEADERS).then_some((leaders, next))
+    (leaders.len() <= MAX_LEADERS).then_some((leaders, next))
 }
 
 /// Two links that cross: one is significantly faster at the sizes of `ahead`, the other at those of `behind`, and no
@@ -199,7 +200,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
     // One of several links that behave alike is enough.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {
-        if chosen.len() < MOST_PAIRS && !chosen.iter().any(|known| crossover.repeats(known)) {
+        if chosen.len() < MAX_PAIRS && !chosen.iter().any(|known| crossover.repeats(known)) {
             chosen.push(crossover);
         }
     }
@@ -250,7 +251,7 @@ pub(super) fn shared_memory(rivals: &Rivals) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use pipemark_model::Record;
-    use pipemark_stats::fixture::{STEADY, record, spoken};
+    use pipemark_stats::fixture::{STEADY, record, round_trip_record};
 
     use super::*;
     use crate::findings::{found, measured, parts, texts};
@@ -264,7 +265,9 @@ mod tests {
     }
 
     fn trips(link: &str, rest: &[(&str, &str)], figures: [f64; 4]) -> Vec<Record> {
-        let at = |(size, ns): (&str, f64)| spoken(&[rest, &[("link", link), ("block", size)]].concat(), ns, &STEADY);
+        let at = |(size, ns): (&str, f64)| {
+            round_trip_record(&[rest, &[("link", link), ("block", size)]].concat(), ns, &STEADY)
+        };
         SIZES.into_iter().zip(figures).map(at).collect()
     }
 
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_winner_of_each_size_is_told_with_its_lead() {
+    fn the_fastest_link_of_each_size_is_reported_with_its_lead() {
         assert_eq!(
             texts("best-link", &three(&STEADY)),
             [
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn crossovers_are_told() {
+    fn crossovers_are_reported() {
         let mut records = three(&STEADY);
         // A twin of the pipe crosses at the same sizes.
         records.extend(sweep(&[("link", "fifo")], [0.39, 0.99, 2.01, 2.01], &STEADY));
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_is_held_against_a_pipe() {
+    fn shared_memory_is_compared_with_a_pipe() {
         let mut records = three(&STEADY);
         records.extend(sweep(&[("link", "shm")], [0.2, 1.0, 3.0, 3.0], &STEADY));
         assert_eq!(

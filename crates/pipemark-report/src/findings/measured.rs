@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, grouped};
+use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, group_by_key};
 use pipemark_stats::family::Family;
 
 /// A measured record with its estimates.
@@ -29,7 +29,7 @@ impl<'a> MeasuredTrial<'a> {
     }
 
     /// Whether a table shows the two together: same experiment, volume and verification.
-    pub fn is_beside(self, other: MeasuredTrial) -> bool {
+    pub fn is_comparable_with(self, other: MeasuredTrial) -> bool {
         self.record.experiment == other.record.experiment
             && self.job.volume().is_like(other.job.volume())
             && self.job.verify() == other.job.verify()
@@ -83,7 +83,7 @@ pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec
 /// Groups comparable records: each part has one experiment and one volume per run, the largest volume first.
 pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let mut parts: Vec<Vec<MeasuredTrial>> = Vec::new();
-    for (_, mut own) in grouped(all.iter().map(|one| (&one.record.experiment, *one))) {
+    for (_, mut own) in group_by_key(all.iter().map(|one| (&one.record.experiment, *one))) {
         let mut order: Vec<usize> = (0..own.len()).collect();
         order.sort_by_key(|at| own[*at].job.volume());
         // A part holds the volumes that are like its smallest.
@@ -93,7 +93,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
             let next = !own[*first].job.volume().is_like(own[pair[1]].job.volume());
             of[pair[1]] = of[pair[0]] + usize::from(next);
         }
-        let parted = grouped(of.into_iter().zip(own.drain(..)));
+        let parted = group_by_key(of.into_iter().zip(own.drain(..)));
         parts.extend(parted.into_iter().map(|(_, part)| part));
     }
     let most = |part: &Vec<MeasuredTrial>| part.iter().map(|one| one.bytes()).fold(0.0, f64::max);
@@ -102,7 +102,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
 }
 
 /// The common settings of a group: all parameters except `varies` and the volume.
-pub(super) fn in_common(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
+pub(super) fn common_settings(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
     settings_but(one.job, varies)
 }
 
@@ -114,26 +114,29 @@ pub(super) fn settings_but(job: &Job, varies: &[Key]) -> Vec<Option<Value>> {
 
 /// Groups of one part that differ only in the parameters of `varies`, ordered by their first records.
 pub(super) fn groups<'a>(part: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<MeasuredTrial<'a>>> {
-    grouped(part.iter().map(|one| (in_common(one, varies), *one))).into_iter().map(|(_, group)| group).collect()
+    group_by_key(part.iter().map(|one| (common_settings(one, varies), *one)))
+        .into_iter()
+        .map(|(_, group)| group)
+        .collect()
 }
 
 /// Applies `rule` to each group. If several experiments or volumes have the same group, the first with a finding
 /// counts.
-pub(super) fn once_each<G, K: PartialEq, T: IntoIterator>(
+pub(super) fn first_findings<G, K: PartialEq, T: IntoIterator>(
     groups: impl IntoIterator<Item = G>,
     key: impl Fn(&G) -> K,
     rule: impl Fn(&G) -> T,
 ) -> Vec<T::Item> {
-    let (mut told, mut found) = (Vec::new(), Vec::new());
+    let (mut seen, mut found) = (Vec::new(), Vec::new());
     for group in groups {
         let key = key(&group);
-        if told.contains(&key) {
+        if seen.contains(&key) {
             continue;
         }
         let before = found.len();
         found.extend(rule(&group));
         if found.len() > before {
-            told.push(key);
+            seen.push(key);
         }
     }
     found

@@ -23,14 +23,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, grouped};
+use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, group_by_key};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::by_round;
 
-use crate::findings::measured::{MeasuredTrial, fastest, groups, in_common, measured, once_each, parts};
+use crate::findings::measured::{MeasuredTrial, common_settings, fastest, first_findings, groups, measured, parts};
 
 /// The most findings of one rule. A suite with many parameters could give dozens.
-const MOST_PER_RULE: usize = 4;
+const MAX_PER_RULE: usize = 4;
 
 /// The help topics of rules, by the prefix of their names. Other rules have the topic `method`.
 const TOPICS: [(&str, &[&str]); 3] = [
@@ -66,7 +66,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let of = |kind: fn(&Job) -> bool| plain.iter().copied().filter(|one| kind(one.job)).collect::<Vec<_>>();
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
     // Entrants and line filters say nothing about pipemark's own senders and receivers.
-    let entrants = of(|job| job.entrant().is_some_and(|own| own.verify.reads()));
+    let entrants = of(|job| job.entrant().is_some_and(|entrant| entrant.verify.reads()));
     let entrants = groups_of_parts(&entrants, &[Key::Language, Key::Program]);
     let lines = groups_of_parts(&of(|job| job.lines().is_some()), &[Key::Filter]);
     let (trips, streams): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
@@ -94,7 +94,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         recommended::settings(&stream_parts),
         each(&trip_parts, &[Key::Gap], wakeups::against_no_gap),
         each(&trip_parts, &link::VARIES, wakeups::tail),
-        chain_groups(&chains).iter().filter_map(|own| chain::cost(own)).collect(),
+        chain_groups(&chains).iter().filter_map(|group| chain::cost(group)).collect(),
         link::each_situation(&of_streams, cost::message_costs),
         link::each_situation(&of_trips, cost::message_costs),
         cost::call_costs(&stream_parts, &of_streams),
@@ -108,7 +108,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     }
     let nth =
         |place: usize| rules.iter().filter_map(move |rule| rule.get(place)).map(|candidate| candidate.finding.clone());
-    (0..MOST_PER_RULE).flat_map(nth).collect()
+    (0..MAX_PER_RULE).flat_map(nth).collect()
 }
 
 /// A finding with its importance among those of its rule.
@@ -128,8 +128,8 @@ impl Candidate {
 /// byte and start time. Where lengths occur with several volumes, the volumes are separate groups.
 fn chain_groups<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Length];
-    let of_experiment = grouped(chains.iter().map(|one| (&one.record.experiment, *one)));
-    let all = of_experiment.into_iter().flat_map(|(_, own)| groups(&own, &varies));
+    let of_experiment = group_by_key(chains.iter().map(|one| (&one.record.experiment, *one)));
+    let all = of_experiment.into_iter().flat_map(|(_, chains)| groups(&chains, &varies));
     let length = |one: &MeasuredTrial| one.job.value(Key::Length);
     all.flat_map(|group| match distinct(group.iter().map(length)).len() == group.len() {
         true => vec![group],
@@ -150,7 +150,7 @@ fn each<'a, T: IntoIterator<Item = Candidate>>(
     rule: impl Fn(&[MeasuredTrial<'a>]) -> T,
 ) -> Vec<Candidate> {
     let groups = parts.iter().flat_map(|part| groups(part, varies));
-    once_each(groups, |group| in_common(&group[0], varies), |group| rule(group))
+    first_findings(groups, |group| common_settings(&group[0], varies), |group| rule(group))
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use pipemark_model::{ByteSize, Capacity, Key, RecvMethod, SendMethod, Warning};
 
 use crate::findings::contrast::Contrast;
-use crate::findings::words::{capacity, granted, methods, setting, spans};
+use crate::findings::words::{capacity, granted_capacity, methods, setting, spans};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest sizes among which one can be called the best.
-const FEWEST_SIZES: usize = 3;
+const MIN_SIZES: usize = 3;
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
 
@@ -18,7 +18,7 @@ const NEARLY: f64 = 0.05;
 pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
     sweep.sort_by_key(|one| one.ends().block);
-    let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= FEWEST_SIZES)?;
+    let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= MIN_SIZES)?;
     let against = |one: &MeasuredTrial<'a>| Contrast::throughput(best, *one);
     let within = |one: &MeasuredTrial| one.throughput() >= (1.0 - NEARLY) * best.throughput();
     let slower = |one: &MeasuredTrial<'a>| against(one).is_some_and(|contrast| contrast.less());
@@ -56,13 +56,15 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
 /// Compares each capacity with the default one, or with the smallest if there is no default.
 pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let default = group.iter().find(|one| one.ends().capacity == Capacity::DEFAULT);
-    let Some(base) = default.or_else(|| group.iter().min_by_key(|one| granted(**one))).copied() else {
+    let Some(base) = default.or_else(|| group.iter().min_by_key(|one| granted_capacity(**one))).copied() else {
         return Vec::new();
     };
     // A capacity that the kernel did not grant was not measured.
     let contrasts: Vec<Contrast> = group
         .iter()
-        .filter(|other| other.ends().capacity != base.ends().capacity && granted(**other) != granted(base))
+        .filter(|other| {
+            other.ends().capacity != base.ends().capacity && granted_capacity(**other) != granted_capacity(base)
+        })
         .filter_map(|other| Contrast::throughput(base, *other))
         .collect();
     let by_speed = |one: &&Contrast, other: &&Contrast| one.new.speed().total_cmp(&other.new.speed());
@@ -71,7 +73,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let setting = setting(base.job, &[Key::Capacity]);
     if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
         let mut all: Vec<MeasuredTrial> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
-        all.sort_by_key(|one| granted(*one));
+        all.sort_by_key(|one| granted_capacity(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
         let text = format!("Capacity makes no difference from {least} to {most}, within 3 %: {setting}.");
         let capacities: Value = all.iter().map(|one| one.evidence()).collect();
@@ -191,7 +193,7 @@ mod tests {
 
         /// A size that isn't adjacent to the best one is also considered.
         #[test]
-        fn sizes_far_from_the_best_one_are_looked_at() {
+        fn sizes_far_from_the_best_are_considered() {
             let figures = [("1k", 2.98), ("4k", 2.0), ("64k", 3.0), ("1m", 2.5)];
             let text = &texts("best-block", &sweep(&figures, &STEADY))[0];
             assert!(text.ends_with("3.00 GiB/s; 1 KiB and 64 KiB are within 5 % of it."), "{text}");
@@ -228,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn sizes_that_do_not_matter_are_said_not_to() {
+        fn irrelevant_block_sizes_are_reported() {
             let found = texts("best-block", &sweep(&[("4k", 3.0), ("64k", 3.01), ("1m", 2.99)], &STEADY));
             assert_eq!(
                 found,
@@ -270,9 +272,9 @@ mod tests {
         use pipemark_stats::fixture::{STEADY, outcome};
 
         fn measured(figures: &[(&str, u64, f64)], runs: &[f64]) -> Vec<Record> {
-            let outcomes = figures.iter().map(|(asked, granted, figure)| {
+            let outcomes = figures.iter().map(|(asked, granted_capacity, figure)| {
                 let mut outcome = outcome("e", &[("capacity", asked)], *figure, runs);
-                outcome.samples.iter_mut().for_each(|sample| sample.capacity_granted = Some(*granted));
+                outcome.samples.iter_mut().for_each(|sample| sample.capacity_granted = Some(*granted_capacity));
                 outcome
             });
             records(outcomes.collect())
@@ -283,7 +285,7 @@ mod tests {
         }
 
         #[test]
-        fn gain_and_loss_are_held_against_the_default() {
+        fn gain_and_loss_are_relative_to_the_default() {
             let figures =
                 [("quota", 8192, 0.84), ("1m", 1 << 20, 3.65), ("default", 65536, 2.4), ("256k", 1 << 18, 3.0)];
             let texts = texts(&figures, &STEADY);
@@ -305,14 +307,14 @@ mod tests {
         }
 
         #[test]
-        fn no_difference_is_said_when_certain() {
+        fn no_difference_is_reported_when_certain() {
             let equal = [("default", 65536, 2.4), ("1m", 1 << 20, 2.41)];
             assert!(texts(&equal, &STEADY)[0].starts_with("Capacity makes no difference from 64 KiB to 1 MiB"));
             assert_eq!(texts(&equal, &STEADY[..4]), [""; 0]);
         }
 
         #[test]
-        fn what_was_not_granted_is_not_compared() {
+        fn capacities_that_were_not_granted_are_not_compared() {
             assert_eq!(texts(&[("default", 65536, 2.4), ("1m", 65536, 3.4)], &STEADY), [""; 0]);
         }
     }
@@ -353,14 +355,14 @@ mod tests {
 
         /// vmsplice copies bytes out of a pipe, so vmsplice → vmsplice copies once.
         #[test]
-        fn what_copies_once_is_not_called_zero_copy() {
+        fn one_copy_is_not_called_zero_copy() {
             let records = [way_of("write", "read", &[], 2.0), way_of("vmsplice", "vmsplice", &[], 3.0)];
             let text = &texts("zero-copy", &records)[0];
             assert!(text.starts_with("One copy instead of two by vmsplice → vmsplice is 1.50×"), "{text}");
         }
 
         #[test]
-        fn readers_that_look_are_told_from_those_that_do_not() {
+        fn verifying_readers_are_distinguished_from_others() {
             let xor = [("verify", "xor")];
             let text =
                 &texts("zero-copy", &[way_of("write", "read", &xor, 2.0), way_of("splice", "read", &xor, 3.0)])[0];
@@ -368,13 +370,13 @@ mod tests {
         }
 
         #[test]
-        fn spinning_is_not_held_against_blocking() {
+        fn spinning_is_not_compared_with_blocking() {
             let records = [way_of("write", "read", &[], 2.0), way_of("vmsplice", "splice", &[("wait", "spin")], 90.0)];
             assert_eq!(texts("zero-copy", &records), [""; 0]);
         }
 
         #[test]
-        fn a_loss_is_told_and_doubt_is_not() {
+        fn a_loss_is_reported_unless_inconclusive() {
             let plain = way_of("write", "read", &[], 2.0);
             let text = &texts("zero-copy", &[plain.clone(), way_of("vmsplice", "read", &[], 1.0)])[0];
             assert!(text.contains("is only 0.50×"), "{text}");

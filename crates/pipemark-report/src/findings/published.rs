@@ -11,7 +11,7 @@ use crate::findings::contrast::Contrast;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest figures that have a shape.
-const FEWEST: usize = 3;
+const MIN_TRIALS: usize = 3;
 /// As good as the best: at most this much slower. For published figures, which have no interval.
 const NEARLY: f64 = 0.05;
 
@@ -29,8 +29,8 @@ pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
 }
 
 /// The published figure, and its volume if that differs.
-fn theirs_of(one: MeasuredTrial) -> String {
-    one.record.published.as_ref().map_or_else(String::new, |own| own.shown_beside(one.job.volume()))
+fn published_figure(one: MeasuredTrial) -> String {
+    one.record.published.as_ref().map_or_else(String::new, |figure| figure.shown_next_to(one.job.volume()))
 }
 
 /// The ratio of measured to published throughput.
@@ -48,10 +48,10 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     };
     let mut evidence = json!({ "source": source, "trials": figures.iter().map(trial).collect::<Value>() });
     let effect = figures.len() as f64;
-    if figures.len() < FEWEST {
+    if figures.len() < MIN_TRIALS {
         let words = |figure: &(MeasuredTrial, f64)| {
             let (name, ours, ratio) = (&figure.0.record.name, figure.0.headline(), three_digits(ratio(figure)));
-            format!("{} for {name}, here {ours}, {ratio}× as fast", theirs_of(figure.0))
+            format!("{} for {name}, here {ours}, {ratio}× as fast", published_figure(figure.0))
         };
         let words: Vec<String> = figures.iter().map(words).collect();
         // The source names the hardware.
@@ -75,7 +75,7 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     let text = format!(
         "Published figures of {source} are best with {} ({}), ours with {} ({}){}. Ours are {}× to {}× theirs.",
         theirs_at.record.name,
-        theirs_of(*theirs_at),
+        published_figure(*theirs_at),
         ours.record.name,
         ours.headline(),
         shape.map_or_else(String::new, |(words, _)| format!("; {words}")),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_about_the_shape_is_not_told() {
+    fn an_inconclusive_shape_is_not_reported() {
         let mut noisy = PIPE_BANDWIDTH.map(|(_, figure)| figure);
         noisy[5] = noisy[4] * 1.06;
         let wild = [1.0, 1.15, 0.85, 1.1, 0.9, 1.2, 0.8];

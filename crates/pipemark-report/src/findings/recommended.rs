@@ -21,9 +21,9 @@ const NEARLY: f64 = 0.05;
 pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
     for part in parts {
-        let like = |own: &&mut Vec<MeasuredTrial>| own[0].job.volume().is_like(part[0].job.volume());
+        let like = |volume_group: &&mut Vec<MeasuredTrial>| volume_group[0].job.volume().is_like(part[0].job.volume());
         match by_volume.iter_mut().find(like) {
-            Some(own) => own.extend(part),
+            Some(volume_group) => volume_group.extend(part),
             None => by_volume.push(part.clone()),
         }
     }
@@ -85,7 +85,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
 /// The best of `those`; `None` when it is tied with every other.
 fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
     let best = fastest(those.iter().copied())?;
-    let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_beside(best)).collect();
+    let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_comparable_with(best)).collect();
     let slower = |other: &MeasuredTrial| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
     let as_good = |other: &&MeasuredTrial| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
     let cost = |one: &MeasuredTrial| one.estimates.cpu_seconds_per_gib().median;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use pipemark_model::{Outcome, SendMethod, Settings, Status, Value, WaitPolicy};
 use pipemark_stats::fixture::records;
-use pipemark_stats::fixture::{STEADY, conversation, outcome, record};
+use pipemark_stats::fixture::{STEADY, outcome, record, round_trip_outcome};
 use pipemark_stats::noise::{ALL, Dice, Noise};
 use pipemark_stats::records::memory_copy;
 
@@ -18,7 +18,7 @@ fn nothing_has_no_findings() {
 }
 
 #[test]
-fn rules_do_not_bury_the_reader_and_take_turns() {
+fn rules_are_limited_and_alternate() {
     let mut all = Vec::new();
     for align in 0..20 {
         for (capacity, throughput) in [("64k", 1.0), ("1m", 2.0 + f64::from(align))] {
@@ -29,7 +29,7 @@ fn rules_do_not_bury_the_reader_and_take_turns() {
     let findings = findings(&all, None);
     let of_capacity: Vec<f64> =
         findings.iter().filter(|f| f.rule == "capacity").map(|f| f.evidence["ratio"].as_f64().unwrap()).collect();
-    assert_eq!(of_capacity.len(), MOST_PER_RULE);
+    assert_eq!(of_capacity.len(), MAX_PER_RULE);
     assert!(of_capacity.is_sorted_by(|one, other| one > other), "{of_capacity:?}");
     let first: Vec<&str> = findings[..3].iter().map(|finding| finding.rule.as_str()).collect();
     assert_eq!(first, ["capacity", "recommended", "capacity"]);
@@ -37,7 +37,7 @@ fn rules_do_not_bury_the_reader_and_take_turns() {
 }
 
 #[test]
-fn what_went_wrong_is_no_evidence() {
+fn failed_trials_are_no_evidence() {
     let mut slow = outcome("e", &[("capacity", "64k")], 1.0, &STEADY);
     let fast = outcome("e", &[("capacity", "1m")], 2.0, &STEADY);
     let found = |outcomes| findings(&records(outcomes), None).len();
@@ -86,9 +86,9 @@ fn any_record() -> impl Strategy<Value = Record> {
         |(params, throughput, runs, status, published)| {
             let values = params.iter().map(|(key, text)| Value::parse(Key::named(key).unwrap(), text).unwrap());
             Job::try_from(Settings::of(values)).ok()?;
-            let spoken = params.contains(&("mode", "latency"));
-            let mut outcome = match spoken {
-                true => conversation("e", &params, throughput * 1e4, &runs),
+            let round_trip_record = params.contains(&("mode", "latency"));
+            let mut outcome = match round_trip_record {
+                true => round_trip_outcome("e", &params, throughput * 1e4, &runs),
                 false => outcome("e", &params, throughput, &runs),
             };
             outcome.status = status;
@@ -115,7 +115,7 @@ proptest! {
 
 /// Null links, memory copies and round trips would win every ranking of streams.
 #[test]
-fn what_is_no_stream_is_in_no_rule_of_streams() {
+fn round_trips_are_excluded_from_stream_rules() {
     let mut all = vec![record("e", &[("block", "4k")], 1.0, &STEADY), record("e", &[], 2.0, &STEADY)];
     let before = findings(&all, None);
     assert!(before.iter().any(|finding| finding.rule == "recommended"), "{before:?}");
@@ -123,7 +123,7 @@ fn what_is_no_stream_is_in_no_rule_of_streams() {
         let params = [("place", place), ("block", block)];
         all.push(record("e", &[&params[..], &[("link", "null")]].concat(), 1e3, &STEADY));
         all.push(record("e", &[&params[..], &[("link", "memory-copy")]].concat(), 90.0, &STEADY));
-        all.extend(records(vec![conversation("e", &params, 4_000.0, &STEADY)]));
+        all.extend(records(vec![round_trip_outcome("e", &params, 4_000.0, &STEADY)]));
     }
     let own = ["harness", "round-trip", "tail"];
     let mut after = findings(&all, None);
@@ -153,7 +153,7 @@ fn document() -> impl Strategy<Value = Vec<Record>> {
         Job::try_from(Settings::of(values)).ok()?;
         Some(
             records(vec![match params.contains(&("mode", "latency")) {
-                true => conversation("e", &params, speed * 1e3, &runs),
+                true => round_trip_outcome("e", &params, speed * 1e3, &runs),
                 false => outcome("e", &params, speed, &runs),
             }])
             .remove(0),
@@ -247,13 +247,13 @@ proptest! {
 }
 
 /// Whether a finding reports a difference.
-fn tells_apart(finding: &Finding) -> bool {
+fn reports_difference(finding: &Finding) -> bool {
     ["capacity", "best-block", "place", "recommended", "zero-copy"].contains(&finding.rule.as_str())
         && !["hardly", "no difference", "as fast (within"].iter().any(|words| finding.text.contains(words))
 }
 
 /// The findings of a document with sixteen trials, which differ only by `gain`.
-fn told(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding> {
+fn findings_of(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding> {
     let trial = |trial: usize| {
         let place = ["same", "cross"][trial / 8];
         let (block, capacity) = (["4k", "16k", "64k", "256k"][trial % 4], ["64k", "1m"][trial / 4 % 2]);
@@ -265,7 +265,8 @@ fn told(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding> {
 
 /// The share of documents of pure noise that report a difference.
 fn false_documents(documents: usize, mut figures: impl FnMut() -> Vec<f64>) -> f64 {
-    (0..documents).filter(|_| told(&mut figures, 1.0).iter().any(tells_apart)).count() as f64 / documents as f64
+    (0..documents).filter(|_| findings_of(&mut figures, 1.0).iter().any(reports_difference)).count() as f64
+        / documents as f64
 }
 
 /// All sixteen trials are equal. With intervals that aren't adjusted, a quarter to a half of such documents report a
@@ -299,8 +300,8 @@ fn a_difference_is_a_finding() {
     let mut dice = Dice::new(15);
     for rule in ["capacity", "best-block", "recommended"] {
         let hits = (0..40).filter(|_| {
-            let found = told(&mut || dice.runs(Noise::Quiet, 8), 1.25);
-            found.iter().any(|finding| finding.rule == rule && tells_apart(finding))
+            let found = findings_of(&mut || dice.runs(Noise::Quiet, 8), 1.25);
+            found.iter().any(|finding| finding.rule == rule && reports_difference(finding))
         });
         assert!(hits.count() >= 38, "{rule}");
     }

@@ -112,7 +112,8 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
         clauses.join(", "),
         trial(base.job, &[Key::Gap])
     );
-    let by_gap: Value = contrasts.iter().map(|own| own.evidence_with("gap_ns", json!(gap(&own.new)))).collect();
+    let by_gap: Value =
+        contrasts.iter().map(|contrast| contrast.evidence_with("gap_ns", json!(gap(&contrast.new)))).collect();
     Some(Candidate::new("gap", widest(&contrasts)?.effect(), text, json!({ "by_gap": by_gap })))
 }
 
@@ -208,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn who_wins_where_is_told() {
+        fn the_fastest_link_of_each_range_is_reported() {
             assert_eq!(
                 texts(&[("64", 0.18, 0.1), ("1k", 1.2, 1.0), ("64k", 2.0, 2.0), ("1m", 2.0, 2.8)], "cross", &STEADY),
                 [
@@ -247,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn no_difference_is_said_and_doubt_is_not() {
+        fn no_difference_is_reported_unless_inconclusive() {
             assert_eq!(
                 texts(&[("64k", 2.0, 2.0)], "cross", &STEADY),
                 ["Two cores against one core, write → read: as fast (within 3 %) with blocks of 64 KiB."]
@@ -260,7 +261,7 @@ mod tests {
 
     mod wait {
         use pipemark_stats::fixture::records;
-        use pipemark_stats::fixture::{STEADY, outcome, spoken};
+        use pipemark_stats::fixture::{STEADY, outcome, round_trip_record};
 
         /// Spinning at `figure` GiB/s with two busy CPUs, blocking at 1 GiB/s with `idle` of that time unused.
         fn texts(wait: &str, figure: f64, idle: u64, runs: &[f64]) -> Vec<String> {
@@ -271,7 +272,7 @@ mod tests {
         }
 
         #[test]
-        fn gain_and_cost_are_told_together() {
+        fn gain_and_cost_share_a_finding() {
             assert_eq!(
                 texts("spin", 1.25, 1_000_000_000, &STEADY),
                 ["Spinning instead of blocking is 1.25× (1.25–1.25) as fast; CPU time 1.60× (1.60–1.60), \
@@ -284,11 +285,11 @@ mod tests {
         }
 
         #[test]
-        fn round_trips_are_told_with_their_cost() {
+        fn round_trips_are_reported_with_their_cpu_cost() {
             let link = ("link", "shm");
             let records = [
-                spoken(&[link, ("block", "64")], 4_000.0, &STEADY),
-                spoken(&[link, ("block", "64"), ("wait", "spin")], 200.0, &STEADY),
+                round_trip_record(&[link, ("block", "64")], 4_000.0, &STEADY),
+                round_trip_record(&[link, ("block", "64"), ("wait", "spin")], 200.0, &STEADY),
             ];
             let found = crate::findings::texts("wait", &records);
             assert_eq!(
@@ -308,18 +309,18 @@ mod tests {
 
     mod gap {
         use pipemark_model::Record;
-        use pipemark_stats::fixture::{STEADY, spoken};
+        use pipemark_stats::fixture::{STEADY, round_trip_record};
 
         fn texts(records: &[Record]) -> Vec<String> {
             crate::findings::texts("gap", records)
         }
 
         fn of(gap: &str, ns: f64, runs: &[f64]) -> Record {
-            spoken(&[("link", "tcp"), ("block", "64"), ("gap", gap)], ns, runs)
+            round_trip_record(&[("link", "tcp"), ("block", "64"), ("gap", gap)], ns, runs)
         }
 
         #[test]
-        fn each_gap_is_held_against_none() {
+        fn each_gap_is_compared_with_none() {
             assert_eq!(
                 texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
                 [
@@ -333,25 +334,25 @@ mod tests {
             assert_eq!(texts(&[of("1ms", 16_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]), [""; 0]);
             assert_eq!(texts(&[of("0", 4_000.0, &STEADY), of("1ms", 4_120.0, &STEADY)]), [""; 0]);
             assert_eq!(texts(&[of("0", 4_000.0, &STEADY), of("1ms", 9_000.0, &STEADY[..4])]), [""; 0]);
-            let paced = spoken(&[("link", "tcp"), ("block", "64"), ("rate", "1000")], 4_000.0, &STEADY);
+            let paced = round_trip_record(&[("link", "tcp"), ("block", "64"), ("rate", "1000")], 4_000.0, &STEADY);
             assert_eq!(texts(&[paced, of("1ms", 9_000.0, &STEADY)]), [""; 0]);
         }
     }
 
     mod round_trip {
         use pipemark_model::Record;
-        use pipemark_stats::fixture::{STEADY, spoken};
+        use pipemark_stats::fixture::{STEADY, round_trip_record};
 
         use crate::findings::texts;
 
         #[test]
         fn each_wait_policy_has_its_shortest() {
             let records = [
-                spoken(&[("link", "pipe"), ("block", "8")], 4_000.0, &STEADY),
-                spoken(&[("link", "tcp"), ("block", "8")], 12_000.0, &STEADY),
-                spoken(&[("link", "pipe"), ("block", "8"), ("gap", "1ms")], 3_000.0, &STEADY),
-                spoken(&[("link", "shm"), ("block", "8"), ("wait", "spin")], 200.0, &STEADY),
-                spoken(&[("link", "pipe"), ("block", "8"), ("wait", "spin")], 900.0, &STEADY),
+                round_trip_record(&[("link", "pipe"), ("block", "8")], 4_000.0, &STEADY),
+                round_trip_record(&[("link", "tcp"), ("block", "8")], 12_000.0, &STEADY),
+                round_trip_record(&[("link", "pipe"), ("block", "8"), ("gap", "1ms")], 3_000.0, &STEADY),
+                round_trip_record(&[("link", "shm"), ("block", "8"), ("wait", "spin")], 200.0, &STEADY),
+                round_trip_record(&[("link", "pipe"), ("block", "8"), ("wait", "spin")], 900.0, &STEADY),
             ];
             assert_eq!(
                 texts("round-trip", &records),
@@ -366,7 +367,7 @@ mod tests {
 
         #[test]
         fn the_shortest_of_equals_or_of_few_runs_is_none() {
-            let of = |link: &str, ns: f64, runs: &[f64]| spoken(&[("link", link)], ns, runs);
+            let of = |link: &str, ns: f64, runs: &[f64]| round_trip_record(&[("link", link)], ns, runs);
             assert_eq!(texts("round-trip", &[of("pipe", 4_000.0, &STEADY)]), [""; 0]);
             assert_eq!(texts("round-trip", &[of("pipe", 4_000.0, &STEADY), of("fifo", 4_000.0, &STEADY)]), [""; 0]);
             let few = &STEADY[..4];
@@ -374,7 +375,7 @@ mod tests {
         }
 
         fn with_tail(link: &str, times: u64) -> Record {
-            let mut record = spoken(&[("link", link)], 4_000.0, &STEADY);
+            let mut record = round_trip_record(&[("link", link)], 4_000.0, &STEADY);
             for latency in record.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
                 latency.p99 = Some(latency.p50 * times);
             }
@@ -382,7 +383,7 @@ mod tests {
         }
 
         #[test]
-        fn the_longest_tail_is_told_beside_the_shortest() {
+        fn the_longest_and_shortest_tails_are_reported() {
             assert_eq!(
                 texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 12)]),
                 [
@@ -395,7 +396,7 @@ mod tests {
         }
 
         #[test]
-        fn no_tail_is_told_of_what_has_none_or_cannot_tell() {
+        fn no_tail_is_reported_if_absent_or_inconclusive() {
             assert_eq!(texts("tail", &[with_tail("pipe", 1)]), [""; 0]);
             let mut unsupported = with_tail("pipe", 9);
             unsupported.samples[0].latency.as_mut().unwrap().p99 = None;

@@ -18,12 +18,12 @@ const DETAILS: [Key; 15] = {
 pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     let Some(ends) = job.ends() else { return job.id() };
     let settings = job.settings();
-    let said = |key: &Key| !omit.contains(key);
+    let is_named = |key: &Key| !omit.contains(key);
     let mut main = Vec::new();
-    if said(&Key::Send) && said(&Key::Recv) {
+    if is_named(&Key::Send) && is_named(&Key::Recv) {
         main.push(format!("{} → {}", ends.send, ends.recv));
     }
-    if said(&Key::Place) {
+    if is_named(&Key::Place) {
         main.push(placed(ends.place));
     }
     let verify = ends.verify.reads().then_some(Key::Verify);
@@ -32,7 +32,7 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
             settings.get(key).filter(|value| key == Key::Block || key.default_value().as_ref() != Some(value))?;
         Some(match value {
             Value::Stage(_) if job.chain().is_none() => return None,
-            Value::ReadBlock(_) if !said(&Key::Block) => return None,
+            Value::ReadBlock(_) if !is_named(&Key::Block) => return None,
             Value::Block(size) => format!("{} of {size}", pieces(job)),
             Value::ReadBlock(size) => format!("read by {size}"),
             Value::Buffer(size) => format!("socket buffers {size}"),
@@ -46,7 +46,7 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
             value => phrase(&value),
         })
     };
-    let details: Vec<String> = DETAILS.into_iter().chain(verify).filter(said).filter_map(words).collect();
+    let details: Vec<String> = DETAILS.into_iter().chain(verify).filter(is_named).filter_map(words).collect();
     match (main.is_empty(), details.is_empty()) {
         (true, _) => details.join(", "),
         (false, true) => main.join(" "),
@@ -89,7 +89,7 @@ pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
 }
 
 /// The capacity granted by the kernel, or the requested one if unknown.
-pub(super) fn granted(measured: MeasuredTrial) -> Option<u64> {
+pub(super) fn granted_capacity(measured: MeasuredTrial) -> Option<u64> {
     let asked = match measured.ends().capacity {
         Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
         Capacity::Named(_) => None,
@@ -99,7 +99,7 @@ pub(super) fn granted(measured: MeasuredTrial) -> Option<u64> {
 
 /// `1 MiB`, or `default` if its size is unknown.
 pub(super) fn capacity(measured: MeasuredTrial) -> String {
-    granted(measured).map_or_else(|| measured.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
+    granted_capacity(measured).map_or_else(|| measured.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
 }
 
 /// `vmsplice → splice from huge pages`.
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_told_by_what_is_not_usual() {
+    fn settings_are_named_by_non_default_values() {
         let words = |params: &[(&str, &str)], omit: &[Key]| setting(&record("e", params, 1.0, &[1.0]).job, omit);
         assert_eq!(words(&[], &[]), "write → read across two cores (blocks of 64 KiB)");
         assert_eq!(words(&[], &[Key::Block]), "write → read across two cores");
@@ -154,14 +154,14 @@ mod tests {
             words(&[("wait", "spin"), ("pages", "huge"), ("capacity", "1m"), ("place", "3:3")], &[]),
             "write → read on CPU 3 (blocks of 64 KiB, capacity 1 MiB, huge pages, spinning)"
         );
-        let spoken = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
+        let round_trip_record = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
         assert_eq!(
-            words(&spoken, &[]),
+            words(&round_trip_record, &[]),
             "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a pause of 1.00 ms between messages)"
         );
         let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
         assert_eq!(
-            trial(&pipemark_stats::fixture::spoken(&[("link", "tcp")], 1.0, &[1.0]).job, &[]),
+            trial(&pipemark_stats::fixture::round_trip_record(&[("link", "tcp")], 1.0, &[1.0]).job, &[]),
             "tcp across two cores (messages of 64 KiB)"
         );
         assert_eq!(situation(&ring.job), "across two cores");

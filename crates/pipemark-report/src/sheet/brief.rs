@@ -12,7 +12,7 @@ use pipemark_watch::sheet::why;
 use crate::sheet::brief::tables::{BY_ROUND, as_bars, as_columns, in_words, label, sweep, volume_published};
 use crate::sheet::document::warnings;
 use crate::sheet::experiment::{MeasuredExperiment, interval};
-use crate::sheet::marks::{doubts, legend_in_brief};
+use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
 use crate::sheet::summary::summary;
 use crate::sheet::watched;
 use crate::sheet::words::{self, missing};
@@ -21,20 +21,20 @@ use crate::sheet::{gains, matrix};
 /// The most lines of the sheet, on a terminal of 80 columns.
 const LINES: usize = 45;
 /// From this many lines on, the main tables leave no room for the summary.
-const MOST_LINES: usize = 50;
+const MAX_LINES: usize = 50;
 /// Characters in a line of text.
 const LINE: usize = 76;
 /// Lines of findings, and the most findings.
 const LINES_OF_FINDINGS: usize = 8;
-const MOST_FINDINGS: usize = 5;
+const MAX_FINDINGS: usize = 5;
 /// The fewest rows for each experiment that has them.
-const FEWEST_ROWS: usize = 2;
+const MIN_ROWS: usize = 2;
 /// The most lines of a table that is printed whole beside the headline table.
-const FEWEST_TALL: usize = 8;
+const MIN_TALL: usize = 8;
 /// The most published figures listed for an experiment that has no table here.
-const MOST_PUBLISHED: usize = 6;
+const MAX_PUBLISHED: usize = 6;
 /// The most reasons shown for missing figures.
-const MOST_REASONS: usize = 2;
+const MAX_REASONS: usize = 2;
 
 /// The document in brief. `pointers` say where to find the rest.
 pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
@@ -45,7 +45,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     }
     let findings = findings(document);
     // The suite's main experiments are shown whole. The last findings are dropped to make room for them.
-    let headline = document.experiments.iter().any(|own| own.headline);
+    let headline = document.experiments.iter().any(|experiment| experiment.headline);
     let lines = |sheet: &Sheet| {
         let terminal = Terminal { width: LINE + 4, colour: Colour::Never, characters: Characters::Unicode };
         terminal.render(sheet).lines().count()
@@ -62,7 +62,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
             return sheet;
         }
     }
-    if headline && lines(&sheet) > MOST_LINES {
+    if headline && lines(&sheet) > MAX_LINES {
         sheet = lay_out(document, &ScreenFooter { findings: &[], counted_only: true, summary: Vec::new() }, pointers);
     }
     sheet
@@ -83,8 +83,8 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
     // Upper bounds of the other trials are part of the summary.
-    let bounds = |own: &&MeasuredExperiment| {
-        own.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
+    let bounds = |experiment: &&MeasuredExperiment| {
+        experiment.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
     };
     let (bounds, shown): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) = experiments.iter().partition(bounds);
     let experiments = if shown.is_empty() { bounds } else { shown };
@@ -104,29 +104,32 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         false => super::claims::brief(document),
     };
     // The suite's main experiments are shown whole, so tall tables of others are dropped.
-    let headline = experiments.iter().any(|own| own.about.headline);
-    let stays = |own: &&MeasuredExperiment| {
-        !headline || own.about.headline || tall(document, own).is_none_or(|lines| lines <= FEWEST_TALL)
+    let headline = experiments.iter().any(|experiment| experiment.about.headline);
+    let stays = |experiment: &&MeasuredExperiment| {
+        !headline
+            || experiment.about.headline
+            || table_height(document, experiment).is_none_or(|lines| lines <= MIN_TALL)
     };
-    let (experiments, mut left_out): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
+    let (experiments, mut omitted): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
         experiments.into_iter().partition(stays);
     let lines_below = summary_lines(summary) + findings.len() + 3 * claims.len();
     let rows = rows_of(document, &experiments, &sheet, lines_below, findings);
     let mut signs = String::new();
     let (shown, without_room): (Vec<_>, Vec<_>) =
-        experiments.iter().zip(rows).partition(|(own, rows)| *rows > 0 || is_whole(own));
-    left_out.extend(without_room.into_iter().map(|(own, _)| *own));
+        experiments.iter().zip(rows).partition(|(experiment, rows)| *rows > 0 || is_whole(experiment));
+    omitted.extend(without_room.into_iter().map(|(experiment, _)| *experiment));
     for (experiment, rows) in shown {
         sheet.heading(2, &heading(experiment, rows));
         table(&mut sheet, document, experiment, rows, &mut signs);
     }
-    if !left_out.is_empty() {
-        let words = |own: &&MeasuredExperiment| format!("{} ({})", own.title(), counted(own.records.len(), "trial"));
+    if !omitted.is_empty() {
+        let words = |experiment: &&MeasuredExperiment| {
+            format!("{} ({})", experiment.title(), counted(experiment.records.len(), "trial"))
+        };
         sheet.blocks.push(Block::Gap);
-        let published = left_out.iter().filter_map(|own| published_in_brief(own));
+        let published = omitted.iter().filter_map(|own| published_in_brief(own));
         sheet.notes(published.map(Note::plain));
-        sheet
-            .text(Style::Aside, [format!("with --all: {}", left_out.iter().map(words).collect::<Vec<_>>().join("; "))]);
+        sheet.text(Style::Aside, [format!("with --all: {}", omitted.iter().map(words).collect::<Vec<_>>().join("; "))]);
     }
     if !claims.is_empty() {
         sheet.heading(2, "Claims");
@@ -151,11 +154,12 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     if !findings.is_empty() {
         sheet.blocks.push(Block::Gap);
     }
-    let several = findings.len() > 1;
-    let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
+    let several_findings = findings.len() > 1;
+    let mark = |index: usize| if several_findings { format!("{}", index + 1) } else { "•".to_owned() };
     let numbered = findings.iter().enumerate();
-    sheet.notes(numbered.map(|(index, own)| Note::new(&mark(index), Style::Heading, &own.text)));
-    let topics = BTreeSet::from_iter(findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()));
+    sheet.notes(numbered.map(|(index, finding)| Note::new(&mark(index), Style::Heading, &finding.text)));
+    let topics =
+        BTreeSet::from_iter(findings.iter().map(|finding| finding.topic.as_str()).filter(|topic| !topic.is_empty()));
     let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
     let explained = (!topics.is_empty()).then(|| format!("explanations: {explained}"));
     if !pointers.is_empty() {
@@ -174,12 +178,12 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
     }
     let Some(estimates) = &record.estimate else { return };
     let (unit, headline) = (estimates.headline_figure().unit(), estimates.headline());
-    let doubts = doubts(record);
+    let marks = uncertainty_marks(record);
     let ends = match headline.low {
         Some(_) => format!("{}, {}", interval(headline, |end| unit.show(end)), counted(headline.runs as usize, "run")),
         None => format!("{}, too few for an interval", counted(headline.runs as usize, "run")),
     };
-    let figure = Cell::shown(unit.show(headline.median)).style(Style::Heading).mark(doubts.clone());
+    let figure = Cell::shown(unit.show(headline.median)).style(Style::Heading).mark(marks.clone());
     let mut row = vec![figure, Cell::shown(format!("({ends})"))];
     let median = |figure: Figure| estimates.get(figure).map(|estimate| figure.unit().show(estimate.median));
     let more = match estimates.headline_figure() {
@@ -191,7 +195,7 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
     row.push(Cell::shown([more, copy].into_iter().flatten().collect::<Vec<_>>().join(", ")));
     let columns = (0..row.len()).map(|_| Column::words("", "").fit(Fit::Wrapped));
     sheet.grid(Grid::new(columns.collect(), vec![row]));
-    sheet.text(Style::Aside, legend_in_brief(&doubts.replace('?', "")));
+    sheet.text(Style::Aside, legend_in_brief(&marks.replace('?', "")));
     let warnings = super::marks::warnings_by_trial(&[record], "row", |_| String::new());
     sheet
         .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
@@ -230,11 +234,11 @@ fn findings(document: &Document) -> Vec<&Finding> {
         lines += finding.text.chars().count().div_ceil(LINE);
         lines <= LINES_OF_FINDINGS
     };
-    document.findings.iter().take_while(fits).take(MOST_FINDINGS).collect()
+    document.findings.iter().take_while(fits).take(MAX_FINDINGS).collect()
 }
 
 /// The number of lines of a table that is always whole: with a parameter across, or in its published form.
-fn tall(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
+fn table_height(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
     let grids = match experiment.about.headline {
         true => gains::in_brief(document, experiment).map(|(grid, _)| vec![grid]),
         false => gains::grids(document, experiment).map(|(grids, _)| grids),
@@ -263,29 +267,32 @@ fn rows_of(
         _ => 1,
     };
     let above: usize = above.blocks.iter().map(notes).sum();
-    let below: usize = summary + findings.iter().map(|own| lines(&own.text) - 1).sum::<usize>();
+    let below: usize = summary + findings.iter().map(|finding| lines(&finding.text) - 1).sum::<usize>();
     // The legend in two lines, the pointers and the gap before them; a heading and a blank line for each experiment.
-    let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
-    let whole = |own: &&MeasuredExperiment| tall(document, own).or_else(|| sweep(own).map(|own| 1 + own.1.len()));
+    let reasons: usize = experiments.iter().flat_map(|experiment| reasons(experiment)).map(|text| lines(&text)).sum();
+    let whole = |experiment: &&MeasuredExperiment| {
+        table_height(document, experiment).or_else(|| sweep(experiment).map(|(_, rows)| 1 + rows.len()))
+    };
     let whole_lines: usize = experiments.iter().filter_map(whole).sum();
     let room = LINES.saturating_sub(above + below + reasons + whole_lines + 9 + 2 * experiments.len());
-    let rows = |own: &&MeasuredExperiment| if whole(own).is_some() { 0 } else { own.records.len() };
+    let rows =
+        |experiment: &&MeasuredExperiment| if whole(experiment).is_some() { 0 } else { experiment.records.len() };
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
-    let headline = experiments.iter().any(|own| own.about.headline);
-    let of = |(rows, own): (&usize, &&MeasuredExperiment), most: usize| {
-        if own.about.headline { *rows } else { *rows.min(&most) }
+    let headline = experiments.iter().any(|experiment| experiment.about.headline);
+    let of = |(rows, experiment): (&usize, &&MeasuredExperiment), most: usize| {
+        if experiment.about.headline { *rows } else { *rows.min(&most) }
     };
     let shown = |most: usize| wanted.iter().zip(experiments).map(|both| of(both, most)).collect::<Vec<usize>>();
     let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
-    let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
-    shown(most.unwrap_or(if headline { 0 } else { FEWEST_ROWS }))
+    let most = (MIN_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
+    shown(most.unwrap_or(if headline { 0 } else { MIN_ROWS }))
 }
 
 /// The published figures of an experiment that has no table here, each beside ours.
 fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
     let words = |record: &&Record| {
         let published = record.published.as_ref().filter(|_| missing(record).is_none())?;
-        let (shown, estimates) = (published.shown_beside(record.job.volume()), record.estimate.as_ref()?);
+        let (shown, estimates) = (published.shown_next_to(record.job.volume()), record.estimate.as_ref()?);
         let in_time = published.relative || published.shown().ends_with(" s");
         let time =
             [Figure::Elapsed, Figure::Real].into_iter().find_map(|figure| Some((figure, estimates.get(figure)?)));
@@ -294,7 +301,7 @@ fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
         Some(format!("{} {} ({shown})", label(experiment, record), figure.unit().show(estimate.median)))
     };
     let rows: Vec<String> = experiment.records.iter().filter_map(words).collect();
-    let few = (1..=MOST_PUBLISHED).contains(&rows.len());
+    let few = (1..=MAX_PUBLISHED).contains(&rows.len());
     few.then(|| format!("{}, ours (published): {}", experiment.title(), rows.join(", ")))
 }
 
@@ -314,7 +321,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
         // The suite's purpose is the published table. Its other form shows the rest. The legend is shown once, below
         // the last table.
         sheet.grid(grid);
-        let last = document.experiments.iter().rfind(|own| own.headline && own.gains.is_some());
+        let last = document.experiments.iter().rfind(|experiment| experiment.headline && experiment.gains.is_some());
         let is_last = last.is_some_and(|last| last.name == experiment.about.name);
         sheet.notes(notes.into_iter().take(usize::from(is_last)));
         return;
@@ -327,8 +334,8 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
     if let Some((grid, notes)) = matrix::grid(experiment) {
         sheet.grid(grid);
         sheet.notes(notes.into_iter().take(1));
-    } else if let Some((columns, own)) = sweep(experiment) {
-        sheet.grid(as_columns(&columns, &own, signs));
+    } else if let Some((columns, table_rows)) = sweep(experiment) {
+        sheet.grid(as_columns(&columns, &table_rows, signs));
     } else {
         sheet.grid(as_bars(experiment, rows, signs));
     }
@@ -344,9 +351,9 @@ fn reasons(experiment: &MeasuredExperiment) -> Vec<String> {
             reasons.entry(reason).or_default().push(label(experiment, record));
         }
     }
-    let sentence = |(reason, own): (String, Vec<String>)| match own.len() {
-        1 | 2 => format!("{}: {reason}", own.join("; ")),
-        several => format!("{}: {reason}", counted(several, "trial")),
+    let sentence = |(reason, labels): (String, Vec<String>)| match labels.len() {
+        1 | 2 => format!("{}: {reason}", labels.join("; ")),
+        count => format!("{}: {reason}", counted(count, "trial")),
     };
-    reasons.into_iter().take(MOST_REASONS).map(sentence).collect()
+    reasons.into_iter().take(MAX_REASONS).map(sentence).collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     let wrapped = |heading| Column::words("", heading).fit(Fit::Wrapped);
     let table = Table::of(&answers)
         .column(Column::words("", "claim"), |(claim, _)| Cell::text(&claim.id))
-        .column(Column::words("", "answer"), |(_, own)| Cell::shown(own.verdict.in_words()).style(style(own)))
+        .column(Column::words("", "answer"), |(_, answer)| Cell::shown(answer.verdict.in_words()).style(style(answer)))
         .column(wrapped("says"), |(claim, _)| Cell::shown(format!("{} ({})", claim.says, claim.place)))
         .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
         .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
@@ -51,8 +51,8 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
 pub(super) fn counts(document: &Document) -> Option<Note> {
     let answers = answers(document);
     let count = |verdicts: &[ClaimVerdict]| {
-        let own = answers.iter().filter(|one| verdicts.contains(&one.1.verdict)).count();
-        (own > 0).then(|| format!("{}: {own}", verdicts[0].in_words()))
+        let matching = answers.iter().filter(|one| verdicts.contains(&one.1.verdict)).count();
+        (matching > 0).then(|| format!("{}: {matching}", verdicts[0].in_words()))
     };
     let counts: Vec<String> = ANSWERS.into_iter().filter_map(count).collect();
     (!counts.is_empty()).then(|| Note::plain(counts.join(" · ")))
@@ -63,8 +63,8 @@ pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);
     let note = |verdicts: &[ClaimVerdict]| {
-        let own = answers.iter().filter(|one| verdicts.contains(&one.1.verdict));
-        let says: Vec<&str> = own.map(|(claim, _)| claim.says.as_str()).collect();
+        let matching = answers.iter().filter(|one| verdicts.contains(&one.1.verdict));
+        let says: Vec<&str> = matching.map(|(claim, _)| claim.says.as_str()).collect();
         let count = counted(says.len(), "claim");
         let text = match verdicts[0] {
             ClaimVerdict::Holds | ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => count,

@@ -1,7 +1,7 @@
 //! The sheet of a comparison: changes by trial.
 
 use pipemark_console::verdict::{interval, style};
-use pipemark_model::{Mode, Unit, counted, grouped, neutral, signed_percent};
+use pipemark_model::{Mode, Unit, counted, group_by_key, neutral, signed_percent};
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::compare::{Comparison, Pairing};
 use pipemark_stats::diff::{self, Change, Diff, Missing, Origin};
@@ -10,9 +10,9 @@ use pipemark_stats::verdict::Verdict;
 use crate::sheet::words::time;
 
 /// The most rows shown without `--all`: one screen. Rows with a change are never hidden.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 /// More trials than this that weren't compared are only counted.
-const MOST_MISSING: usize = 3;
+const MAX_MISSING: usize = 3;
 
 /// Rows with a change first, then the others: all of them, or as many as fit on a screen.
 pub fn comparison(diff: &Diff, all: bool) -> Sheet {
@@ -21,13 +21,13 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let origins = [("BASE", &diff.base), ("NEW", &diff.new)];
     sheet.notes(origins.map(|(side, origin)| Note::new(side, Style::Heading, &origin_in_words(origin))));
     sheet.notes(diff.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
-    let changed = diff.groups.iter().flat_map(outcomes).filter(|verdict| changed(*verdict)).count();
-    let mut room = if all { usize::MAX } else { MOST_ROWS.saturating_sub(changed) };
+    let changed = diff.groups.iter().flat_map(outcomes).filter(|verdict| is_change(*verdict)).count();
+    let mut room = if all { usize::MAX } else { MAX_ROWS.saturating_sub(changed) };
     let rows = diff.groups.iter().map(|group| outcomes(group).count()).sum::<usize>();
-    let mut groups: Vec<RowGroup> = diff.groups.iter().map(|own| group(own, &mut room)).collect();
-    let left_out = rows - groups.iter().map(|group| group.rows.len()).sum::<usize>();
+    let mut groups: Vec<RowGroup> = diff.groups.iter().map(|changes| group(changes, &mut room)).collect();
+    let omitted = rows - groups.iter().map(|group| group.rows.len()).sum::<usize>();
     groups.retain(|group| !group.rows.is_empty());
-    let few = diff.missing.len() <= MOST_MISSING || diff.groups.is_empty();
+    let few = diff.missing.len() <= MAX_MISSING || diff.groups.is_empty();
     if !diff.missing.is_empty() && (all || few) {
         groups.push(RowGroup { caption: "Not compared".to_owned(), rows: diff.missing.iter().map(missing).collect() });
     }
@@ -36,7 +36,7 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
         sheet.heading(2, "Changes");
     }
     sheet.grid(grid);
-    let hidden = left_out + if few || all { 0 } else { diff.missing.len() };
+    let hidden = omitted + if few || all { 0 } else { diff.missing.len() };
     let hidden = (hidden > 0).then(|| Note::plain(format!("{} hidden (--all)", counted(hidden, "row"))));
     sheet.notes(reasons(diff).into_iter().chain(hidden).chain([Note::plain(legend(diff))]));
     sheet
@@ -105,14 +105,14 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
         Row { cells, instead: None }
     };
     let (first, others): (Vec<&Change>, Vec<&Change>) =
-        group.changes.iter().partition(|change| changed(change.comparison.verdict) && !change.reference);
+        group.changes.iter().partition(|change| is_change(change.comparison.verdict) && !change.reference);
     let mut fits = || {
         let fits = *room > 0;
         *room = room.saturating_sub(1);
         fits
     };
     let others: Vec<&Change> = others.into_iter().take_while(|_| fits()).collect();
-    let mean = group.mean.as_ref().filter(|mean| changed(mean.verdict) || fits());
+    let mean = group.mean.as_ref().filter(|mean| is_change(mean.verdict) || fits());
     let of = |change: &Change| {
         let kind = if change.reference { "reference" } else { "trial" };
         row(kind, &change.name, Some(change), &change.comparison)
@@ -127,15 +127,15 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
 
 /// Reasons why some rows are inconclusive or have no verdict.
 fn reasons(diff: &Diff) -> Vec<Note> {
-    let reasons = grouped(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
-    let said = |(why, of): (&String, Vec<&Change>)| match of.len() {
+    let reasons = group_by_key(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
+    let describe = |(why, of): (&String, Vec<&Change>)| match of.len() {
         all if all == diff.counted().count() => why.clone(),
         some => format!("{}: {why}", counted(some, "trial")),
     };
-    reasons.into_iter().map(|reason| Note::new("!", Style::Caution, &said(reason))).collect()
+    reasons.into_iter().map(|reason| Note::new("!", Style::Caution, &describe(reason))).collect()
 }
 
-fn changed(verdict: Verdict) -> bool {
+fn is_change(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 

@@ -84,7 +84,7 @@ impl<'a> MeasuredExperiment<'a> {
         let style = |reason: &str| if reason.starts_with("skipped") { Style::Aside } else { Style::Failure };
         let table = table.instead(|record| missing(record).map(|reason| (style(&reason), reason)));
         let blocking = self.records.iter().all(|record| record.job.wait() == WaitPolicy::Block);
-        let caption = |wait: WaitPolicy| if blocking { "" } else { meaning(wait) };
+        let caption = |wait: WaitPolicy| if blocking { "" } else { wait_policy_effect(wait) };
         let grid = table.grouped(|record| caption(record.job.wait()), |caption| (*caption).to_owned());
         (Grid { labels, ..grid }, self.notes())
     }
@@ -156,8 +156,8 @@ impl<'a> MeasuredExperiment<'a> {
         };
         table.push(Column::figures("", heading(headline)), cell);
         self.add(table, "95\u{a0}% interval", move |estimates, own, _| {
-            let told = own.is_latency() == (estimates.headline_figure().unit() == Unit::Nanoseconds);
-            told.then(|| interval(estimates.headline(), |end| unit.show(end)))
+            let same_unit = own.is_latency() == (estimates.headline_figure().unit() == Unit::Nanoseconds);
+            same_unit.then(|| interval(estimates.headline(), |end| unit.show(end)))
         });
         self.add(table, "runs", |estimates, _, _| Some(estimates.headline().runs.to_string()));
         if chained {
@@ -172,7 +172,7 @@ impl<'a> MeasuredExperiment<'a> {
         }
         if chained && !self.sources.is_empty() {
             self.add(table, "real, published", |_, _, record| {
-                Some(record.published.as_ref()?.shown_beside(record.job.volume()))
+                Some(record.published.as_ref()?.shown_next_to(record.job.volume()))
             });
         }
         if has(Figure::Ratio) {
@@ -274,7 +274,7 @@ impl<'a> MeasuredExperiment<'a> {
 
     /// Throughput relative to the highest with the same wait policy.
     fn bar(&self, record: &Record) -> Cell {
-        let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
+        let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |estimates| estimates.throughput().median);
         let alike = self.records.iter().filter(|other| other.job.wait() == record.job.wait() && ranked(other));
         let share = speed(record) / alike.map(|other| speed(other)).fold(f64::MIN_POSITIVE, f64::max);
         if ranked(record) { Cell::bar(share, share) } else { Cell::default() }
@@ -291,7 +291,7 @@ impl<'a> MeasuredExperiment<'a> {
 
     fn published(&self, record: &Record) -> Option<String> {
         let published = record.published.as_ref()?;
-        let figure = published.shown_beside(record.job.volume());
+        let figure = published.shown_next_to(record.job.volume());
         let source = self.sources.iter().position(|source| *source == published.source)?;
         Some(if self.sources.len() > 1 { format!("{figure} [{}]", source + 1) } else { figure })
     }
@@ -356,7 +356,7 @@ fn parameter(key: Key, record: &Record) -> String {
 }
 
 /// The effect of a wait policy.
-fn meaning(wait: WaitPolicy) -> &'static str {
+fn wait_policy_effect(wait: WaitPolicy) -> &'static str {
     match wait {
         WaitPolicy::Block => "block: a waiting end sleeps in the call",
         WaitPolicy::Poll => "poll: a waiting end sleeps in poll(2)",
@@ -373,7 +373,7 @@ pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Str
 }
 
 /// Whether a ratio, which is computed by round, is within 2 % of the ratio of the medians shown.
-pub(super) fn agrees(ratio: &Estimate, figure: f64, base: f64) -> bool {
+pub(super) fn agrees_with_medians(ratio: &Estimate, figure: f64, base: f64) -> bool {
     (ratio.median * base / figure - 1.0).abs() <= 0.02
 }
 

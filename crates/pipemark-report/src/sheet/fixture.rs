@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pipemark_model::*;
 use pipemark_run::plan::Suite;
-use pipemark_stats::fixture::{ran, records};
+use pipemark_stats::fixture::{outcome_of, records};
 use pipemark_stats::noise::{Dice, Noise};
 
 use crate::findings::claims::answered;
@@ -41,7 +41,7 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     let mut dice = Dice::new(seed);
     let outcomes = plan.trials.iter().map(|trial| {
         let speed = dice.runs(Noise::Quiet, 3).iter().map(|factor| (factor / 100.0 - 1.0) * 40.0).sum::<f64>().exp();
-        let mut outcome = ran(trial.clone(), speed.clamp(0.05, 20.0) / 100.0, &dice.runs(Noise::Quiet, 7));
+        let mut outcome = outcome_of(trial.clone(), speed.clamp(0.05, 20.0) / 100.0, &dice.runs(Noise::Quiet, 7));
         let lines = trial.job.lines().is_some();
         for sample in outcome.samples.iter_mut().filter(|_| lines) {
             let filter = ProcessStats { user_ns: sample.user_ns, context_switches: 100, ..ProcessStats::default() };
@@ -360,7 +360,7 @@ pub fn hostile() -> Document {
 }
 
 /// A record in latency mode: median round trips of `ns`, `cpu` seconds per million messages.
-fn spoken(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64>, cpu: f64) -> Record {
+fn round_trip_record(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64>, cpu: f64) -> Record {
     let params = [&[("mode", "latency")], params].concat();
     let mut record = measured(experiment, &params, 1e-3, margin, 40.0);
     for sample in &mut record.samples {
@@ -435,7 +435,7 @@ pub fn ipc() -> Document {
     ] {
         for (block, ns) in ["8", "64", "64k"].into_iter().zip(figures) {
             let margin = if link == "tcp" && block == "64k" { None } else { Some(0.015) };
-            trials.push(spoken("latency", &[("link", link), ("block", block)], ns, margin, ns / 1e3));
+            trials.push(round_trip_record("latency", &[("link", link), ("block", block)], ns, margin, ns / 1e3));
         }
     }
     for (link, wait, ns) in [
@@ -446,10 +446,10 @@ pub fn ipc() -> Document {
         ("shm", "spin", 182.0),
     ] {
         let params = [("link", link), ("block", "64"), ("wait", wait)];
-        trials.push(spoken("spin", &params, ns, Some(0.015), ns / 1e3));
+        trials.push(round_trip_record("spin", &params, ns, Some(0.015), ns / 1e3));
     }
     let mut gaps: Vec<Record> = [("0", 4_180.0), ("100us", 9_900.0), ("1ms", 16_400.0)]
-        .map(|(gap, ns)| spoken("gap", &[("block", "64"), ("gap", gap)], ns, Some(0.03), 0.9 * ns / 1e3))
+        .map(|(gap, ns)| round_trip_record("gap", &[("block", "64"), ("gap", gap)], ns, Some(0.03), 0.9 * ns / 1e3))
         .into();
     compare(&mut gaps, 0, 0.03);
     gaps.push(unmeasured(

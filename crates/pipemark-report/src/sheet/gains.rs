@@ -1,13 +1,13 @@
 //! A table of gains in the published form: rows by a parameter, per cent over the base, each beside its published
 //! figure.
 
-use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, grouped};
+use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, group_by_key};
 use pipemark_show::{Cell, Column, Grid, Note, Row, RowGroup};
 use pipemark_stats::family::Family;
 
 use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
-use crate::sheet::matrix::{NONE, headline, short};
+use crate::sheet::matrix::{NONE, abbreviate_size, headline};
 use crate::sheet::words::missing;
 
 /// A table for each part, and the notes below them; `None` if the experiment repeats no table of gains.
@@ -28,7 +28,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
     };
     let mut blocks: Vec<&GainsBlock> = Vec::new();
     for block in gains.blocks.iter().filter(published) {
-        let columns: usize = blocks.iter().map(|own| own.columns.len()).sum();
+        let columns: usize = blocks.iter().map(|block| block.columns.len()).sum();
         if !blocks.is_empty() && columns + block.columns.len() > COLUMNS_IN_BRIEF {
             break;
         }
@@ -55,7 +55,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
             },
         };
         let cells = all().map(|column| cell(&column.cells[index]));
-        Row::from([vec![Cell::shown(short(label))], cells.collect()].concat())
+        Row::from([vec![Cell::shown(abbreviate_size(label))], cells.collect()].concat())
     };
     let rows = gains.rows.iter().enumerate().map(row).collect();
     let grid = Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] };
@@ -71,7 +71,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
         let cells: Vec<_> = block.columns.iter().map(|column| column.cells[index].as_ref()).collect();
         let base = cells.iter().flatten().find_map(|cell| base_of(&cell.trial, experiment, document));
         let base = base.and_then(headline).map(|(unit, estimate)| unit.brief(estimate.median));
-        let mut row = vec![Cell::shown(short(label)), Cell::shown(base.unwrap_or_else(|| NONE.to_owned()))];
+        let mut row = vec![Cell::shown(abbreviate_size(label)), Cell::shown(base.unwrap_or_else(|| NONE.to_owned()))];
         row.extend(cells.into_iter().map(|cell| match cell {
             None => Cell::default(),
             Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
@@ -133,7 +133,7 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
     let used = |mark: &char| gained().any(|gain| gain.marked().contains(*mark));
     notes.extend(MARKS.iter().filter(|(mark, _)| used(mark)).map(|(mark, meaning)| format!("{mark} {meaning}")));
-    let reasons = grouped(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
+    let reasons = group_by_key(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
     notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));
     notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
     notes

@@ -8,7 +8,7 @@ use pipemark_show::{Note, Style};
 use crate::sheet::words::missing;
 
 /// A warning of more trials than this doesn't name them.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The meaning of a mark behind a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) fn marks(record: &Record) -> String {
 }
 
 /// The marks that cast doubt on a row: `~`.
-pub(super) fn doubts(record: &Record) -> String {
+pub(super) fn uncertainty_marks(record: &Record) -> String {
     signs(record, |mark| matches!(mark, FigureMark::Wide | FigureMark::Few)).collect()
 }
 
@@ -93,7 +93,9 @@ pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
 /// Warnings that no `~` shows, each once: the worst case and the trials concerned.
 pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
     let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
-    for (record, warning) in records.iter().flat_map(|record| record.warnings.iter().map(move |own| (record, own))) {
+    for (record, warning) in
+        records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (record, warning)))
+    {
         let same = |known: &Warning| match (magnitude(warning), magnitude(known)) {
             (Some(_), Some(_)) => mem::discriminant(warning) == mem::discriminant(known),
             _ => warning.to_string() == known.to_string(),
@@ -114,7 +116,7 @@ pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&
     let sentence = |(warning, rows): (Warning, Vec<&Record>)| {
         let mut names: Vec<String> = rows.iter().map(|record| name(record)).collect();
         names.dedup();
-        let whose = if names.len() > MOST_NAMED { counted(rows.len(), noun) } else { names.join("; ") };
+        let whose = if names.len() > MAX_NAMED { counted(rows.len(), noun) } else { names.join("; ") };
         let worst = if rows.len() > 1 && magnitude(&warning).is_some() { " (the worst of them)" } else { "" };
         format!("{whose}: {warning}{worst}")
     };
@@ -126,7 +128,7 @@ fn magnitude(warning: &Warning) -> Option<f64> {
     match warning {
         Warning::Drift { change } => Some(change.abs()),
         Warning::Outliers { count: some, runs } | Warning::AboveCeiling { above: some, runs, .. }
-            if !warning.spoils() =>
+            if !warning.invalidates_figures() =>
         {
             Some(f64::from(*some) / f64::from((*runs).max(1)))
         }

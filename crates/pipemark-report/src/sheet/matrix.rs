@@ -2,7 +2,8 @@
 //! marked.
 
 use pipemark_model::{
-    Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, grouped, neutral,
+    Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, group_by_key,
+    neutral,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Style};
 
@@ -34,19 +35,19 @@ pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)>
         let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
         words.join(" · ")
     };
-    let groups = grouped(records.iter().map(|&record| (caption(record), record)));
-    let groups = groups.iter().map(|(caption, own)| RowGroup::new(caption, rows(own, across, &columns))).collect();
-    let headings = columns.iter().map(|column| Column::figures("", &short(column)));
+    let groups = group_by_key(records.iter().map(|&record| (caption(record), record)));
+    let groups = groups.iter().map(|(caption, group)| RowGroup::new(caption, rows(group, across, &columns))).collect();
+    let headings = columns.iter().map(|column| Column::figures("", &abbreviate_size(column)));
     let labels = Column::words("", &format!("by {across}")).fit(Fit::Elastic);
     let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };
     Some((grid, notes(records).into_iter().map(Note::plain).collect()))
 }
 
 fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row> {
-    let at = |own: &[&'a Record], column: &String| own.iter().copied().rfind(|record| record.shown(across) == *column);
-    let of_row = |own: Vec<&'a Record>| columns.iter().map(|column| at(&own, column)).collect::<Vec<_>>();
-    let rows = grouped(records.iter().map(|&record| (record.mechanism(), record)));
-    let rows: Vec<(String, Vec<Option<&Record>>)> = rows.into_iter().map(|(label, own)| (label, of_row(own))).collect();
+    let at = |row: &[&'a Record], column: &String| row.iter().copied().rfind(|record| record.shown(across) == *column);
+    let of_row = |row: Vec<&'a Record>| columns.iter().map(|column| at(&row, column)).collect::<Vec<_>>();
+    let rows = group_by_key(records.iter().map(|&record| (record.mechanism(), record)));
+    let rows: Vec<(String, Vec<Option<&Record>>)> = rows.into_iter().map(|(label, row)| (label, of_row(row))).collect();
     let best: Vec<Option<&Record>> = (0..columns.len())
         .map(|column| {
             let measured = rows.iter().filter_map(|(_, cells)| cells[column]).filter(|record| ranked(record));
@@ -56,17 +57,18 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
     let figure = |record: &Record| headline(record).map(|(unit, estimate)| (unit, estimate.median));
     let units: Vec<Option<ColumnUnit>> = (0..columns.len())
         .map(|column| {
-            let own: Vec<(Unit, f64)> = rows.iter().filter_map(|(_, cells)| figure(cells[column]?)).collect();
-            own.first().map(|(unit, _)| unit.common(own.iter().map(|(_, figure)| *figure)))
+            let figures: Vec<(Unit, f64)> = rows.iter().filter_map(|(_, cells)| figure(cells[column]?)).collect();
+            figures.first().map(|(unit, _)| unit.common(figures.iter().map(|(_, figure)| *figure)))
         })
         .collect();
     let cell = |record: &Record, column: usize| match headline(record) {
-        None => Cell::shown(instead_of_figure(record).unwrap_or_else(|| NONE.to_owned())),
+        None => Cell::shown(replacement_for_figure(record).unwrap_or_else(|| NONE.to_owned())),
         Some((unit, estimate)) => {
             let cell = Cell::shown(
-                units[column].map_or_else(|| unit.brief(estimate.median), |own| own.brief(estimate.median)),
+                units[column]
+                    .map_or_else(|| unit.brief(estimate.median), |column_unit| column_unit.brief(estimate.median)),
             );
-            let among_best = best[column].is_some_and(|best| ranked(record) && as_good(best, record));
+            let among_best = best[column].is_some_and(|best| ranked(record) && is_tied(best, record));
             if among_best { cell.style(Style::Success).mark("*") } else { cell }
         }
     };
@@ -81,12 +83,12 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
 /// The figure of a cell: the median round trip, or throughput.
 pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
-    let told = !record.job.is_latency() || estimates.round_trip().is_some();
-    told.then_some((estimates.headline_figure().unit(), estimates.headline()))
+    let has_times = !record.job.is_latency() || estimates.round_trip().is_some();
+    has_times.then_some((estimates.headline_figure().unit(), estimates.headline()))
 }
 
 /// Shown in place of omitted times: the rate that was reached, or that lines were held back.
-fn instead_of_figure(record: &Record) -> Option<String> {
+fn replacement_for_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
     Some(match record.warnings.iter().any(behind) {
@@ -104,7 +106,7 @@ fn better(one: &Record, other: &Record) -> bool {
 }
 
 /// Whether the intervals overlap, so that the two are tied.
-fn as_good(best: &Record, other: &Record) -> bool {
+fn is_tied(best: &Record, other: &Record) -> bool {
     let (Some((_, best)), Some((_, other))) = (headline(best), headline(other)) else { return false };
     best.median == other.median
         || matches!((best.low, other.high), (Some(low), Some(high)) if high >= low)
@@ -112,7 +114,7 @@ fn as_good(best: &Record, other: &Record) -> bool {
 }
 
 /// `64 KiB` becomes `64k`, because columns are narrow.
-pub(super) fn short(value: &str) -> String {
+pub(super) fn abbreviate_size(value: &str) -> String {
     neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
 }
 
@@ -131,7 +133,7 @@ fn notes(records: &[&Record]) -> Vec<String> {
     if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
         notes.push("null: no transfer, the cost of the harness itself; not ranked".to_owned());
     }
-    let reasons = grouped(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
+    let reasons = group_by_key(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
     notes.extend(
         reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", distinct(labels).join(", "))),
     );

@@ -2,7 +2,7 @@
 
 use pipemark_model::{Document, Finding, Nanos};
 use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
-use pipemark_stats::diff::{Diff, Party};
+use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Criterion;
 use pipemark_watch::sheet::timeline;
 
@@ -15,20 +15,20 @@ use crate::sheet::{claims, comparison, marks, summary, words};
 pub fn report(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let runs = || documents.iter().zip(&labels);
-    let several = documents.len() > 1;
+    let several_documents = documents.len() > 1;
     let mut sheet = Sheet::default();
     let titles: Vec<&String> = documents.iter().map(|document| &document.title).collect();
     let all = || documents.iter().map(|document| document.suite.clone()).collect::<Vec<_>>().join(", ");
     sheet.heading(
         1,
-        &match (titles.iter().all(|title| *title == titles[0]), several) {
+        &match (titles.iter().all(|title| *title == titles[0]), several_documents) {
             (true, true) if !titles[0].is_empty() => titles[0].clone(),
             (_, false) => heading(&documents[0]),
             _ => all(),
         },
     );
     for (document, label) in runs() {
-        sheet.text(Style::Heading, several.then_some(label));
+        sheet.text(Style::Heading, several_documents.then_some(label));
         sheet.text(Style::Plain, words::host(document));
         sheet.text(Style::Aside, measured(document));
         sheet.text(Style::Caution, words::partial(document));
@@ -41,10 +41,10 @@ pub fn report(documents: &[Document]) -> Sheet {
     for section in &sections {
         let mut charts = charts(section, documents, &labels);
         if let Some(chart) = charts.first_mut()
-            && let Some(at) = findings.iter().position(|(_, finding)| section.has_found(finding))
+            && let Some(at) = findings.iter().position(|(_, finding)| section.concerns(finding))
         {
             let (run, finding) = findings.remove(at);
-            chart.caption = in_words(finding, &labels[run], several);
+            chart.caption = in_words(finding, &labels[run], several_documents);
         }
         charts.extend(over_time(section, &labels));
         drawn.push(charts);
@@ -55,7 +55,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     }
     sheet.heading(2, "In brief");
     let groups = runs().map(|(document, label)| RowGroup {
-        caption: if several { label.clone() } else { String::new() },
+        caption: if several_documents { label.clone() } else { String::new() },
         rows: summary::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
     });
     let words = |heading| Column::words("", heading).fit(Fit::Wrapped);
@@ -72,7 +72,7 @@ pub fn report(documents: &[Document]) -> Sheet {
         changes(&mut sheet, [base, new], &labels);
     }
     for (document, label) in runs() {
-        claims::table(&mut sheet, document, if several { label } else { "" });
+        claims::table(&mut sheet, document, if several_documents { label } else { "" });
     }
     for (section, charts) in sections.iter().zip(drawn) {
         sheet.heading(2, &section.title);
@@ -86,13 +86,14 @@ pub fn report(documents: &[Document]) -> Sheet {
     }
     if !findings.is_empty() {
         sheet.heading(2, "More findings");
-        let note =
-            |(run, finding): (usize, &Finding)| Note::new("•", Style::Plain, &in_words(finding, &labels[run], several));
+        let note = |(run, finding): (usize, &Finding)| {
+            Note::new("•", Style::Plain, &in_words(finding, &labels[run], several_documents))
+        };
         sheet.notes(findings.into_iter().map(note));
     }
     sheet.heading(2, "How it was measured");
     for (document, label) in runs() {
-        if several {
+        if several_documents {
             sheet.heading(3, label);
         }
         let command = document.command.join(" ");
@@ -112,13 +113,13 @@ pub fn report(documents: &[Document]) -> Sheet {
     sheet
 }
 
-fn in_words(finding: &Finding, label: &str, several: bool) -> String {
-    if several { format!("{label}: {}", finding.text) } else { finding.text.clone() }
+fn in_words(finding: &Finding, label: &str, several_documents: bool) -> String {
+    if several_documents { format!("{label}: {}", finding.text) } else { finding.text.clone() }
 }
 
 /// The changes from the first document to the second.
 fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
-    let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
+    let party = |name, document| SideInput { name, documents: std::slice::from_ref(document), settings: &[] };
     match Diff::of(party(&labels[0], base), party(&labels[1], new), &[], &Criterion::new) {
         Err(refusal) => sheet.text(Style::Aside, [format!("No verdicts: {refusal}")]),
         Ok(diff) => {

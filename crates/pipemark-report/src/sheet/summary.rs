@@ -7,11 +7,11 @@ use pipemark_model::{
 use pipemark_show::{Cell, Style};
 use pipemark_stats::records::ratio_of;
 
-use crate::sheet::experiment::{agrees, interval, times};
+use crate::sheet::experiment::{agrees_with_medians, interval, times};
 use crate::sheet::words::{is_plain, ranked};
 
 /// A job described by its differences from `plain`; without `plain`, by its main parameters.
-fn settings_apart(job: &Job, plain: Option<&Job>) -> String {
+fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
     let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
     let keys = differing(&[plain, job], &[]);
     let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
@@ -24,16 +24,16 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     let is_stream = |record: &&Record| ranked(record) && record.job.mode() == Mode::Throughput;
     let streams: Vec<&Record> = document.trials.iter().filter(is_stream).collect();
     let plain = streams.iter().copied().find(|record| is_plain(&record.job));
-    let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
+    let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |estimates| estimates.throughput().median);
     let best = |of: &dyn Fn(&Record) -> bool| {
-        let own = streams.iter().copied().filter(|record| record.job.wait() == WaitPolicy::Block && of(record));
-        own.max_by(|one, other| speed(one).total_cmp(&speed(other)))
+        let candidates = streams.iter().copied().filter(|record| record.job.wait() == WaitPolicy::Block && of(record));
+        candidates.max_by(|one, other| speed(one).total_cmp(&speed(other)))
     };
     let ends = |record: &Record, send: SendMethod| {
         record
             .job
             .ends()
-            .is_some_and(|own| own.link == LinkKind::Pipe && own.send == send && own.recv == RecvMethod::Read)
+            .is_some_and(|ends| ends.link == LinkKind::Pipe && ends.send == send && ends.recv == RecvMethod::Read)
     };
     let copied = best(&|record| ends(record, SendMethod::Write) && record.job.chain().is_none());
     let new = |record: &Record| record.job.ends().is_some_and(|ends| ends.work().written);
@@ -48,22 +48,23 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     {
         let Some(record) = record.filter(|record| !listed.contains(&record.id.as_str())) else { continue };
         listed.push(&record.id);
-        let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
-        let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
+        let throughput = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
+        let settings = differing_settings(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
                 // No table shows the ratio between different experiments, volumes or levels of verification.
-                let beside = |own: &&&Record| {
-                    own.experiment == record.experiment
-                        && own.verify == record.verify
-                        && own.job.volume().is_like(record.job.volume())
-                        && is_plain(&own.job)
+                let beside = |other: &&&Record| {
+                    other.experiment == record.experiment
+                        && other.verify == record.verify
+                        && other.job.volume().is_like(record.job.volume())
+                        && is_plain(&other.job)
                 };
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
                     // The ratio must agree with the figures beside it, or be labelled as a ratio of the same round.
-                    let round = if agrees(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
+                    let round =
+                        if agrees_with_medians(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
                     let name = match base.id == plain.id {
                         true => format!("default{round}"),
                         false => {
@@ -77,26 +78,27 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                 });
                 format!("{}{settings}", ratio.unwrap_or_default())
             }
-            Some(_) => format!("({})", interval(own, |end| Unit::BytesPerSecond.show(end))),
+            Some(_) => format!("({})", interval(throughput, |end| Unit::BytesPerSecond.show(end))),
             None => settings,
         };
-        row(what, Unit::BytesPerSecond.show(own.median), details);
+        row(what, Unit::BytesPerSecond.show(throughput.median), details);
     }
     let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
-    let trip = |record: &&Record| record.estimate.as_ref().and_then(|own| own.round_trip()).copied();
+    let trip = |record: &&Record| record.estimate.as_ref().and_then(|estimates| estimates.round_trip()).copied();
     let trips = trips
         .filter(|record| record.job.wait() == WaitPolicy::Block)
         .filter_map(|record| Some((record, trip(&record)?)));
-    if let Some((record, own)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
-        row("shortest round trip", Unit::Nanoseconds.show(own.median), names(&[&record.job], &[Key::Mode]).concat());
+    if let Some((record, time)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
+        row("shortest round trip", Unit::Nanoseconds.show(time.median), names(&[&record.job], &[Key::Mode]).concat());
     }
     let figure = |speed: f64| Cell::shown(Unit::BytesPerSecond.show(speed)).style(Style::Heading);
     // On a busy machine, spinning ends are slower than sleeping ones, and no upper bound.
     let bounds = |bound: &&&Record| {
-        let mut beside = streams.iter().filter(|own| {
-            own.job.place() == bound.job.place() && own.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)
+        let mut beside = streams.iter().filter(|record| {
+            record.job.place() == bound.job.place()
+                && record.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)
         });
-        bound.job.is_two_copies() && beside.all(|own| speed(own) <= speed(bound))
+        bound.job.is_two_copies() && beside.all(|record| speed(record) <= speed(bound))
     };
     if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
         let details = "upper bound (busy-waiting)";
@@ -117,7 +119,7 @@ mod tests {
     use crate::sheet::fixture;
 
     #[test]
-    fn what_repeats_prepared_bytes_is_not_new() {
+    fn prepared_bytes_do_not_count_as_new() {
         let of = |send, speed| record("e", &[("send", send), ("verify", "full")], speed, &STEADY);
         let mut document = Document { trials: vec![of("write", 1.5), of("sendfile", 3.0)], ..Document::default() };
         let checked = |document: &Document| summary(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
@@ -133,7 +135,7 @@ mod tests {
         let mut document = fixture::quick();
         let by_round = |document: &Document| summary(document)[1][2].text.contains("of the same round");
         assert!(!by_round(&document));
-        let base = |own: &Record| own.experiment == "capacity" && is_plain(&own.job);
+        let base = |record: &Record| record.experiment == "capacity" && is_plain(&record.job);
         let base = document.trials.iter().position(base).unwrap();
         document.trials[base].estimate = document.trials[1].estimate.clone();
         assert!(by_round(&document), "{:?}", summary(&document)[1]);
@@ -142,13 +144,13 @@ mod tests {
     #[test]
     fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
         let mut document = fixture::quick();
-        let said =
+        let bounds_memory =
             |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("shared-memory limit"));
-        assert!(said(&document));
-        let pipe = document.trials.iter().position(|own| own.job.place().to_string() == "cross").unwrap();
+        assert!(bounds_memory(&document));
+        let pipe = document.trials.iter().position(|record| record.job.place().to_string() == "cross").unwrap();
         document.trials[pipe].estimate = document.trials.last().unwrap().estimate.clone();
         let bound = document.trials.len() - 1;
         document.trials[bound].estimate = document.trials[1].estimate.clone();
-        assert!(!said(&document));
+        assert!(!bounds_memory(&document));
     }
 }

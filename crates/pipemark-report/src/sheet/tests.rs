@@ -6,7 +6,7 @@ use pipemark_show::{
     Attachment, Axis, Block, Characters, Chart, ChartKind, Colour, Point, Scale, Series, SeriesRole, Sheet, Terminal,
     html, markdown, width,
 };
-use pipemark_stats::diff::{Diff, Party};
+use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Criterion;
 
 use crate::sheet;
@@ -30,7 +30,7 @@ fn comparison(all: bool) -> Sheet {
 }
 
 fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
-    let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
+    let party = |name, document| SideInput { name, documents: std::slice::from_ref(document), settings: &[] };
     let report = Diff::of(party("before.json", base), party("after \x1b[2J.json", new), &[], &Criterion::new).unwrap();
     sheet::comparison(&report, all)
 }
@@ -64,7 +64,7 @@ fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
             // The whole tables of these suites are longer than a screen.
             let most = if ["ipc", "large-pipe"].contains(&name) { 50 } else { 45 };
             assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
-            for headline in document.experiments.iter().filter(|own| own.headline) {
+            for headline in document.experiments.iter().filter(|experiment| experiment.headline) {
                 let heading = text.lines().find(|line| line.starts_with(&headline.title));
                 let heading = heading.unwrap_or_else(|| panic!("{name} has no {}:\n{text}", headline.title));
                 assert!(!heading.ends_with(" trials"), "{name}: {heading}\n{text}");
@@ -152,7 +152,7 @@ fn only_our_own_colours_reach_the_terminal() {
 }
 
 #[test]
-fn what_moves_nothing_has_no_bar_and_scales_none() {
+fn links_without_transfers_have_no_bar() {
     let mut document = fixture::ipc();
     document.experiments.iter_mut().for_each(|experiment| experiment.across = None);
     let text = shown(&sheet::document(&document), 140, Colour::Never);

@@ -51,7 +51,7 @@ pub(super) fn method(document: &Document) -> Vec<String> {
     let mut parts = vec![
         format!("{}{order} seed {}", counted(rounds, "round"), document.seed),
         format!("{} in all", Nanos(document.elapsed_ns)),
-        proof(document),
+        verification(document),
     ];
     parts.extend(memory_copy(document));
     parts
@@ -65,7 +65,7 @@ pub(super) fn memory_copy(document: &Document) -> Option<String> {
 }
 
 /// The number of trials at each level of verification.
-fn proof(document: &Document) -> String {
+fn verification(document: &Document) -> String {
     let ran: Vec<&Record> = document.trials.iter().filter(|record| !record.samples.is_empty()).collect();
     let levels = [
         (Verify::Full, "every byte compared"),

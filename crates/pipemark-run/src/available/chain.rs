@@ -22,7 +22,7 @@ pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let length = u64::from(chain.length);
     descriptors(length)
         .or_else(|| (!host.pipe_user_limits_lifted).then(|| processes_of_user(length)).flatten())
-        .or_else(|| in_groups(length, &pipemark_host::room()))
+        .or_else(|| control_group_shortage(length, &pipemark_host::room()))
 }
 
 fn descriptors(length: u64) -> Option<String> {
@@ -37,7 +37,7 @@ fn descriptors(length: u64) -> Option<String> {
 
 /// Counts all tasks of the user, threads included, in all sessions. The limit doesn't apply to the superuser.
 fn processes_of_user(length: u64) -> Option<String> {
-    let running = tasks_of(getuid().as_raw());
+    let running = task_count(getuid().as_raw());
     let needed = running + length + SPARE_PROCESSES;
     raise(Resource::Nproc, needed).map(|allowed| {
         format!(
@@ -59,7 +59,7 @@ fn raise(resource: Resource, needed: u64) -> Option<u64> {
     setrlimit(resource, raised).is_err().then(|| limit.current.unwrap_or(0))
 }
 
-fn tasks_of(user: u32) -> u64 {
+fn task_count(user: u32) -> u64 {
     let Ok(entries) = fs::read_dir("/proc") else { return 0 };
     entries
         .flatten()
@@ -73,7 +73,7 @@ fn tasks_of(user: u32) -> u64 {
         .sum()
 }
 
-fn in_groups(length: u64, room: &Room) -> Option<String> {
+fn control_group_shortage(length: u64, room: &Room) -> Option<String> {
     let needed = length + SPARE_PROCESSES;
     if let Some(left) = room.processes.filter(|&left| left < needed) {
         return Some(format!(
@@ -97,15 +97,15 @@ mod tests {
     #[test]
     fn a_group_s_room_is_counted() {
         let room = |processes, memory| Room { processes, memory };
-        assert_eq!(in_groups(100, &room(None, None)), None);
-        assert_eq!(in_groups(100, &room(Some(108), Some(1 << 30))), None);
-        assert!(in_groups(100, &room(Some(107), None)).unwrap().contains("needs 108 processes"));
-        assert!(in_groups(1024, &room(None, Some(100 << 20))).unwrap().contains("has 100 MiB left"));
+        assert_eq!(control_group_shortage(100, &room(None, None)), None);
+        assert_eq!(control_group_shortage(100, &room(Some(108), Some(1 << 30))), None);
+        assert!(control_group_shortage(100, &room(Some(107), None)).unwrap().contains("needs 108 processes"));
+        assert!(control_group_shortage(1024, &room(None, Some(100 << 20))).unwrap().contains("has 100 MiB left"));
     }
 
     #[test]
     fn this_process_is_one_of_the_user_s() {
-        assert!(tasks_of(getuid().as_raw()) >= 1);
+        assert!(task_count(getuid().as_raw()) >= 1);
     }
 
     #[test]

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_forbids_can_run() {
+    fn unrestricted_trials_can_run() {
         for pairs in [
             &[][..],
             &[(Key::Send, "vmsplice"), (Key::Recv, "splice"), (Key::Pages, "huge"), (Key::Capacity, "1m")],
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_held_against_the_limit_after_rounding() {
+    fn capacity_is_checked_against_the_limit_after_rounding() {
         let mut host = host();
         assert_eq!(
             reason(&[(Key::Capacity, "4m")], &host),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn many_large_pipes_are_held_against_the_users_limit() {
+    fn many_large_pipes_are_checked_against_the_user_limit() {
         let mut host = host();
         let many = [(Key::Pairs, "65"), (Key::Capacity, "1m")];
         assert!(reason(&many, &host).contains("16640 pages, above a user's limit of 16384"));

@@ -15,13 +15,13 @@ fn other_content(position: u64) -> String {
 /// Compares a stream with its content, piece by piece as it arrives.
 #[derive(Debug)]
 pub struct Check {
-    against: Against,
+    expected: Expected,
     position: u64,
     fault: Option<String>,
 }
 
 #[derive(Debug)]
-enum Against {
+enum Expected {
     /// Finds where a misplaced piece belongs.
     Pattern(Checker),
     /// Generates the expected bytes again.
@@ -31,13 +31,13 @@ enum Against {
 impl Check {
     /// A check from the first byte of `content`, of which `total` bytes were generated.
     pub fn new(content: &Payload, total: u64) -> Check {
-        let against = match content {
+        let expected = match content {
             Payload::Pattern { seed } => {
-                Against::Pattern(Checker::new(Pattern::endless(Rule::Position { seed: *seed })))
+                Expected::Pattern(Checker::new(Pattern::endless(Rule::Position { seed: *seed })))
             }
-            other => Against::Stream(Box::new(other.stream_of(total))),
+            other => Expected::Stream(Box::new(other.stream_of(total))),
         };
-        Check { against, position: 0, fault: None }
+        Check { expected, position: 0, fault: None }
     }
 
     /// Compares the next bytes. After the first fault, nothing more is compared.
@@ -45,15 +45,15 @@ impl Check {
         if self.fault.is_some() {
             return;
         }
-        match &mut self.against {
-            Against::Pattern(checker) => {
+        match &mut self.expected {
+            Expected::Pattern(checker) => {
                 checker.check(bytes);
                 self.fault = checker.fault().map(|fault| match fault.origin {
                     None if fault.position < FIRST => other_content(fault.position),
                     _ => fault.to_string(),
                 });
             }
-            Against::Stream(stream) => {
+            Expected::Stream(stream) => {
                 let mut rest = bytes;
                 while !rest.is_empty() {
                     let expected = stream.next(rest.len());

@@ -41,15 +41,15 @@ pub fn read(end: Handle, params: &Ends) -> io::Result<impl Receiver + Send + use
 }
 
 /// The library's name of a send method; `None` for methods of other links.
-fn send_method(method: SendMethod) -> Option<send::Method> {
+fn send_method(method: SendMethod) -> Option<send::SendCall> {
     Some(match method {
-        SendMethod::Write => send::Method::Write,
-        SendMethod::Vmsplice => send::Method::Vmsplice,
-        SendMethod::VmspliceGift => send::Method::VmspliceGift,
-        SendMethod::Sendfile => send::Method::Sendfile,
-        SendMethod::Splice => send::Method::Splice,
-        SendMethod::Tee => send::Method::Tee,
-        SendMethod::IoUring => send::Method::IoUring,
+        SendMethod::Write => send::SendCall::Write,
+        SendMethod::Vmsplice => send::SendCall::Vmsplice,
+        SendMethod::VmspliceGift => send::SendCall::VmspliceGift,
+        SendMethod::Sendfile => send::SendCall::Sendfile,
+        SendMethod::Splice => send::SendCall::Splice,
+        SendMethod::Tee => send::SendCall::Tee,
+        SendMethod::IoUring => send::SendCall::IoUring,
         SendMethod::InPlace | SendMethod::Zerocopy => return None,
     })
 }

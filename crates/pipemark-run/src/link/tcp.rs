@@ -26,7 +26,7 @@ impl Link for Tcp {
 
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let (source, sink) = join(&listener)?;
+        let (source, sink) = connect_to_self(&listener)?;
         // Sends a block when it is complete, without waiting until the last one is acknowledged.
         source.set_nodelay(true)?;
         sink.set_nodelay(true)?;
@@ -43,7 +43,7 @@ impl Link for Tcp {
 
 /// Connects to our own listener and accepts until the connection is ours. Strangers may have filled the listener's
 /// queue, and we can't connect until they are accepted and dropped: neither step may wait for the other.
-fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
+fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
     let source =
@@ -96,7 +96,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut strangers: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
         strangers[0].write_all(b"injected").unwrap();
-        let (mut source, mut sink) = join(&listener).unwrap();
+        let (mut source, mut sink) = connect_to_self(&listener).unwrap();
         source.write_all(b"ours").unwrap();
         drop(source);
         let mut arrived = Vec::new();
@@ -112,7 +112,7 @@ mod tests {
         rustix::net::listen(&listener, 0).unwrap();
         let address = listener.local_addr().unwrap();
         let stranger = TcpStream::connect(address).unwrap();
-        let (mut source, mut sink) = join(&listener).unwrap();
+        let (mut source, mut sink) = connect_to_self(&listener).unwrap();
         source.write_all(b"ours").unwrap();
         drop((source, stranger));
         let mut arrived = Vec::new();

@@ -58,7 +58,7 @@ pub(super) fn resolve(
             return refuse("this name is used twice; rename one");
         }
         if let Some(name) =
-            design.claim.experiments.iter().find(|name| experiments.iter().all(|own| own.name != **name))
+            design.claim.experiments.iter().find(|name| experiments.iter().all(|experiment| experiment.name != **name))
         {
             return refuse(&format!("there is no experiment '{name}'"));
         }
@@ -72,19 +72,19 @@ pub(super) fn resolve(
             return Ok(claim);
         }
         if claim.experiments.is_empty() {
-            claim.experiments = experiments.iter().map(|own| own.name.clone()).collect();
+            claim.experiments = experiments.iter().map(|experiment| experiment.name.clone()).collect();
         }
-        let asked = |trial: &&Trial| claim.asks(&trial.experiment, &trial.job);
+        let asked = |trial: &&Trial| claim.covers(&trial.experiment, &trial.job);
         let compared = |trial: &Trial| match &claim.to {
             _ if no_difference(&claim.figure, claim.to.is_some()) == Ok(None) => true,
             None => trial.baseline.is_some(),
             Some(_) => trials
                 .iter()
-                .any(|other| other.experiment == trial.experiment && claim.compares(&trial.job, &other.job)),
+                .any(|other| other.experiment == trial.experiment && claim.has_base(&trial.job, &other.job)),
         };
         for of in &claim.of {
             let one = Claim { of: vec![of.clone()], ..claim.clone() };
-            if !trials.iter().any(|trial| one.asks(&trial.experiment, &trial.job)) {
+            if !trials.iter().any(|trial| one.covers(&trial.experiment, &trial.job)) {
                 return refuse("part of its 'of' matches no trial");
             }
         }

@@ -38,7 +38,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
             name: design.name.clone(),
             title: design.title.clone(),
             about: design.about.clone(),
-            varies: varies(design, &its_trials),
+            varies: varying_keys(design, &its_trials),
             across: design.across,
             headline: suite.headline.iter().any(|(name, _)| *name == design.name),
             gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
@@ -84,7 +84,7 @@ fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
     for design in &suite.designs {
         for (nth, program) in design.against.iter().enumerate() {
             let alike = |other: &AgainstProgram| other.name == program.name;
-            let differs = all.iter().any(|own| alike(own) && own != program);
+            let differs = all.iter().any(|other| alike(other) && other != program);
             if differs || design.against[..nth].iter().any(alike) {
                 let sentence = format!("two programs are called '{}'; rename one", program.name);
                 return Err(Refusal::new(sentence, design.at.clone()));
@@ -112,9 +112,9 @@ fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> 
     if !design.axes.iter().any(|axis| axis.key == Key::Length) {
         return refuse("only the volume of chains is chosen by measuring; give an axis 'length'");
     }
-    let mut own = design.clone();
-    own.params.push(Value::Total(FIRST_VOLUME).into());
-    Ok(own)
+    let mut with_volume = design.clone();
+    with_volume.params.push(Value::Total(FIRST_VOLUME).into());
+    Ok(with_volume)
 }
 
 fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
@@ -304,7 +304,7 @@ fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
 
 /// The parameters in which the trials differ: those of the axes first, then those of the cases, then those of added
 /// baselines.
-fn varies(design: &Design, trials: &[Trial]) -> Vec<Key> {
+fn varying_keys(design: &Design, trials: &[Trial]) -> Vec<Key> {
     let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(Setting::key));
     differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
@@ -330,14 +330,14 @@ impl<'a> PublishedTables<'a> {
             let by = table.figures.first()?.setting.key();
             let (figure, used) = figures.get_mut(&settings.effective(by)?)?;
             *used = true;
-            let own = match job.volume() {
+            let total = match job.volume() {
                 Volume::Total(total) if !table.relative => Some(total.0),
                 _ => None,
             };
             Some(Published {
                 throughput: figure.throughput,
                 as_published: figure.as_published.clone(),
-                total: table.total.or(own),
+                total: table.total.or(total),
                 source: table.source.clone(),
                 relative: table.relative,
                 figures: figure.figures.clone(),

@@ -22,7 +22,7 @@ impl Suite {
     /// the others. This drops cases of other languages, experiments left without cases, and
     /// published figures and claims about other languages.
     pub fn of_languages(&mut self, wanted: &[Language]) {
-        let mut left_out: Vec<String> = Vec::new();
+        let mut omitted: Vec<String> = Vec::new();
         for design in &mut self.designs {
             let wanted = || wanted.iter().cloned().map(Value::Language);
             let is_wanted = |value: &Value| wanted().any(|other| other == *value);
@@ -62,14 +62,14 @@ impl Suite {
                 }),
             }
             if axis.is_none() && design.cases.is_empty() {
-                left_out.push(design.name.clone());
+                omitted.push(design.name.clone());
             }
         }
-        self.designs.retain(|design| !left_out.contains(&design.name));
-        self.headline.retain(|(name, _)| !left_out.contains(name));
+        self.designs.retain(|design| !omitted.contains(&design.name));
+        self.headline.retain(|(name, _)| !omitted.contains(name));
         let unmeasured = |claim: &Claim| claim.open.is_some() || claim.shown_by.is_some();
-        self.claims.retain(|own| unmeasured(&own.claim) || !own.of.is_empty());
-        self.claims.retain(|own| own.claim.experiments.iter().all(|name| !left_out.contains(name)));
+        self.claims.retain(|design| unmeasured(&design.claim) || !design.of.is_empty());
+        self.claims.retain(|design| design.claim.experiments.iter().all(|name| !omitted.contains(name)));
     }
 }
 
@@ -116,13 +116,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_document_has_is_not_filled_with_others() {
+    fn a_published_experiment_gains_no_languages() {
         let of = |wanted: &[&str]| {
             let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
             suite.of_languages(&wanted.iter().map(|word| word.parse().unwrap()).collect::<Vec<Language>>());
             let plan = suite.expand(VolumeScale::ONE).unwrap();
-            let own = plan.trials.iter().filter(|trial| trial.experiment == "as-written");
-            own.filter_map(|trial| trial.job.entrant().map(|own| own.language.to_string())).collect::<Vec<_>>()
+            let trials = plan.trials.iter().filter(|trial| trial.experiment == "as-written");
+            trials
+                .filter_map(|trial| trial.job.entrant().map(|entrant| entrant.language.to_string()))
+                .collect::<Vec<_>>()
         };
         assert_eq!(of(&["nim", "zig", "c"]), ["c", "zig"]);
         assert_eq!(of(&["nim"]), [""; 0], "its claims and its headline go with it");

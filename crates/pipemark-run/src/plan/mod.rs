@@ -25,7 +25,7 @@ pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices};
 pub use suite::{MAX_SUITE_BYTES, Suite, VolumeScale};
 
-/// The experiment that [`Plan::precede_with_memory_copy`] adds.
+/// The experiment that [`Plan::prepend_memory_copy`] adds.
 pub const MEMORY_COPY: &str = "memory-copy";
 
 /// Everything to be measured, in the order of display. Runs are made in another order: see [`Schedule::seed`].
@@ -58,7 +58,7 @@ pub struct Plan {
 impl Plan {
     /// Puts a copy within one process in front, unless the plan measures one already. It is the limit that figures are
     /// compared with, so it must be measured in the same minutes as they are.
-    pub fn precede_with_memory_copy(&mut self) {
+    pub fn prepend_memory_copy(&mut self) {
         let measured = self.trials.iter().any(|trial| trial.job.is_memory_copy());
         if measured || self.experiments.iter().any(|experiment| experiment.name == MEMORY_COPY) {
             return;

@@ -38,7 +38,7 @@ impl PlanError {
         PlanError(match refusal.at {
             None => format!("{file}: {sentence}"),
             Some(at) => {
-                let (line, column, excerpt) = located(text, at);
+                let (line, column, excerpt) = excerpt_at(text, at);
                 format!("{file}:{line}:{column}: {sentence}{excerpt}")
             }
         })
@@ -46,7 +46,7 @@ impl PlanError {
 }
 
 /// Line, column and, unless the line is long, the line with carets below the range, as text that follows a sentence.
-fn located(text: &str, at: Range<usize>) -> (usize, usize, String) {
+fn excerpt_at(text: &str, at: Range<usize>) -> (usize, usize, String) {
     // A range at the end of the file begins one past the last byte; a place inside a character is moved to its start.
     let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let (start, end) = (boundary(at.start), boundary(at.end));

@@ -85,7 +85,7 @@ impl Suite {
         let mut added = false;
         for design in &mut self.designs {
             if (headline.is_empty() || headline.contains(&design.name.as_str())) && of_totals(&design.name) {
-                if design.against.iter().any(|own| own.name == program.name) {
+                if design.against.iter().any(|other| other.name == program.name) {
                     return Err(format!("two programs are called '{}'; rename one", program.name));
                 }
                 design.against.push(program.clone());

@@ -85,7 +85,7 @@ fn block_size_is_as_published() {
 #[test]
 fn quick_fits_its_time() {
     let mut plan = embedded_plan("quick");
-    plan.precede_with_memory_copy();
+    plan.prepend_memory_copy();
     assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
     // The first is the memory copy, which the suite doesn't order.
     for trial in &plan.trials[1..] {
@@ -183,8 +183,8 @@ fn scale_keeps_whole_blocks_and_says_so() {
 fn the_memory_copy_limit_is_added_once() {
     let mut plan = embedded_plan("quick");
     let trials = plan.trials.len();
-    plan.precede_with_memory_copy();
-    plan.precede_with_memory_copy();
+    plan.prepend_memory_copy();
+    plan.prepend_memory_copy();
     assert_eq!(plan.trials.len(), trials + 1);
     assert_eq!(plan.trials[0].job.link(), LinkKind::MemoryCopy);
     assert_eq!(plan.experiments[0].name, plan.trials[0].experiment);
@@ -600,7 +600,7 @@ fn chains_may_have_their_volume_measured() {
 }
 
 #[test]
-fn a_program_of_someone_s_own_has_a_row_for_each_block() {
+fn a_user_s_program_has_a_row_for_each_block() {
     let body = "cases = [{ block = 64, total = 6400 }, { block = 128, total = 6400 }]\n\
                 [[experiment.against]]\ncommand = \"./mine {blocks} {block}\"";
     let plan = plan_of(&with_experiment(body)).unwrap();
@@ -621,7 +621,7 @@ fn a_program_of_someone_s_own_has_a_row_for_each_block() {
 #[test]
 fn suites_name_what_they_are_for() {
     for (name, _) in EMBEDDED {
-        assert!(embedded_plan(name).experiments.iter().any(|own| own.headline), "{name}");
+        assert!(embedded_plan(name).experiments.iter().any(|experiment| experiment.headline), "{name}");
     }
     let headline = |line: &str| plan_of(&with_experiment("").replacen("title", &format!("{line}\ntitle"), 1));
     assert!(headline("headline = \"e\"").unwrap().experiments[0].headline);
@@ -634,7 +634,7 @@ fn suites_name_what_they_are_for() {
 fn published_figures_stand_as_their_document_has_them() {
     let of = |name: &str, experiment: &str| -> Vec<(String, Option<u64>)> {
         let trials = embedded_plan(name).trials.into_iter().filter(|trial| trial.experiment == experiment);
-        trials.filter_map(|trial| trial.published).map(|own| (own.shown(), own.total)).collect()
+        trials.filter_map(|trial| trial.published).map(|figure| (figure.shown(), figure.total)).collect()
     };
     let chains = of("pipe-speed", "cat-long");
     assert_eq!(chains[5], ("405.044 s".to_owned(), Some(1_050_000_000)));
@@ -644,6 +644,6 @@ fn published_figures_stand_as_their_document_has_them() {
     assert_eq!(of("lines", "zcat")[0], ("4.1175 s".to_owned(), None));
     let long = &embedded_plan("pipe-speed").trials[11];
     let published = long.published.as_ref().unwrap();
-    assert_eq!(published.shown_beside(Volume::Total(ByteSize(42_000_000))), "405.044 s for 1.05 GB (2.47 MiB/s)");
-    assert_eq!(published.shown_beside(Volume::Total(ByteSize(1_050_000_000))), "405.044 s");
+    assert_eq!(published.shown_next_to(Volume::Total(ByteSize(42_000_000))), "405.044 s for 1.05 GB (2.47 MiB/s)");
+    assert_eq!(published.shown_next_to(Volume::Total(ByteSize(1_050_000_000))), "405.044 s");
 }

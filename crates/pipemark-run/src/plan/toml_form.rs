@@ -40,7 +40,7 @@ struct SuiteForm {
     name: String,
     #[serde(deserialize_with = "title")]
     title: String,
-    #[serde(default, deserialize_with = "about")]
+    #[serde(default, deserialize_with = "parse_about")]
     about: String,
     #[serde(default, deserialize_with = "schedule")]
     schedule: ScheduleChoices,
@@ -58,7 +58,7 @@ struct DesignForm {
     name: Spanned<Name>,
     #[serde(deserialize_with = "title")]
     title: String,
-    #[serde(default, deserialize_with = "about")]
+    #[serde(default, deserialize_with = "parse_about")]
     about: String,
     across: Option<Spanned<String>>,
     #[serde(default)]
@@ -235,7 +235,7 @@ fn entries<T>(table: &SuiteTable<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
 
 pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
     let form: SuiteForm =
-        toml::from_str(text).map_err(|error| Refusal::new(in_our_words(error.message()), error.span()))?;
+        toml::from_str(text).map_err(|error| Refusal::new(reworded(error.message()), error.span()))?;
     let defaults = settings(&form.defaults)?;
     if form.experiment.as_ref().is_empty() {
         return Err(Refusal::new("a suite needs at least one [[experiment]]", Some(form.experiment.span())));
@@ -504,7 +504,7 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Err(D::Error::custom(format_args!("'{name}' is not a name; {rule}")))
 }
 
-fn about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn parse_about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let length = text.trim().chars().count();
     if length > MAX_ABOUT_CHARS {
@@ -537,7 +537,7 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoice
 }
 
 /// The TOML library's message, worded as our other errors, with the word that was probably meant.
-fn in_our_words(message: &str) -> String {
+fn reworded(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     if unknown && let Some(word) = quoted.next() {

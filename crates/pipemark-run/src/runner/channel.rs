@@ -161,7 +161,7 @@ pub struct Done {
     /// Bytes newly written, warm-up included.
     pub made: u64,
     /// Bytes read by the CPU, warm-up included.
-    pub looked: u64,
+    pub read: u64,
     /// For a sink with several writers: percentage of records cut by other writers' bytes.
     pub interleaved_percent: Option<f64>,
     /// Round trips, for a source in latency mode.

@@ -50,7 +50,7 @@ impl Control {
 
     /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived. Returns the time the last one
     /// arrived, in monotonic nanoseconds. It has no timeout: the parent ends a run that hangs.
-    pub fn meet(&self, nth: u32) -> io::Result<u64> {
+    pub fn wait_at_barrier(&self, nth: u32) -> io::Result<u64> {
         let line = &self.lines[GATE];
         if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {
             line.words[RELEASED_AT].store(monotonic_ns(), Release);
@@ -71,13 +71,13 @@ impl Control {
     }
 
     /// How often all ends have met at the barrier.
-    pub fn met(&self) -> u32 {
+    pub fn barriers_passed(&self) -> u32 {
         self.lines[GATE].gate.load(Acquire)
     }
 
     /// Reports that bytes flow at an end that keeps a clock. The measured windows begin once all
     /// `clocks` ends that keep one have reported it.
-    pub fn flows(&self, clocks: u32) {
+    pub fn report_flow(&self, clocks: u32) {
         let line = &self.lines[GATE];
         if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {
             line.words[BEGUN].store(monotonic_ns(), Release);
@@ -143,14 +143,14 @@ mod tests {
         thread::scope(|scope| {
             let early = [(); 2].map(|()| {
                 let control = Control::open(&fd).unwrap();
-                scope.spawn(move || (control.meet(1).unwrap(), control.meet(2).unwrap()))
+                scope.spawn(move || (control.wait_at_barrier(1).unwrap(), control.wait_at_barrier(2).unwrap()))
             });
             thread::sleep(std::time::Duration::from_millis(20));
-            assert_eq!(control.met(), 0);
+            assert_eq!(control.barriers_passed(), 0);
             let before = monotonic_ns();
-            let first = control.meet(1).unwrap();
+            let first = control.wait_at_barrier(1).unwrap();
             assert!(first >= before);
-            let second = control.meet(2).unwrap();
+            let second = control.wait_at_barrier(2).unwrap();
             for other in early {
                 assert_eq!(other.join().unwrap(), (first, second), "all ends know one release time");
             }

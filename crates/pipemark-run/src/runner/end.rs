@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use meter::Busy;
+use meter::SimulatedWork;
 use pipeio_harness::pattern::{Pattern, Rule};
 use pipeio_harness::send::Content;
 
@@ -51,11 +51,11 @@ pub fn main() -> u8 {
         return keeper::main(&assignment, socket);
     }
     // An end never outlives its parent: the other ends may never arrive.
-    if !child::die_with(assignment.parent) {
+    if !child::die_with_parent(assignment.parent) {
         return 1;
     }
     let role = assignment.role;
-    let done = catch_unwind(AssertUnwindSafe(|| take_part(assignment, descriptors)))
+    let done = catch_unwind(AssertUnwindSafe(|| run_role(assignment, descriptors)))
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
     let reply = match done {
         Ok(done) => Reply::Done(Box::new(done)),
@@ -64,7 +64,7 @@ pub fn main() -> u8 {
     channel::send(socket, &reply, &[]).map_or(1, |()| 0)
 }
 
-fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
+fn run_role(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
     let missing = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{what} is missing"));
     let mut descriptors = descriptors.into_iter();
     let control = Control::open(descriptors.next().ok_or_else(|| missing("the shared page"))?)?;
@@ -75,8 +75,8 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
     let end = TrialEnd { assignment, ends, control, pinned };
     let Some(link) = link::of(end.ends.link) else { return copy::run(&end) };
     match (end.assignment.role, &end.assignment.job) {
-        (EndRole::Source, Job::RoundTrip(trip)) => latency::ask(&end, trip.pace, link, next()?, next()?),
-        (_, Job::RoundTrip(_)) => latency::answer(&end, link, next()?, next()?),
+        (EndRole::Source, Job::RoundTrip(trip)) => latency::run_requester(&end, trip.pace, link, next()?, next()?),
+        (_, Job::RoundTrip(_)) => latency::run_responder(&end, link, next()?, next()?),
         (EndRole::Source, _) if end.ends.writers > 1 => writers::write(&end, next()?.fd()?),
         (_, _) if end.ends.writers > 1 => writers::read(&end, next()?.fd()?),
         (EndRole::Source, _) => source::run(&end, link, next()?),
@@ -102,8 +102,8 @@ impl TrialEnd {
     }
 
     /// Busy work of this end, of mean length `mean`.
-    fn busy(&self, mean: Delay) -> Busy {
-        Busy::new(mean, self.assignment.seed ^ self.assignment.line as u64)
+    fn busy(&self, mean: Delay) -> SimulatedWork {
+        SimulatedWork::new(mean, self.assignment.seed ^ self.assignment.line as u64)
     }
 
     /// The statistics of this end known before its window.
@@ -129,7 +129,7 @@ impl TrialEnd {
     }
 }
 
-fn ended_early() -> io::Error {
+fn early_end_error() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over")
 }
 

@@ -49,7 +49,7 @@ impl Peer {
         let mut peer = Peer { child, socket };
         match channel::send(&peer.socket, order, descriptors) {
             Ok(()) => Ok(peer),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(peer.how_it_ended()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(peer.wait_for_exit_reason()),
             Err(error) => Err(format!("the {name} did not accept its assignment: {}", explained(&error))),
         }
     }
@@ -66,7 +66,7 @@ impl Peer {
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<(T, Vec<OwnedFd>), String> {
         match channel::receive(&self.socket) {
             Ok(Some(message)) => Ok(message),
-            Ok(None) => Err(self.how_it_ended()),
+            Ok(None) => Err(self.wait_for_exit_reason()),
             Err(error) => Err(format!("the {}'s report is unreadable: {error}", self.child.name())),
         }
     }
@@ -81,12 +81,12 @@ impl Peer {
         self.child.release();
     }
 
-    fn how_it_ended(&mut self) -> String {
+    fn wait_for_exit_reason(&mut self) -> String {
         let name = self.child.name().to_owned();
         // It has closed its side of the socket, so it is about to exit.
         let _ = self.child.wait(Instant::now() + ENDING, None);
         match self.child.end() {
-            Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::how_ended(status)),
+            Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::describe_status(status)),
             Some((status, _)) => format!("the {name} ended without a reply ({status})"),
             None => format!("the {name} is gone"),
         }
@@ -142,26 +142,26 @@ impl EndProcess {
     /// Waits for the reply, and receives it.
     ///
     /// # Errors
-    /// As [`EndProcess::take_reply`], and when `patience` runs out.
-    pub fn wait_for_reply(&mut self, patience: Duration) -> Result<Vec<OwnedFd>, String> {
-        match child::wait_readable(&[self.socket()], Instant::now() + patience, None) {
+    /// As [`EndProcess::take_reply`], and when `timeout` runs out.
+    pub fn wait_for_reply(&mut self, timeout: Duration) -> Result<Vec<OwnedFd>, String> {
+        match child::wait_readable(&[self.socket()], Instant::now() + timeout, None) {
             Ok(Some(_)) => self.take_reply(),
             _ => Err(format!("the {} did not answer in time", self.role.name())),
         }
     }
 
-    /// Tells the process to exit, waits at most `patience`, then kills it. Returns whether it exited by itself, with
+    /// Tells the process to exit, waits at most `timeout`, then kills it. Returns whether it exited by itself, with
     /// success.
-    pub fn dismiss(&mut self, patience: Duration) -> bool {
+    pub fn shut_down(&mut self, timeout: Duration) -> bool {
         self.peer.hang_up(Shutdown::Both);
         let child = &mut self.peer.child;
-        let in_time = child.wait(Instant::now() + patience, None) == Ok(true);
+        let in_time = child.wait(Instant::now() + timeout, None) == Ok(true);
         let _ = child.end_now();
         in_time && child.end().is_some_and(|(status, _)| status.success())
     }
 
     /// What the process is doing now, for the report of a hang.
-    pub fn doing(&self) -> String {
+    pub fn activity(&self) -> String {
         let proc =
             |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.peer.child.pid())).unwrap_or_default();
         let waits_in = proc("wchan");

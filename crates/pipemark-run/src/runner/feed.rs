@@ -78,14 +78,14 @@ impl Feeds {
             log.packed = Some(log.pack(interrupt)?);
         }
         let file = log.packed.as_ref().filter(|_| command.is_some()).unwrap_or(&log.plain);
-        Ok(FilterInput { file: Some((reopened(file).map_err(failed)?, log.bytes)), command })
+        Ok(FilterInput { file: Some((reopen(file).map_err(failed)?, log.bytes)), command })
     }
 }
 
 impl Log {
     /// Whole lines, as many as fit into `total`, at least one.
     fn of(total: ByteSize) -> io::Result<Log> {
-        let mut plain = nameless("log")?;
+        let mut plain = unnamed_file("log")?;
         let mut stream = LOG.stream();
         let mut bytes = 0;
         while bytes < total.0 {
@@ -107,8 +107,8 @@ impl Log {
 
     fn pack(&self, interrupt: &Interrupt) -> Result<File, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("gzip could not be started: {}", explained(&error)));
-        let packed = nameless("log.gz").map_err(failed)?;
-        let streams = (reopened(&self.plain).map_err(failed)?.into(), packed.try_clone().map_err(failed)?.into());
+        let packed = unnamed_file("log.gz").map_err(failed)?;
+        let streams = (reopen(&self.plain).map_err(failed)?.into(), packed.try_clone().map_err(failed)?.into());
         let words = ["gzip", "-1", "-c"].map(str::to_owned);
         let mut gzip = Child::start_foreign("gzip", &words, streams, None, Begin::AtOnce).map_err(failed)?;
         gzip.wait(Instant::now() + PACKING, Some(interrupt))?;
@@ -117,12 +117,12 @@ impl Log {
 }
 
 /// An unnamed file in memory.
-pub fn nameless(what: &str) -> io::Result<File> {
+pub fn unnamed_file(what: &str) -> io::Result<File> {
     Ok(File::from(memfd_create(what, MemfdFlags::CLOEXEC)?))
 }
 
 /// The same file, opened for reading from its beginning.
-pub fn reopened(file: &File) -> io::Result<File> {
+pub fn reopen(file: &File) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
@@ -142,7 +142,7 @@ mod tests {
     fn a_log_has_whole_lines_only() {
         for total in [1, 1000, 128 << 10, 300_000] {
             let log = Log::of(ByteSize(total)).unwrap();
-            let text = io::read_to_string(reopened(&log.plain).unwrap()).unwrap();
+            let text = io::read_to_string(reopen(&log.plain).unwrap()).unwrap();
             assert_eq!(text.len() as u64, log.bytes);
             assert!(text.ends_with('\n') && (log.bytes <= total || text.lines().count() == 1), "{total}");
             assert!(log.bytes + 400 > total, "{total}: {}", log.bytes);

@@ -39,7 +39,7 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let (runnable, does) = entrants.filter(filter)?;
     if !state.proven.contains(filter.as_str()) {
-        proof::prove(filter, does, &runnable.words, conditions)?;
+        proof::check_filter(filter, does, &runnable.words, conditions)?;
         state.proven.insert(filter.to_string());
     }
     if let (Some(rate), Volume::Time(time)) = (*rate, *volume) {
@@ -138,7 +138,7 @@ impl FilterPipeline {
         let moment = Instant::now() + MOMENT;
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
             if process.wait(moment, Some(conditions.interrupt))? {
-                return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0))));
+                return Err(RunError::Failed(format!("{} {}", process.name(), process.describe_end(0))));
             }
         }
         Err(RunError::Failed("the pipeline ended before its time".to_owned()))

@@ -70,7 +70,7 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
     let source = match process.succeeded() {
         Ok(usage) => used(&usage),
         // The source gets SIGPIPE when the stage behind it fails.
-        Err(RunError::Failed(reason)) => return Err(RunError::Failed(stages.reason_behind(reason))),
+        Err(RunError::Failed(reason)) => return Err(RunError::Failed(stages.root_cause(reason))),
         Err(other) => return Err(other),
     };
     let stages = stages.finish(deadline, conditions.interrupt)?;

@@ -17,7 +17,7 @@ use crate::runner::channel::{self, Assignment, EndRole, Granted, Reply, Wire, de
 use crate::runner::end_process::EndProcess;
 
 /// How long a keeper may take to create a link, and to remove it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates a link and, if it needs one, its keeper, which must live as long as the run.
 ///
@@ -57,7 +57,7 @@ impl Keeper {
         };
         let process = EndProcess::start(&assignment, &[]).map_err(io::Error::other)?;
         let mut keeper = Keeper { process, link, folder };
-        let mut descriptors = keeper.process.wait_for_reply(PATIENCE).map_err(io::Error::other)?.into_iter();
+        let mut descriptors = keeper.process.wait_for_reply(EXIT_TIMEOUT).map_err(io::Error::other)?.into_iter();
         match keeper.process.reply.take() {
             Some(Reply::Made(source, sink, Granted { message_limit, buffers })) => {
                 let (source, sink) = (source.handle(&mut descriptors)?, sink.handle(&mut descriptors)?);
@@ -72,7 +72,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        if !self.process.dismiss(PATIENCE) {
+        if !self.process.shut_down(EXIT_TIMEOUT) {
             // The keeper was killed or stopped and creates nothing more, so its leftovers are removed by name.
             remove_link(self.link, &self.folder);
         }

@@ -14,7 +14,7 @@ use pipemark_model::{Entrant, EntrantStats, Sample, Warning};
 use crate::runner::end_process::Peer;
 use crate::runner::keeper::Scratch;
 use crate::runner::pair::{Conditions, RunResult};
-use crate::runner::supervisor::{KEPT, Order, SUPERVISOR_VERB, StagesEnded};
+use crate::runner::supervisor::{MAX_CAPTURED, ProgramResult, ProgramSpec, SUPERVISOR_VERB};
 
 /// How long a supervisor may take to end the processes it started.
 const CLEANING: Duration = Duration::from_secs(20);
@@ -48,14 +48,14 @@ pub fn run(
     if proven.insert(format!("{language} {program} {}", stream.pattern())) {
         let (bytes, block, flip) = PROOF;
         let proof = ByteStream { bytes, block, flip: Some(flip), ..stream };
-        once(&runnable, &proof, conditions).map_err(|error| match error {
+        run_once(&runnable, &proof, conditions).map_err(|error| match error {
             RunError::Unverified(reason) => {
                 RunError::Unverified(format!("a byte was changed on its way, and it did not notice: {reason}"))
             }
             other => other,
         })?;
     }
-    let (answer, outcome) = once(&runnable, &stream, conditions)?;
+    let (answer, outcome) = run_once(&runnable, &stream, conditions)?;
     let measured = sample(answer.runtime, (answer.bytes, answer.ns), &outcome);
     let sample = Sample { capacity_after: answer.capacity, ..measured };
     Ok(RunResult { sample, notes: Vec::new() })
@@ -69,8 +69,8 @@ fn printed(
     conditions: &Conditions<'_>,
 ) -> Result<RunResult, RunError> {
     match prints {
-        Prints::RateIn(unit) => printed_rate(runnable, unit, (block, total), conditions),
-        Prints::OfItsOwn(own) => {
+        Prints::Rate(unit) => printed_rate(runnable, unit, (block, total), conditions),
+        Prints::Custom(own) => {
             let (words, bytes) = own.command(block, total);
             let outcome = supervised(runnable, words, conditions)?;
             let (out, err) = (outcome.stdout.text.as_bytes(), outcome.stderr.text.as_bytes());
@@ -95,22 +95,22 @@ fn printed_rate(
     let filled = |word: &String| word.replace("{block}", &block.to_string()).replace("{total}", &total.to_string());
     let words = runnable.words.iter().map(filled).collect();
     let outcome = supervised(runnable, words, conditions)?;
-    let said = format!("{} {}", outcome.stdout.text, outcome.stderr.text);
+    let output = format!("{} {}", outcome.stdout.text, outcome.stderr.text);
     let per_second = match unit {
         "MB/sec" => 1e6,
         _ => return Err(RunError::Failed(format!("{unit} is not a known unit of a rate; use MB/sec"))),
     };
-    let words: Vec<&str> = said.split_whitespace().collect();
+    let words: Vec<&str> = output.split_whitespace().collect();
     let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
     let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
-        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&said, QUOTE)), &outcome))
+        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&output, QUOTE)), &outcome))
     })?;
     let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
     let sample = sample(runnable.name.clone(), (total, ns), &outcome);
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &StagesEnded) -> Sample {
+fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &ProgramResult) -> Sample {
     let used = outcome.used;
     Sample {
         bytes,
@@ -125,11 +125,11 @@ fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &StagesEnded) -> Sa
     }
 }
 
-fn once(
+fn run_once(
     runnable: &Runnable,
     stream: &ByteStream,
     conditions: &Conditions<'_>,
-) -> Result<(ProgramAnswer, StagesEnded), RunError> {
+) -> Result<(ProgramAnswer, ProgramResult), RunError> {
     let mut words = runnable.words.clone();
     for (option, value) in [
         ("--bytes", stream.bytes.to_string()),
@@ -150,29 +150,29 @@ fn once(
     }
 }
 
-fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<StagesEnded, RunError> {
+fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<ProgramResult, RunError> {
     let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
-    let order = Order {
+    let spec = ProgramSpec {
         words,
         folder: runnable.folder.clone(),
         scratch: scratch.0.clone(),
         pin: conditions.cpus.map(|(cpu, _)| cpu),
     };
-    let outcome = Supervisor::start(&order)?.outcome(conditions.limit, conditions.interrupt)?;
+    let outcome = Supervisor::start(&spec)?.outcome(conditions.limit, conditions.interrupt)?;
     check_end(&outcome)?;
     Ok(outcome)
 }
 
 /// Checks that the entrant started, exited with success, left no process behind, and did not print too much.
-fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
+fn check_end(outcome: &ProgramResult) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
         (_, Some(0), _) if outcome.left_behind > 0 => {
             let left = outcome.left_behind;
             format!("it left {left} process{} behind", if left == 1 { "" } else { "es" })
         }
-        (_, Some(0), _) if !outcome.stdout.whole() => {
-            format!("it printed {} bytes; the limit is {}", outcome.stdout.bytes, KEPT)
+        (_, Some(0), _) if !outcome.stdout.is_complete() => {
+            format!("it printed {} bytes; the limit is {}", outcome.stdout.bytes, MAX_CAPTURED)
         }
         (_, Some(0), _) => return Ok(()),
         (_, Some(code), _) => format!("it ended with status {code}"),
@@ -182,10 +182,10 @@ fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
     Err(RunError::Failed(with_stderr(trouble, outcome)))
 }
 
-fn with_stderr(sentence: String, outcome: &StagesEnded) -> String {
+fn with_stderr(sentence: String, outcome: &ProgramResult) -> String {
     match outcome.stderr.text.trim() {
         "" => sentence,
-        said => format!("{sentence}; its stderr: {}", quoted(said, QUOTE)),
+        output => format!("{sentence}; its stderr: {}", quoted(output, QUOTE)),
     }
 }
 
@@ -193,25 +193,25 @@ fn with_stderr(sentence: String, outcome: &StagesEnded) -> String {
 struct Supervisor(Peer);
 
 impl Supervisor {
-    fn start(order: &Order) -> Result<Supervisor, RunError> {
+    fn start(spec: &ProgramSpec) -> Result<Supervisor, RunError> {
         // The entrant runs in the supervisor's process group.
-        let peer = Peer::start("entrant's supervisor", SUPERVISOR_VERB, None, order, &[]);
+        let peer = Peer::start("entrant's supervisor", SUPERVISOR_VERB, None, spec, &[]);
         peer.map(Supervisor).map_err(RunError::Failed)
     }
 
     /// Waits until the entrant has exited, or ends it at the time limit.
-    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<StagesEnded, RunError> {
+    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<ProgramResult, RunError> {
         if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
             return Ok(outcome);
         }
         self.0.hang_up(Shutdown::Write);
         let sentence = format!("it was aborted at its limit of {limit:?}; raise --limit if it needs longer");
-        let outcome = self.last_word().ok().flatten().unwrap_or_default();
+        let outcome = self.wait_for_result().ok().flatten().unwrap_or_default();
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
     /// The supervisor's reply after it was told to stop. It is resumed first, because the entrant may have stopped it.
-    fn last_word(&mut self) -> Result<Option<StagesEnded>, RunError> {
+    fn wait_for_result(&mut self) -> Result<Option<ProgramResult>, RunError> {
         let deadline = Instant::now() + CLEANING;
         while Instant::now() < deadline {
             self.0.resume();
@@ -223,7 +223,7 @@ impl Supervisor {
     }
 
     /// The supervisor's reply; `None` if the deadline passes first.
-    fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<StagesEnded>, RunError> {
+    fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<ProgramResult>, RunError> {
         if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
             return Ok(None);
         }
@@ -235,7 +235,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         self.0.hang_up(Shutdown::Write);
         // The supervisor closes its end of the socket when all processes that it started are gone.
-        while matches!(self.last_word(), Ok(Some(_))) {}
+        while matches!(self.wait_for_result(), Ok(Some(_))) {}
         // If the supervisor was killed, its children are still in its process group, which dropping the peer kills.
     }
 }

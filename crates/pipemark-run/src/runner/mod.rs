@@ -25,7 +25,7 @@ mod volume;
 pub use channel::END_VERB;
 pub use end::main as end;
 pub use keeper::remove as remove_left;
-pub use pieces::Passed;
+pub use pieces::IntervalProgress;
 pub use rounds::measure;
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
 pub use volume::with_volumes;
@@ -38,7 +38,7 @@ pub trait Observer {
     fn update(&mut self, done: u64, total: u64, trial: &str);
 
     /// Progress of the current run since the last call.
-    fn passed(&mut self, passed: Passed);
+    fn passed(&mut self, passed: IntervalProgress);
 
     /// A run of a trial has ended with `sample`.
     fn sampled(&mut self, trial: &Trial, sample: &Sample);

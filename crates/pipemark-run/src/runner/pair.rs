@@ -15,7 +15,7 @@ use crate::runner::channel::{Assignment, Done, EndRole, Granted, Reply, Wire, de
 use crate::runner::control::Control;
 use crate::runner::end_process::EndProcess;
 use crate::runner::keeper::{self, Keeper};
-use crate::runner::pieces::{Passed, Sampler};
+use crate::runner::pieces::{IntervalProgress, Sampler};
 use crate::runner::stage::RunningStages;
 
 /// The conditions of a run, besides its job.
@@ -48,7 +48,7 @@ pub fn run(
     job: &Job,
     ends: &Ends,
     conditions: &Conditions<'_>,
-    watch: &mut dyn FnMut(Passed),
+    watch: &mut dyn FnMut(IntervalProgress),
 ) -> Result<RunResult, RunError> {
     let begin = Instant::now();
     let mut run = PairRun::start(job, ends, conditions)?;
@@ -56,7 +56,7 @@ pub fn run(
     let deadline = begin + conditions.limit;
     let mut sampler = Sampler::new(&run.processes, job.is_round_trip(), conditions.interval);
     let replies = match wait(&mut run, deadline, conditions, &mut sampler, watch) {
-        Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
+        Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.root_cause(reason))),
         outcome => outcome?,
     };
     let replied = Instant::now();
@@ -165,21 +165,21 @@ fn wait(
     deadline: Instant,
     conditions: &Conditions<'_>,
     sampler: &mut Sampler,
-    watch: &mut dyn FnMut(Passed),
+    watch: &mut dyn FnMut(IntervalProgress),
 ) -> Result<Vec<(EndRole, Done)>, RunError> {
     let PairRun { processes, control, .. } = run;
     while let Some(next) = next_reply(processes, deadline.min(sampler.next), Some(conditions.interrupt))? {
         let nth = match next {
             Some(nth) => nth,
             None if Instant::now() < deadline => {
-                sampler.look(control, watch);
+                sampler.sample(control, watch);
                 continue;
             }
-            None => return Err(RunError::Failed(hang(processes, control, conditions.limit))),
+            None => return Err(RunError::Failed(describe_hang(processes, control, conditions.limit))),
         };
         processes[nth].take_reply().map_err(RunError::Failed)?;
         match &processes[nth].reply {
-            Some(Reply::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),
+            Some(Reply::Failed(reason)) => return Err(root_cause(reason.clone(), processes)),
             Some(Reply::NotHere(reason)) => return Err(RunError::NotHere(reason.clone())),
             _ => {}
         }
@@ -195,9 +195,9 @@ fn wait(
 
 /// When one end is killed, the other fails a moment later, with an error that depends on the link.
 /// The kill is reported.
-fn reason_behind(reason: String, processes: &mut [EndProcess]) -> RunError {
-    let patience = Duration::from_millis(100);
-    while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + patience, None) {
+fn root_cause(reason: String, processes: &mut [EndProcess]) -> RunError {
+    let timeout = Duration::from_millis(100);
+    while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + timeout, None) {
         match processes[nth].take_reply() {
             Err(death) => return RunError::Failed(death),
             Ok(_) => match &processes[nth].reply {
@@ -230,8 +230,8 @@ fn next_reply(
 }
 
 /// Describes a run that hangs: its progress, the fill level of the pipe, and what each process waits for.
-fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String {
-    let phase = match control.met() {
+fn describe_hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String {
+    let phase = match control.barriers_passed() {
         0 => "getting ready",
         1 => "warming up",
         _ => "measuring",
@@ -239,7 +239,7 @@ fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String 
     let mut text = format!("the run was aborted at its limit of {limit:?} while {phase}");
     for process in processes.iter().filter(|process| process.reply.is_none()).take(8) {
         let bytes = control.bytes(process.line);
-        text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
+        text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.activity()));
         if process.role == EndRole::Sink
             && let Some((fill, capacity)) = process.pipe_fill()
         {
@@ -331,7 +331,7 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
             let all = end.stats.bytes_in_all;
             let undone =
-                [(writes && ends.fresh(), end.made, "newly written"), (reads && ends.touched(), end.looked, "read")];
+                [(writes && ends.fresh(), end.made, "newly written"), (reads && ends.touched(), end.read, "read")];
             if let Some((_, done, what)) = undone.into_iter().find(|(wanted, done, _)| *wanted && *done != all) {
                 return Err(RunError::Unverified(format!("{done} of {all} bytes were {what}")));
             }

@@ -14,14 +14,14 @@ use crate::runner::control::Control;
 use crate::runner::end_process::EndProcess;
 
 /// The most samples kept. Beyond that, every second one is dropped.
-const MOST: usize = 600;
+const MAX_SNAPSHOTS: usize = 600;
 
 /// With more ends than this the kernel's counters aren't read: reading them would take a noticeable share of the time.
-const MOST_ENDS: usize = 8;
+const MAX_ENDS: usize = 8;
 
 /// Counters at one moment, counted from the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Look {
+struct CounterSnapshot {
     ns: u64,
     bytes: u64,
     switches: u64,
@@ -33,7 +33,7 @@ struct Look {
 
 /// The progress between two samples, for observers.
 #[derive(Debug, Clone, Copy)]
-pub struct Passed {
+pub struct IntervalProgress {
     /// Its begin and end, in nanoseconds from the beginning of the window.
     pub from_ns: u64,
     /// See `from_ns`.
@@ -51,8 +51,8 @@ pub struct Sampler {
     pub next: Instant,
     /// Of each end: its line of the shared page, whether its byte count is of arrivals, its side, its schedstat file.
     ends: Vec<(usize, bool, usize, Option<File>)>,
-    looks: Vec<Look>,
-    last: Option<Look>,
+    snapshots: Vec<CounterSnapshot>,
+    last: Option<CounterSnapshot>,
     seen: usize,
     /// One sample in this many is kept.
     stride: usize,
@@ -61,46 +61,54 @@ pub struct Sampler {
 impl Sampler {
     /// Samples these ends. In a round trip the source counts the bytes that arrived.
     pub fn new(processes: &[EndProcess], conversation: bool, interval: Duration) -> Sampler {
-        let few = processes.len() <= MOST_ENDS;
+        let few = processes.len() <= MAX_ENDS;
         let end = |process: &EndProcess| {
             let file = few.then(|| File::open(format!("/proc/{}/schedstat", process.pid())).ok()).flatten();
             let source = process.role == EndRole::Source;
             (process.line, source == conversation, usize::from(!source), file)
         };
         let ends = processes.iter().map(end).collect();
-        Sampler { interval, next: Instant::now() + interval, ends, looks: Vec::new(), last: None, seen: 0, stride: 1 }
+        Sampler {
+            interval,
+            next: Instant::now() + interval,
+            ends,
+            snapshots: Vec::new(),
+            last: None,
+            seen: 0,
+            stride: 1,
+        }
     }
 
     /// Reads the counters, once the run has been released. Passes to `watch` the change since the last call.
-    pub fn look(&mut self, control: &Control, watch: &mut dyn FnMut(Passed)) {
+    pub fn sample(&mut self, control: &Control, watch: &mut dyn FnMut(IntervalProgress)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
-        if control.met() < 2 {
+        if control.barriers_passed() < 2 {
             return;
         }
-        let mut look = Look { ns: monotonic_ns(), ..Look::default() };
+        let mut snapshot = CounterSnapshot { ns: monotonic_ns(), ..CounterSnapshot::default() };
         for (line, arrives, side, file) in &self.ends {
-            look.bytes += if *arrives { control.bytes(*line) } else { 0 };
+            snapshot.bytes += if *arrives { control.bytes(*line) } else { 0 };
             if let Some([cpu_ns, waiting_ns, slices]) = file.as_ref().and_then(statistics) {
-                look.switches += slices;
-                look.cpu_ns[*side] += cpu_ns;
-                look.waiting_ns += waiting_ns;
+                snapshot.switches += slices;
+                snapshot.cpu_ns[*side] += cpu_ns;
+                snapshot.waiting_ns += waiting_ns;
             }
         }
         if let (Some(begun), Some(last)) = (control.begun_at(), self.last)
             && last.ns >= begun
         {
-            let switches = (look.cpu_ns != [0, 0]).then(|| look.switches.saturating_sub(last.switches));
-            let (from_ns, to_ns) = (last.ns - begun, look.ns - begun);
-            watch(Passed { from_ns, to_ns, bytes: look.bytes.saturating_sub(last.bytes), switches });
+            let switches = (snapshot.cpu_ns != [0, 0]).then(|| snapshot.switches.saturating_sub(last.switches));
+            let (from_ns, to_ns) = (last.ns - begun, snapshot.ns - begun);
+            watch(IntervalProgress { from_ns, to_ns, bytes: snapshot.bytes.saturating_sub(last.bytes), switches });
         }
-        self.last = Some(look);
+        self.last = Some(snapshot);
         if self.seen.is_multiple_of(self.stride) {
-            self.looks.push(look);
+            self.snapshots.push(snapshot);
         }
         self.seen += 1;
-        if self.looks.len() > MOST {
+        if self.snapshots.len() > MAX_SNAPSHOTS {
             let mut place = 0;
-            self.looks.retain(|_| {
+            self.snapshots.retain(|_| {
                 place += 1;
                 place % 2 == 1
             });
@@ -110,20 +118,20 @@ impl Sampler {
 
     /// The intervals between samples that lie entirely in the window of `ns` from `begun_ns`.
     pub fn pieces(&self, begun_ns: u64, ns: u64) -> Option<Pieces> {
-        let within = |look: &&Look| (begun_ns..=begun_ns + ns).contains(&look.ns);
-        let looks: Vec<&Look> = self.looks.iter().filter(within).collect();
-        let between = |of: fn(&Look) -> u64| -> Vec<u64> {
-            looks.windows(2).map(|pair| of(pair[1]).saturating_sub(of(pair[0]))).collect()
+        let within = |snapshot: &&CounterSnapshot| (begun_ns..=begun_ns + ns).contains(&snapshot.ns);
+        let snapshots: Vec<&CounterSnapshot> = self.snapshots.iter().filter(within).collect();
+        let between = |of: fn(&CounterSnapshot) -> u64| -> Vec<u64> {
+            snapshots.windows(2).map(|pair| of(pair[1]).saturating_sub(of(pair[0]))).collect()
         };
-        let known = looks.iter().any(|look| look.cpu_ns != [0, 0]);
-        let if_known = |of: fn(&Look) -> u64| if known { between(of) } else { Vec::new() };
-        (looks.len() > 1).then(|| Pieces {
-            ns: between(|look| look.ns),
-            bytes: between(|look| look.bytes),
-            switches: if_known(|look| look.switches),
-            source_ns: if_known(|look| look.cpu_ns[0]),
-            sink_ns: if_known(|look| look.cpu_ns[1]),
-            waiting_ns: if_known(|look| look.waiting_ns),
+        let known = snapshots.iter().any(|snapshot| snapshot.cpu_ns != [0, 0]);
+        let if_known = |of: fn(&CounterSnapshot) -> u64| if known { between(of) } else { Vec::new() };
+        (snapshots.len() > 1).then(|| Pieces {
+            ns: between(|snapshot| snapshot.ns),
+            bytes: between(|snapshot| snapshot.bytes),
+            switches: if_known(|snapshot| snapshot.switches),
+            source_ns: if_known(|snapshot| snapshot.cpu_ns[0]),
+            sink_ns: if_known(|snapshot| snapshot.cpu_ns[1]),
+            waiting_ns: if_known(|snapshot| snapshot.waiting_ns),
         })
     }
 }
@@ -140,31 +148,36 @@ fn statistics(file: &File) -> Option<[u64; 3]> {
 mod tests {
     use super::*;
 
-    fn sampler(looks: Vec<Look>) -> Sampler {
+    fn sampler(snapshots: Vec<CounterSnapshot>) -> Sampler {
         let (interval, next) = (Duration::from_millis(10), Instant::now());
-        Sampler { interval, next, ends: Vec::new(), looks, last: None, seen: 0, stride: 1 }
+        Sampler { interval, next, ends: Vec::new(), snapshots, last: None, seen: 0, stride: 1 }
     }
 
     #[test]
     fn pieces_lie_wholly_in_the_window() {
-        let look =
-            |ns: u64| Look { ns, bytes: 10 * ns, switches: ns / 10, cpu_ns: [ns / 2, ns / 4], waiting_ns: ns / 5 };
-        let pieces = sampler((0..10).map(|n| look(100 * n)).collect()).pieces(250, 350).unwrap();
+        let snapshot = |ns: u64| CounterSnapshot {
+            ns,
+            bytes: 10 * ns,
+            switches: ns / 10,
+            cpu_ns: [ns / 2, ns / 4],
+            waiting_ns: ns / 5,
+        };
+        let pieces = sampler((0..10).map(|n| snapshot(100 * n)).collect()).pieces(250, 350).unwrap();
         assert_eq!((pieces.ns, pieces.bytes), (vec![100; 3], vec![1000; 3]));
         assert_eq!((pieces.switches, pieces.source_ns, pieces.sink_ns), (vec![10; 3], vec![50; 3], vec![25; 3]));
         assert_eq!(pieces.waiting_ns, vec![20; 3]);
-        assert_eq!(sampler(vec![look(100)]).pieces(0, 1000), None);
+        assert_eq!(sampler(vec![snapshot(100)]).pieces(0, 1000), None);
     }
 
     #[test]
     fn a_long_run_has_no_more_pieces_than_are_kept() {
         let (_page, control) = Control::create(1).unwrap();
-        (1..=2).for_each(|nth| drop(control.meet(nth)));
-        control.flows(1);
+        (1..=2).for_each(|nth| drop(control.wait_at_barrier(nth)));
+        control.report_flow(1);
         let mut sampler = sampler(Vec::new());
-        let mut told = 0;
-        (0..5000).for_each(|_| sampler.look(&control, &mut |_| told += 1));
-        assert!((MOST / 2..=MOST).contains(&sampler.looks.len()), "{}", sampler.looks.len());
-        assert_eq!(told, 4999, "whoever watches sees all");
+        let mut calls = 0;
+        (0..5000).for_each(|_| sampler.sample(&control, &mut |_| calls += 1));
+        assert!((MAX_SNAPSHOTS / 2..=MAX_SNAPSHOTS).contains(&sampler.snapshots.len()), "{}", sampler.snapshots.len());
+        assert_eq!(calls, 4999, "whoever watches sees all");
     }
 }

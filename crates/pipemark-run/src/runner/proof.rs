@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-use pipemark_entrants::{Does, quoted};
+use pipemark_entrants::{FilterTask, quoted};
 use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child};
 use pipemark_model::Filter;
 
-use crate::runner::feed::{LOG, LONG_LINE, SHORT_LINE, nameless, reopened};
+use crate::runner::feed::{LOG, LONG_LINE, SHORT_LINE, reopen, unnamed_file};
 use crate::runner::pair::Conditions;
 
 /// Bytes of the log at the end of the text: several batches of any filter.
@@ -29,7 +29,12 @@ const QUOTE: usize = 60;
 ///
 /// # Errors
 /// When its output is wrong, it failed, or it could not be run.
-pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditions<'_>) -> Result<(), RunError> {
+pub fn check_filter(
+    filter: &Filter,
+    does: FilterTask,
+    words: &[String],
+    conditions: &Conditions<'_>,
+) -> Result<(), RunError> {
     let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
     let text = text();
     let (mut running, file) = start(filter, words, &text).map_err(failed)?;
@@ -40,24 +45,24 @@ pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditi
     running.succeeded()?;
     let output = written(file).map_err(failed)?;
     let fault = match does {
-        Does::Count => {
-            let said = String::from_utf8_lossy(&output);
-            (!said.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", said.trim()))
+        FilterTask::Count => {
+            let printed = String::from_utf8_lossy(&output);
+            (!printed.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", printed.trim()))
         }
-        Does::Copy => difference(&output, &text),
-        Does::Transform => difference(&output, &expected(&text)),
+        FilterTask::Copy => difference(&output, &text),
+        FilterTask::Transform => difference(&output, &expected(&text)),
     };
     fault.map_or(Ok(()), |fault| Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))))
 }
 
 /// Starts the filter with the text as its input file, and an output file of limited size.
 fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, File)> {
-    let mut input = nameless("text")?;
+    let mut input = unnamed_file("text")?;
     input.write_all(text)?;
     let output = File::from(memfd_create("output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     output.set_len(2 * text.len() as u64 + SLACK)?;
     fcntl_add_seals(&output, SealFlags::GROW | SealFlags::SHRINK)?;
-    let streams = (reopened(&input)?.into(), output.try_clone()?.into());
+    let streams = (reopen(&input)?.into(), output.try_clone()?.into());
     Ok((Child::start_foreign(filter.as_str(), words, streams, None, Begin::AtOnce)?, output))
 }
 

@@ -20,7 +20,7 @@ use crate::runner::pair::{self, Conditions, RunResult};
 use crate::runner::{filter, foreign_chain, language};
 
 /// The shortest default sampling interval.
-const LEAST_INTERVAL: Duration = Duration::from_millis(4);
+const MIN_INTERVAL: Duration = Duration::from_millis(4);
 
 /// The result of running a plan.
 pub struct Measurement {
@@ -51,7 +51,7 @@ impl TrialInProgress<'_> {
     }
 
     /// Ends the trial if its schedule has enough runs.
-    fn end_if_enough(&mut self, schedule: &Schedule) {
+    fn stop_if_enough_runs(&mut self, schedule: &Schedule) {
         let samples = &self.outcome.samples;
         let runs = samples.len();
         self.outcome.stopped = match schedule.runs {
@@ -74,7 +74,7 @@ fn estimate(samples: &[Sample]) -> Option<Estimate> {
 }
 
 /// The estimate as text.
-fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
+fn estimate_so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
     let words = if job.settings().is_like(&Job::default().settings()) { "default pipe" } else { words };
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
@@ -138,13 +138,13 @@ pub fn measure(
                     if let Some(sample) = current.outcome.samples.last() {
                         progress.sampled(&current.outcome.trial, sample);
                     }
-                    latest = so_far(&words[i], job, &current.outcome.samples);
+                    latest = estimate_so_far(&words[i], job, &current.outcome.samples);
                     for note in notes {
                         if !current.outcome.notes.contains(&note) {
                             current.outcome.notes.push(note);
                         }
                     }
-                    current.end_if_enough(schedule);
+                    current.stop_if_enough_runs(schedule);
                 }
                 Err(RunError::Interrupted) => {
                     partial = true;
@@ -158,10 +158,10 @@ pub fn measure(
             done += 1;
         }
     }
-    let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
+    let stopped = if partial { Stopped::Interrupted } else { Stopped::Budget };
     let mut last = |current: TrialInProgress<'_>| {
         let open = current.conditions.is_some();
-        let outcome = finished(current, left_over);
+        let outcome = finished(current, stopped);
         if open {
             progress.ended(&outcome);
         }
@@ -195,7 +195,7 @@ fn prepare<'a>(
             // Short windows are sampled a few times too.
             let interval = match trial.job.volume() {
                 Volume::Time(time) if !schedule.by_interval => {
-                    schedule.interval.min((Duration::from(time) / 5).max(LEAST_INTERVAL))
+                    schedule.interval.min((Duration::from(time) / 5).max(MIN_INTERVAL))
                 }
                 _ => schedule.interval,
             };
@@ -206,12 +206,12 @@ fn prepare<'a>(
     current
 }
 
-fn finished(current: TrialInProgress<'_>, left_over: Stopped) -> Outcome {
+fn finished(current: TrialInProgress<'_>, stopped: Stopped) -> Outcome {
     let mut outcome = current.outcome;
     if current.conditions.is_some() {
         outcome = match outcome.samples.is_empty() {
-            true => outcome.left_out(left_over),
-            false => Outcome { stopped: Some(left_over), ..outcome },
+            true => outcome.not_started(stopped),
+            false => Outcome { stopped: Some(stopped), ..outcome },
         };
     }
     if outcome.verified.is_none() && !outcome.samples.is_empty() && outcome.trial.job.verify() != Verify::None {

@@ -100,14 +100,14 @@ impl RunningStages {
                 )));
             }
         }
-        match self.culprit(|status| status.code() != Some(i32::from(self.exit))) {
+        match self.failed_stage(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
             None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| used(&usage)).collect()),
         }
     }
 
     /// The reason for an end's failure: the failure of a stage behind it, if that broke the end's link, else `reason`.
-    pub fn reason_behind(&mut self, reason: String) -> String {
+    pub fn root_cause(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
         while !self.stages.is_empty() {
             // From last to first: a stage may exit because the one before it did.
@@ -115,7 +115,7 @@ impl RunningStages {
                 let _ = stage.wait(Instant::now(), None);
             }
             // Stages before the failed one get SIGPIPE, or continue if they don't write.
-            if let Some(sentence) = self.culprit(|status| status.signal() != Some(Signal::PIPE.as_raw())) {
+            if let Some(sentence) = self.failed_stage(|status| status.signal() != Some(Signal::PIPE.as_raw())) {
                 return format!("{sentence}; {reason}");
             }
             if Instant::now() >= until {
@@ -126,10 +126,10 @@ impl RunningStages {
         reason
     }
 
-    /// The first stage whose exit status is `guilty`, described in a sentence.
-    fn culprit(&self, guilty: impl Fn(ExitStatus) -> bool) -> Option<String> {
-        let stage = self.stages.iter().find(|stage| stage.end().is_some_and(|(status, _)| guilty(status)))?;
-        Some(format!("{} {}", stage.name(), stage.how_it_ended(self.exit)))
+    /// The first stage with an exit status that satisfies `is_failure`, described in a sentence.
+    fn failed_stage(&self, is_failure: impl Fn(ExitStatus) -> bool) -> Option<String> {
+        let stage = self.stages.iter().find(|stage| stage.end().is_some_and(|(status, _)| is_failure(status)))?;
+        Some(format!("{} {}", stage.name(), stage.describe_end(self.exit)))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::runner::stage::used;
 pub const SUPERVISOR_VERB: &str = "__supervise";
 
 /// Bytes captured of each output. A byte may need six in JSON, and the reply must fit into one message.
-pub const KEPT: usize = 4000;
+pub const MAX_CAPTURED: usize = 4000;
 
 /// How long descendants may outlive the main process; after that they are killed, and the run has failed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -36,11 +36,11 @@ const GRACE: Duration = Duration::from_secs(2);
 const DEATH: Duration = Duration::from_secs(10);
 
 /// Sampling intervals of memory use: short at first, because a run may be short, then longer.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
+const SAMPLING_INTERVALS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
 /// The program to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
+pub struct ProgramSpec {
     /// The command.
     pub words: Vec<String>,
     /// The working folder.
@@ -53,7 +53,7 @@ pub struct Order {
 
 /// The result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct StagesEnded {
+pub struct ProgramResult {
     /// Why it could not be started.
     pub unstarted: Option<String>,
     /// The exit code, if it exited by itself.
@@ -69,53 +69,53 @@ pub struct StagesEnded {
     /// The peak resident memory of its largest process, in bytes; `None` if unknown.
     pub max_rss: Option<u64>,
     /// Its standard output.
-    pub stdout: Kept,
+    pub stdout: CapturedOutput,
     /// Its standard error.
-    pub stderr: Kept,
+    pub stderr: CapturedOutput,
 }
 
 /// The beginning of an output.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Kept {
-    /// At most [`KEPT`] bytes; invalid UTF-8 is replaced.
+pub struct CapturedOutput {
+    /// At most [`MAX_CAPTURED`] bytes; invalid UTF-8 is replaced.
     pub text: String,
     /// The total number of bytes.
     pub bytes: u64,
 }
 
-impl Kept {
+impl CapturedOutput {
     /// Whether the whole output was captured.
-    pub fn whole(&self) -> bool {
-        self.bytes <= KEPT as u64
+    pub fn is_complete(&self) -> bool {
+        self.bytes <= MAX_CAPTURED as u64
     }
 }
 
 /// The main function of a supervisor: standard input is the socket to the parent.
 pub fn main() -> u8 {
     let socket = rustix::stdio::stdin();
-    let Ok(Some((order, _))) = channel::receive::<Order>(socket) else {
+    let Ok(Some((spec, _))) = channel::receive::<ProgramSpec>(socket) else {
         eprintln!("pipemark: '{SUPERVISOR_VERB}' is for pipemark itself; try pipemark --help");
         return 2;
     };
-    let completion = supervise(&order)
-        .unwrap_or_else(|error| StagesEnded { unstarted: Some(error.to_string()), ..StagesEnded::default() });
+    let completion = supervise(&spec)
+        .unwrap_or_else(|error| ProgramResult { unstarted: Some(error.to_string()), ..ProgramResult::default() });
     match channel::send(socket, &completion, &[]) {
         Ok(()) => 0,
         Err(_) => 1,
     }
 }
 
-fn supervise(order: &Order) -> io::Result<StagesEnded> {
+fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
     // Orphaned descendants become our children, so they are counted and cannot escape.
     set_child_subreaper(Some(getpid()))?;
-    if let Some(cpu) = order.pin {
+    if let Some(cpu) = spec.pin {
         child::pin(cpu)?;
     }
-    let [program, arguments @ ..] = order.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let ((stdout, their_stdout), (stderr, their_stderr)) = (tap()?, tap()?);
+    let [program, arguments @ ..] = spec.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let ((stdout, their_stdout), (stderr, their_stderr)) = (capture_output()?, capture_output()?);
     let begin = Instant::now();
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
+    command.args(arguments).current_dir(&spec.folder).env("TMPDIR", &spec.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
     // The program runs in our process group, which the parent kills if we are killed.
     let main = Child::start(program, &mut command, ProcessGroup::Inherited)
@@ -124,16 +124,16 @@ fn supervise(order: &Order) -> io::Result<StagesEnded> {
     let mut tree = ProcessTree {
         pidfd: main.pidfd()?,
         main,
-        completion: StagesEnded::default(),
+        completion: ProgramResult::default(),
         seen_rss: None,
         // A child's peak in rusage is at least our own at its start: a lower one is only found by sampling.
         own_rss: peak_rss("self").unwrap_or(0),
     };
-    tree.wait_until_gone()?;
+    tree.wait_for_all()?;
     let mut completion = tree.completion;
     completion.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     completion.max_rss = completion.max_rss.max(tree.seen_rss);
-    [completion.stdout, completion.stderr] = [stdout, stderr].map(|tap| tap.join().unwrap_or_default());
+    [completion.stdout, completion.stderr] = [stdout, stderr].map(|thread| thread.join().unwrap_or_default());
     Ok(completion)
 }
 
@@ -142,19 +142,19 @@ struct ProcessTree {
     main: Child,
     /// Readable once `main` has exited.
     pidfd: OwnedFd,
-    completion: StagesEnded,
+    completion: ProgramResult,
     seen_rss: Option<u64>,
     own_rss: u64,
 }
 
 impl ProcessTree {
-    fn wait_until_gone(&mut self) -> io::Result<()> {
+    fn wait_for_all(&mut self) -> io::Result<()> {
         // When survivors of the main process are killed, and when waiting for killed processes is given up.
         let (mut linger_until, mut kill_until) = (None, None);
-        let mut pause = LOOKS.0;
+        let mut pause = SAMPLING_INTERVALS.0;
         loop {
             self.reap_all()?;
-            let Some(children) = self.still_there()? else { return Ok(()) };
+            let Some(children) = self.living_children()? else { return Ok(()) };
             let now = Instant::now();
             if self.main.end().is_some() {
                 linger_until.get_or_insert(now + GRACE);
@@ -174,13 +174,13 @@ impl ProcessTree {
                     kill_until = Some(now + DEATH);
                 }
                 (Some(_), None) => {}
-                (None, None) => self.look(&children),
+                (None, None) => self.sample_memory(&children),
             }
             let runs = linger_until.is_none() && kill_until.is_none();
             if self.wait(if runs { pause } else { Duration::from_millis(1) })? {
                 kill_until.get_or_insert(Instant::now() + DEATH);
             }
-            pause = (pause * 2).min(LOOKS.1);
+            pause = (pause * 2).min(SAMPLING_INTERVALS.1);
         }
     }
 
@@ -197,7 +197,7 @@ impl ProcessTree {
     }
 
     /// Our children, or `None` if there are none.
-    fn still_there(&mut self) -> io::Result<Option<Vec<u32>>> {
+    fn living_children(&mut self) -> io::Result<Option<Vec<u32>>> {
         let children = children("self");
         // Without CONFIG_PROC_CHILDREN only the main process is known by its pid.
         match self.main.end() {
@@ -211,7 +211,7 @@ impl ProcessTree {
     }
 
     /// Samples the peak memory of each descendant.
-    fn look(&mut self, children: &[u32]) {
+    fn sample_memory(&mut self, children: &[u32]) {
         let mut below = children.to_vec();
         // At most 64 are waiting to be sampled: two ends, and the processes that a runtime or shell adds.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
@@ -231,13 +231,13 @@ impl ProcessTree {
 
 /// Reads an output as it arrives, so that no writer blocks, until all writers have closed it.
 /// Returns the thread and the write end.
-fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
+fn capture_output() -> io::Result<(JoinHandle<CapturedOutput>, PipeWriter)> {
     let (mut reader, writer) = io::pipe()?;
     let kept = move || {
         let mut kept = Vec::new();
-        let _ = reader.by_ref().take(KEPT as u64).read_to_end(&mut kept);
+        let _ = reader.by_ref().take(MAX_CAPTURED as u64).read_to_end(&mut kept);
         let rest = io::copy(&mut reader, &mut io::sink()).unwrap_or(0);
-        Kept { text: String::from_utf8_lossy(&kept).into_owned(), bytes: kept.len() as u64 + rest }
+        CapturedOutput { text: String::from_utf8_lossy(&kept).into_owned(), bytes: kept.len() as u64 + rest }
     };
     Ok((thread::spawn(kept), writer))
 }

@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use pipeio_harness::usage::monotonic_ns;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use pipemark_entrants::{Does, quoted};
+use pipemark_entrants::{FilterTask, quoted};
 use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child, wait_readable};
 use pipemark_model::{Filter, Latency, Nanos, PipelineStats, Sample};
@@ -44,11 +44,11 @@ const SPACES: u64 = 9;
 /// # Errors
 /// As for a pair; also when an output line was wrong.
 pub fn run(
-    (filter, does, words): (&Filter, Does, &[String]),
+    (filter, does, words): (&Filter, FilterTask, &[String]),
     (rate, time): (u32, Nanos),
     conditions: &Conditions<'_>,
 ) -> Result<RunResult, RunError> {
-    if does == Does::Count {
+    if does == FilterTask::Count {
         return Err(RunError::NotHere(format!("{filter} outputs no lines to time")));
     }
     let started = |error: io::Error| RunError::Failed(format!("{filter} could not be started: {}", explained(&error)));
@@ -96,14 +96,14 @@ pub fn run(
 }
 
 /// The lines written in the window.
-struct Written {
+struct SentLines {
     lines: u64,
     ns: u64,
 }
 
 /// Writes each line when it is due, until the window is over. Ends the filter's input after
 /// [`GRACE`], in which the last lines may come out.
-fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<Written> {
+fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<SentLines> {
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut to = std::fs::File::from(to);
@@ -136,7 +136,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     }
     thread::sleep(GRACE);
     closed_ns.store(monotonic_ns(), Ordering::Relaxed);
-    Ok(Written { lines, ns: window })
+    Ok(SentLines { lines, ns: window })
 }
 
 /// A line: its number, its time, a count of spaces that follows from its number, and padding.
@@ -164,9 +164,9 @@ struct Arrivals {
 }
 
 impl Arrivals {
-    fn new(does: Does) -> Result<Arrivals, RunError> {
+    fn new(does: FilterTask) -> Result<Arrivals, RunError> {
         let header = |spaces: u64| match does {
-            Does::Transform => {
+            FilterTask::Transform => {
                 let mut header = proof::expected(&line(spaces, 0));
                 header.truncate(header.len() - LINE);
                 header
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_line_that_differs_in_anything_is_refused() {
         let whole = |number: u64| [b"[spaces: 0]".as_slice(), &line(number, 5)].concat();
-        let arrived = |whole: &[u8]| Arrivals::new(Does::Transform).unwrap().arrived(whole, 9, false);
+        let arrived = |whole: &[u8]| Arrivals::new(FilterTask::Transform).unwrap().arrived(whole, 9, false);
         assert!(arrived(&whole(0)).is_ok());
         assert!(arrived(&whole(9)).is_err(), "a line is missing");
         assert!(arrived(&line(0, 5)).is_err(), "it was not transformed");
@@ -248,12 +248,12 @@ mod tests {
         let mut changed = whole(0);
         changed[60] ^= 1;
         assert!(arrived(&changed).is_err());
-        assert!(Arrivals::new(Does::Copy).unwrap().arrived(&line(0, 5), 9, false).is_ok());
+        assert!(Arrivals::new(FilterTask::Copy).unwrap().arrived(&line(0, 5), 9, false).is_ok());
     }
 
     #[test]
     fn only_what_came_before_the_end_is_timed() {
-        let mut arrivals = Arrivals::new(Does::Copy).unwrap();
+        let mut arrivals = Arrivals::new(FilterTask::Copy).unwrap();
         for number in 0..WARM_UP + 3 {
             arrivals.arrived(&line(number, 1000), 3000, number == WARM_UP + 2).unwrap();
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pipemark_entrants::Entrants;
 use pipemark_host::child::interrupt::Interrupt;
-use pipemark_model::{ByteSize, Chain, Host, Job, MOST_START, Nanos, Sample, Trial, Value};
+use pipemark_model::{ByteSize, Chain, Host, Job, MAX_START, Nanos, Sample, Trial, Value};
 
 use crate::available;
 use crate::plan::{Plan, Runs};
@@ -15,28 +15,28 @@ use crate::runner::foreign_chain;
 use crate::runner::pair::{self, Conditions, RunResult};
 
 /// The share of start time to aim for: below the limit, because runs differ.
-const AIM: f64 = 0.9 * MOST_START;
+const AIM: f64 = 0.9 * MAX_START;
 /// The most runs made to find the volume of one chain.
-const MOST_RUNS: usize = 4;
+const MAX_RUNS: usize = 4;
 /// The largest growth of the volume from one run to the next: the rate at a small volume predicts
 /// little about a large one.
-const MOST_GROWTH: f64 = 32.0;
+const MAX_GROWTH: f64 = 32.0;
 /// With a fixed number of runs, how long one round of these chains may take.
 const ROUND: Duration = Duration::from_secs(60);
 const LARGEST: f64 = 1e12;
 
 /// The result of one chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Found {
+struct ChainTiming {
     bytes: f64,
     start_ns: f64,
     transfer_ns: f64,
 }
 
-impl Found {
-    fn of(sample: &Sample) -> Found {
+impl ChainTiming {
+    fn of(sample: &Sample) -> ChainTiming {
         let start_ns = sample.real().saturating_sub(sample.ns) as f64;
-        Found { bytes: sample.bytes as f64, start_ns, transfer_ns: sample.ns.max(1) as f64 }
+        ChainTiming { bytes: sample.bytes as f64, start_ns, transfer_ns: sample.ns.max(1) as f64 }
     }
 
     /// The bytes for a run that lasts `ns` from the first start to the last exit.
@@ -45,7 +45,7 @@ impl Found {
     }
 
     /// The length of a run in which the start takes the share [`AIM`], in nanoseconds.
-    fn enough_ns(self) -> f64 {
+    fn wanted_run_ns(self) -> f64 {
         self.start_ns / AIM
     }
 }
@@ -62,25 +62,25 @@ pub fn with_volumes(
     let mut plan = plan.clone();
     let wanted = std::mem::take(&mut plan.to_measure);
     let asked: Vec<usize> = (0..plan.trials.len()).filter(|at| wanted.contains(&plan.trials[*at].experiment)).collect();
-    let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+    let mut found: BTreeMap<usize, ChainTiming> = BTreeMap::new();
     for (nth, at) in asked.iter().enumerate() {
         let trial = &plan.trials[*at];
         progress.update(nth as u64, asked.len() as u64, &format!("choosing the volume of {}", trial.id));
         let limit = plan.schedule.run_limit;
-        found.extend(found_of(trial, machine, entrants, interrupt, limit).map(|one| (*at, one)));
+        found.extend(find_volume(trial, machine, entrants, interrupt, limit).map(|one| (*at, one)));
     }
     let round = match plan.schedule.runs {
         Runs::Adaptive { min, .. } => plan.schedule.budget / min.max(1),
         Runs::Fixed(_) => ROUND,
     };
-    let limit = limit(&found.values().map(|one| one.enough_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
+    let limit = limit(&found.values().map(|one| one.wanted_run_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
     // Chains that are compared with each other move the same volume.
     let group = |trial: &Trial| (trial.experiment.clone(), trial.baseline.clone().unwrap_or_else(|| trial.id.clone()));
     let mut totals: BTreeMap<_, u64> = BTreeMap::new();
     for (at, one) in &found {
-        let bytes = one.bytes_of(one.enough_ns().min(limit));
-        let own = totals.entry(group(&plan.trials[*at])).or_default();
-        *own = (*own).max(round_number(bytes));
+        let bytes = one.bytes_of(one.wanted_run_ns().min(limit));
+        let total = totals.entry(group(&plan.trials[*at])).or_default();
+        *total = (*total).max(round_number(bytes));
     }
     let scale = plan.scale;
     let of_trial = |trial: &Trial| {
@@ -110,19 +110,19 @@ pub fn with_volumes(
 }
 
 /// Runs a chain with increasing volumes until its start takes a small enough share.
-fn found_of(
+fn find_volume(
     trial: &Trial,
     machine: &Host,
     entrants: &Entrants,
     interrupt: &Interrupt,
     limit: Duration,
-) -> Option<Found> {
+) -> Option<ChainTiming> {
     let cpus = available::check(&trial.job, machine, entrants).ok()?;
     let conditions = Conditions { cpus, seed: 1, limit, interval: Duration::from_millis(100), interrupt };
     let mut job = trial.job.clone();
     let mut last = None;
     let begin = Instant::now();
-    for _ in 0..MOST_RUNS {
+    for _ in 0..MAX_RUNS {
         let run = match &job {
             Job::Chain(chain @ Chain { source: Some(source), .. }) => foreign_chain::run(chain, source, &conditions),
             Job::Stream(ends) | Job::Chain(Chain { ends, .. }) => pair::run(&job, ends, &conditions, &mut |_| {}),
@@ -130,12 +130,13 @@ fn found_of(
         };
         // A failure here will repeat when the trial is measured, and is reported then.
         let RunResult { sample, .. } = run.ok()?;
-        let own = Found::of(&sample);
-        last = Some(own);
-        if own.start_ns <= MOST_START * (own.start_ns + own.transfer_ns) || begin.elapsed() > ROUND {
+        let timing = ChainTiming::of(&sample);
+        last = Some(timing);
+        if timing.start_ns <= MAX_START * (timing.start_ns + timing.transfer_ns) || begin.elapsed() > ROUND {
             break;
         }
-        let bytes = own.bytes_of(own.enough_ns()).clamp(own.bytes, (own.bytes * MOST_GROWTH).min(LARGEST));
+        let bytes =
+            timing.bytes_of(timing.wanted_run_ns()).clamp(timing.bytes, (timing.bytes * MAX_GROWTH).min(LARGEST));
         let mut settings = job.settings();
         settings.set(Value::Total(ByteSize(bytes as u64)));
         job = Job::try_from(settings).ok()?;
@@ -148,12 +149,12 @@ fn limit(each: &[f64], round: f64) -> f64 {
     let mut each = each.to_vec();
     each.sort_by(f64::total_cmp);
     let mut left = round;
-    for (nth, own) in each.iter().enumerate() {
+    for (nth, run_ns) in each.iter().enumerate() {
         let share = left / (each.len() - nth) as f64;
-        if *own > share {
+        if *run_ns > share {
             return share;
         }
-        left -= own;
+        left -= run_ns;
     }
     f64::INFINITY
 }
@@ -180,8 +181,8 @@ mod tests {
 
     #[test]
     fn the_start_is_the_share_that_is_aimed_at() {
-        let found = Found { bytes: 1e6, start_ns: 1e6, transfer_ns: 2e6 };
-        let bytes = found.bytes_of(found.enough_ns());
+        let found = ChainTiming { bytes: 1e6, start_ns: 1e6, transfer_ns: 2e6 };
+        let bytes = found.bytes_of(found.wanted_run_ns());
         let transfer = found.transfer_ns * bytes / found.bytes;
         assert!((found.start_ns / (found.start_ns + transfer) - AIM).abs() < 1e-9);
         assert_eq!(found.bytes_of(0.5e6), 0.0, "there is no time to transfer anything");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use pipemark_model::{Better, Mode};
 
 use crate::compare::Comparison;
-use crate::diff::Party;
+use crate::diff::SideInput;
 use crate::verdict::Verdict;
 
 /// Version of the format of [`Diff`]; bumped when a field changes its meaning.
@@ -165,15 +165,15 @@ impl Diff {
 }
 
 impl Origin {
-    pub(super) fn of(party: Party) -> Origin {
-        let document = party.first();
+    pub(super) fn of(side_input: SideInput) -> Origin {
+        let document = side_input.first();
         Origin {
-            file: party.name.to_owned(),
-            chosen: party.settings.iter().map(|setting| format!("{}={}", setting.key(), setting)).collect(),
+            file: side_input.name.to_owned(),
+            chosen: side_input.settings.iter().map(|setting| format!("{}={}", setting.key(), setting)).collect(),
             label: document.label.clone(),
             suite: document.suite.clone(),
             started: document.started.clone(),
-            sessions: party.documents.len(),
+            sessions: side_input.documents.len(),
             version: document.version.clone(),
             kernel: document.host.kernel.clone(),
         }

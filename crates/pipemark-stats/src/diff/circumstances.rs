@@ -5,15 +5,15 @@ use std::slice::from_ref;
 
 use pipemark_model::{ByteSize, Document, Host, Key, Record, Warning};
 
-use crate::diff::Party;
+use crate::diff::SideInput;
 
 /// The differences, one sentence each.
-pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
+pub(super) fn differences(base: SideInput, new: SideInput) -> Vec<String> {
     let mut sentences = Vec::new();
     let (one, other) = (base.first(), new.first());
-    let hosts: Vec<String> = aspects(&one.host)
+    let hosts: Vec<String> = machine_properties(&one.host)
         .into_iter()
-        .zip(aspects(&other.host))
+        .zip(machine_properties(&other.host))
         .filter(|((_, base), (_, new))| base != new)
         .map(|((aspect, base), (_, new))| match (base.as_str(), new.as_str()) {
             ("", _) | (_, "") => aspect.to_owned(),
@@ -30,8 +30,8 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
         sentences.push("both files hold the same measurement".to_owned());
     }
     let (of_base, of_new) = (warnings(base), warnings(new));
-    for (side, party, own, other) in [("BASE", base, &of_base, &of_new), ("NEW", new, &of_new, &of_base)] {
-        if party.documents.iter().any(|document| document.partial) {
+    for (side, side_input, own, other) in [("BASE", base, &of_base, &of_new), ("NEW", new, &of_new, &of_base)] {
+        if side_input.documents.iter().any(|document| document.partial) {
             sentences.push(format!("{side} was interrupted before all of its runs were made"));
         }
         for warning in own {
@@ -46,10 +46,10 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
 }
 
 /// One warning of each kind, with the number of sessions that had it if there are several.
-fn warnings(party: Party) -> Vec<String> {
-    let all: Vec<&Warning> = party.documents.iter().flat_map(|document| &document.warnings).collect();
+fn warnings(side_input: SideInput) -> Vec<String> {
+    let all: Vec<&Warning> = side_input.documents.iter().flat_map(|document| &document.warnings).collect();
     let alike = |one: &Warning, other: &Warning| discriminant(one) == discriminant(other);
-    let sessions = party.documents.len();
+    let sessions = side_input.documents.len();
     let first = |(index, warning): (usize, &&Warning)| {
         let count = all.iter().filter(|other| alike(warning, other)).count();
         let new = !all[..index].iter().any(|other| alike(warning, other));
@@ -88,13 +88,13 @@ fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, Stri
             found.fold(0.0, |sum, of_one| sum + of_one) / documents.len() as f64
         };
         let (base, new) = (mean(base), mean(new));
-        let said = |figure: f64| format!("{figure:.2}{unit}");
-        ((base - new).abs() > *most).then(|| (format!("{says} {}", said(base)), said(new)))
+        let with_unit = |figure: f64| format!("{figure:.2}{unit}");
+        ((base - new).abs() > *most).then(|| (format!("{says} {}", with_unit(base)), with_unit(new)))
     })
 }
 
 /// Why a change may be due to the machine: a disturbance that one side had more of.
-pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
+pub(super) fn disturbed(base: SideInput, new: SideInput) -> Option<String> {
     let (base, new) = disturbed_unlike(base.documents, new.documents)?;
     Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
 }
@@ -127,7 +127,7 @@ pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String
 
 /// The properties of a machine that decide how fast it moves bytes. The text is empty for a property without a short
 /// one.
-fn aspects(host: &Host) -> Vec<(&'static str, String)> {
+fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let pages = |pages: u64| if pages == 0 { "no limit".to_owned() } else { format!("{pages} pages") };
     let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
@@ -154,13 +154,13 @@ fn aspects(host: &Host) -> Vec<(&'static str, String)> {
         ("limits on pipes lifted", yes(host.pipe_limits_lifted)),
         ("limits per user lifted", yes(host.pipe_user_limits_lifted)),
         ("vmsplice shares pages", host.vmsplice_shares_pages.map_or_else(|| "unknown".to_owned(), yes)),
-        ("the CPUs' places", places(host)),
+        ("the CPUs' places", cpu_places(host)),
         ("caches", caches(host)),
     ]
 }
 
 /// CPU, core and package: `0:0.0 1:1.0` are two cores of one package.
-fn places(host: &Host) -> String {
+fn cpu_places(host: &Host) -> String {
     let cpus = host.topology.iter().map(|place| format!("{}:{}.{}", place.cpu, place.core, place.package));
     cpus.collect::<Vec<_>>().join(" ")
 }

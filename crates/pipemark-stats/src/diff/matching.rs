@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pipemark_model::{Key, Record, Value};
 
-use crate::diff::{Party, Refusal, Side};
+use crate::diff::{Refusal, Side, SideInput};
 
 /// The experiment, and the id of the parameters after the selected ones are made equal.
 type MatchPlace<'a> = (&'a str, String);
@@ -19,7 +19,7 @@ pub(super) struct Matches<'a> {
 }
 
 /// Finds the counterpart of each trial.
-pub(super) fn matches<'a>(base: Party<'a>, new: Party<'a>) -> Result<Matches<'a>, Refusal> {
+pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Matches<'a>, Refusal> {
     let chosen = chosen(base.settings, new.settings);
     let base_trials = places(Side::Base, base, &chosen)?;
     let new_trials = places(Side::New, new, &chosen)?;
@@ -52,14 +52,18 @@ fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
 }
 
-fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(MatchPlace<'a>, &'a Record)>, Refusal> {
+fn places<'a>(
+    side: Side,
+    side_input: SideInput<'a>,
+    chosen: &[&Value],
+) -> Result<Vec<(MatchPlace<'a>, &'a Record)>, Refusal> {
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
-    for record in &party.first().trials {
-        let left_out = !chosen.is_empty() && !of_links && record.job.is_memory_copy();
+    for record in &side_input.first().trials {
+        let omitted = !chosen.is_empty() && !of_links && record.job.is_memory_copy();
         let mut settings = record.job.settings();
-        if left_out || !party.settings.iter().all(|value| settings.has(value)) {
+        if omitted || !side_input.settings.iter().all(|value| settings.has(value)) {
             continue;
         }
         chosen.iter().for_each(|value| settings.set((*value).clone()));
@@ -72,35 +76,35 @@ fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Ma
             };
             return Err(Refusal(format!(
                 "{side} ({}) has several trials for '{}' of the experiment '{}'; {advice}",
-                party.name, place.1, place.0
+                side_input.name, place.1, place.0
             )));
         }
         places.push((place, record));
     }
     if places.is_empty() {
-        return Err(Refusal(nothing_chosen(side, party)));
+        return Err(Refusal(nothing_chosen(side, side_input)));
     }
     Ok(places)
 }
 
 /// The message for a selection without trials; it names the values that there are.
-fn nothing_chosen(side: Side, party: Party) -> String {
-    let Some(setting) = party
+fn nothing_chosen(side: Side, side_input: SideInput) -> String {
+    let Some(setting) = side_input
         .settings
         .iter()
-        .find(|setting| !party.first().trials.iter().any(|record| record.job.settings().has(setting)))
+        .find(|setting| !side_input.first().trials.iter().any(|record| record.job.settings().has(setting)))
     else {
-        return match party.settings {
-            [] => format!("{side} ({}) has no trials", party.name),
-            _ => format!("{side} ({}) has no trial with all of these parameters", party.name),
+        return match side_input.settings {
+            [] => format!("{side} ({}) has no trials", side_input.name),
+            _ => format!("{side} ({}) has no trial with all of these parameters", side_input.name),
         };
     };
     let there: BTreeSet<Value> =
-        party.first().trials.iter().filter_map(|record| record.job.value(setting.key())).collect();
+        side_input.first().trials.iter().filter_map(|record| record.job.value(setting.key())).collect();
     let there: Vec<String> = there.iter().take(12).map(Value::to_string).collect();
     format!(
         "{side} ({}) has no trial with {}={}; it has {}",
-        party.name,
+        side_input.name,
         setting.key(),
         setting,
         if there.is_empty() { "none with any".to_owned() } else { there.join(", ") }

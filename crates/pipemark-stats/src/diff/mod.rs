@@ -19,7 +19,7 @@ pub use circumstances::disturbances;
 
 /// One side of a comparison: a document for each session, or the trials in them with certain parameters.
 #[derive(Debug, Clone, Copy)]
-pub struct Party<'a> {
+pub struct SideInput<'a> {
     /// Its name for the user: the file.
     pub name: &'a str,
     /// One document for each session; at least one.
@@ -28,7 +28,7 @@ pub struct Party<'a> {
     pub settings: &'a [Value],
 }
 
-impl<'a> Party<'a> {
+impl<'a> SideInput<'a> {
     /// The first document; the others are sessions of the same measurement.
     fn first(&self) -> &'a Document {
         &self.documents[0]

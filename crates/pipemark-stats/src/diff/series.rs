@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use pipemark_model::{Estimate, digits};
 
-use crate::compare::{Comparison, MOST_MORE, Pairing, compare, geometric_means};
+use crate::compare::{Comparison, MAX_FACTOR_TO_DECIDE, Pairing, compare, geometric_means};
 use crate::diff::trial_figures::SidesFigures;
 use crate::family::Family;
-use crate::sessions::{FEWEST_FREEDOM, Session, Sessions, Spread, Together, compare_in_turns};
+use crate::sessions::{JointComparisons, MIN_FREEDOM, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
 /// The fewest rounds that are compared as rounds; see [`crate::compare`].
-const FEWEST_ROUNDS: usize = 6;
+const MIN_ROUNDS: usize = 6;
 
 /// The runs of both sides, by session.
 #[derive(Debug, Default)]
@@ -21,13 +21,13 @@ pub(super) struct SidesSeries {
     /// Sessions of the history, in groups within which they should not differ.
     pub others: Vec<Vec<SidesFigures>>,
     /// Whether both sides were measured in the same sessions.
-    pub together: bool,
+    pub same_sessions: bool,
 }
 
 impl SidesSeries {
     /// The geometric mean of the trials in each round; `None` if a trial lacks a session.
     pub fn mean(trials: &[&SidesSeries]) -> Option<SidesSeries> {
-        let together = trials.first()?.together;
+        let same_sessions = trials.first()?.same_sessions;
         let sides = |side: fn(&SidesSeries) -> &Vec<SidesFigures>| -> Option<Vec<SidesFigures>> {
             let sessions = side(trials[0]).len();
             // The numbers differ if a trial was not measured in all sessions.
@@ -40,7 +40,7 @@ impl SidesSeries {
             base: sides(|series| &series.base)?,
             new: sides(|series| &series.new)?,
             others: Vec::new(),
-            together,
+            same_sessions,
         };
         // The history is used only if every trial was measured in all of its sessions.
         if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
@@ -56,14 +56,14 @@ impl SidesSeries {
     /// The figures of BASE and NEW in the rounds that both have, session by session; empty if the sides were measured
     /// in different sessions.
     pub fn rounds(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
-        if !self.together {
+        if !self.same_sessions {
             return Vec::new();
         }
         let both = self.base.iter().zip(&self.new).map(|(base, new)| {
             let mut both = in_common(&[base, new]).into_iter();
             (both.next().unwrap_or_default(), both.next().unwrap_or_default())
         });
-        both.filter(|(base, _)| self.base.len() > 1 && !base.is_empty() || base.len() >= FEWEST_ROUNDS).collect()
+        both.filter(|(base, _)| self.base.len() > 1 && !base.is_empty() || base.len() >= MIN_ROUNDS).collect()
     }
 
     /// The ratios of [`SidesSeries::rounds`].
@@ -111,15 +111,15 @@ impl SidesSeries {
     pub fn compare(
         &self,
         family: &Family,
-        together: Together,
+        joint: JointComparisons,
         criterion: Criterion,
     ) -> Result<(Comparison, Option<String>), String> {
         let ratios = self.ratios();
         let (base, new) = (SidesSeries::runs(&self.base), SidesSeries::runs(&self.new));
         let by_session = match ratios.len() {
-            0 => self.sessions().compare(together, criterion),
+            0 => self.sessions().compare(joint, criterion),
             1 => None,
-            _ => Some(compare_in_turns(&ratios, together, criterion).map_err(|error| error.to_string())?),
+            _ => Some(compare_interleaved(&ratios, joint, criterion).map_err(|error| error.to_string())?),
         };
         if let Some(mut comparison) = by_session {
             if ratios.is_empty() {
@@ -127,7 +127,7 @@ impl SidesSeries {
             }
             let known = self.spread().map_or(0, |spread| spread.freedom);
             let why = (comparison.verdict == Verdict::Inconclusive).then(|| match known {
-                0..FEWEST_FREEDOM => self.too_few(),
+                0..MIN_FREEDOM => self.too_few(),
                 _ => too_noisy(&comparison, criterion, "--sessions", self.base.len().max(self.new.len())),
             });
             return Ok((comparison, why));
@@ -138,14 +138,14 @@ impl SidesSeries {
         };
         let comparison = compared.map_err(|error| error.to_string())?;
         // The state of one session affects both sides alike. How much two sessions differ is unknown.
-        let ratio = if self.together { estimate(&comparison) } else { None };
+        let ratio = if self.same_sessions { estimate(&comparison) } else { None };
         let surely = ratio.and_then(|ratio| family.interval(&ratio));
         let comparison = comparison.judged_by(surely.map(|(low, high)| (low - 1.0, high - 1.0)), criterion);
         let why = match (comparison.verdict, comparison.pairing) {
             (Verdict::Inconclusive, _) if base.len().min(new.len()) < 4 => {
                 "too few runs: no verdict; use --runs 10".to_owned()
             }
-            (Verdict::Inconclusive, _) if self.together => {
+            (Verdict::Inconclusive, _) if self.same_sessions => {
                 too_noisy(&comparison, criterion, "--runs", comparison.base_runs)
             }
             (Verdict::Inconclusive, _) => self.too_few(),
@@ -159,8 +159,8 @@ impl SidesSeries {
 fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usize) -> String {
     let smallest =
         comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));
-    let advice = match comparison.more_to_decide(criterion) {
-        Some(times) if times > MOST_MORE => "; too noisy to decide".to_owned(),
+    let advice = match comparison.factor_to_decide(criterion) {
+        Some(times) if times > MAX_FACTOR_TO_DECIDE => "; too noisy to decide".to_owned(),
         Some(times) => format!("; {flag} {} would decide", (had as f64 * times).ceil()),
         None if comparison.judged().is_some() => {
             "; the change is too close to the threshold; use another --threshold".to_owned()

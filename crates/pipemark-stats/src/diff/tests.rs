@@ -6,7 +6,7 @@ use pipemark_model::{Better, Experiment, METHOD, Mode, Record, SCHEMA, Status, V
 
 use super::*;
 use crate::compare::Pairing;
-use crate::fixture::{STEADY, record, spoken};
+use crate::fixture::{STEADY, record, round_trip_record};
 use crate::verdict::{Criterion, Verdict};
 
 fn document(trials: Vec<Record>) -> Document {
@@ -69,8 +69,8 @@ fn sessions(document: &Document, day: &str) -> Vec<Document> {
 }
 
 fn of(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff, Refusal> {
-    let party = |name, documents| Party { name, documents, settings: &[] };
-    Diff::of(party("a.json", base), party("b.json", new), history, &Criterion::new)
+    let side_input = |name, documents| SideInput { name, documents, settings: &[] };
+    Diff::of(side_input("a.json", base), side_input("b.json", new), history, &Criterion::new)
 }
 
 /// Five sessions of each.
@@ -80,8 +80,8 @@ fn two(base: &Document, new: &Document) -> Result<Diff, Refusal> {
 
 fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, Refusal> {
     let (base, new) = (settings(base), settings(new));
-    let party = |settings| Party { name: "a.json", documents: from_ref(document), settings };
-    Diff::of(party(&base), party(&new), &[], &Criterion::new)
+    let side_input = |settings| SideInput { name: "a.json", documents: from_ref(document), settings };
+    Diff::of(side_input(&base), side_input(&new), &[], &Criterion::new)
 }
 
 fn refused(result: Result<Diff, Refusal>) -> String {
@@ -132,8 +132,8 @@ fn an_id_that_lies_matches_nothing() {
 
 #[test]
 fn round_trips_are_better_when_shorter() {
-    let base = document(vec![spoken(&[], 5000.0, &STEADY)]);
-    let new = document(vec![spoken(&[], 6000.0, &STEADY)]);
+    let base = document(vec![round_trip_record(&[], 5000.0, &STEADY)]);
+    let new = document(vec![round_trip_record(&[], 6000.0, &STEADY)]);
     let report = two(&base, &new).unwrap();
     let group = &report.groups[0];
     assert_eq!((group.mode, group.better), (Mode::Latency, Better::Lower));
@@ -192,7 +192,7 @@ fn a_group_is_judged_by_its_geometric_mean() {
         let speeds = [1.0 * by, 2.0 * by, 3.0 * by];
         let trials = blocks.iter().zip(speeds).map(|(block, speed)| record("e", &[("block", block)], speed, &STEADY));
         let mut trials: Vec<Record> = trials.collect();
-        trials.push(spoken(&[], 5000.0, &STEADY));
+        trials.push(round_trip_record(&[], 5000.0, &STEADY));
         document(trials)
     };
     let report = two(&side(1.0), &side(0.9)).unwrap();
@@ -215,7 +215,7 @@ fn the_machine_itself_has_no_verdict() {
 }
 
 #[test]
-fn what_did_not_run_is_missing_with_its_reason() {
+fn trials_that_did_not_run_are_listed_with_the_reason() {
     let base = document(vec![record("e", &[], 1.0, &STEADY), record("e", &[("block", "4k")], 1.0, &STEADY)]);
     let mut new = base.clone();
     new.trials[0].status = Status::Failed;
@@ -249,7 +249,7 @@ fn there_is_no_verdict_across_methods() {
 }
 
 #[test]
-fn what_else_differs_is_named() {
+fn other_differences_are_named() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
     assert_eq!(
         of(from_ref(&base), from_ref(&base.clone()), &[]).unwrap().warnings,
@@ -282,7 +282,7 @@ fn what_else_differs_is_named() {
 
 #[test]
 fn figures_that_cannot_be_are_refused() {
-    let base = document(vec![record("e", &[], 1.0, &STEADY), spoken(&[], 5000.0, &STEADY)]);
+    let base = document(vec![record("e", &[], 1.0, &STEADY), round_trip_record(&[], 5000.0, &STEADY)]);
     type Damage = fn(&mut Document);
     let damages: [(Damage, &str); 8] = [
         (|document| document.trials[0].samples[2].ns = 0, "round 2 moved"),
@@ -349,7 +349,7 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
 }
 
 #[test]
-fn what_is_not_disturbed_alike_has_no_verdict() {
+fn unequal_disturbance_gives_no_verdict() {
     let base = document(vec![record("e", &[], 1.0, &STEADY), record("e", &[("block", "1k")], 1.0, &STEADY)]);
     let disturbances = [
         (Warning::Load { busy: 0.9 }, "others used 0.00 CPUs in BASE and 0.90 CPUs in NEW"),
@@ -375,13 +375,13 @@ fn what_is_not_disturbed_alike_has_no_verdict() {
 /// A file of several sessions with --base and --new: the sides alternate within each session, and each session counts
 /// once.
 #[test]
-fn sides_that_ran_in_turns_in_several_sessions_are_compared_in_each() {
+fn interleaved_sides_are_compared_within_each_session() {
     let one = |capacity, speed| record("e", &[("capacity", capacity)], speed, &STEADY);
     let all = sessions(&document(vec![one("default", 1.0), one("1m", 1.1)]), "01");
     let (base, new) = (settings(&["capacity=default"]), settings(&["capacity=1m"]));
     let compared = |documents| {
-        let party = |settings| Party { name: "a.json", documents, settings };
-        Diff::of(party(&base), party(&new), &[], &Criterion::new).unwrap().groups[0].changes[0].clone()
+        let side_input = |settings| SideInput { name: "a.json", documents, settings };
+        Diff::of(side_input(&base), side_input(&new), &[], &Criterion::new).unwrap().groups[0].changes[0].clone()
     };
     let change = compared(&all);
     assert_eq!((change.comparison.pairing, change.comparison.base_sessions), (Pairing::Rounds, 5));

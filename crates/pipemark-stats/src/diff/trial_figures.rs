@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pipemark_model::{Mode, Record, Sample, Status};
 
-use crate::compare::MOST_RUNS;
+use crate::compare::MAX_RUNS;
 use crate::diff::Refusal;
 
 /// No memory moves 2^53 bytes (8 PiB) in a second.
@@ -33,9 +33,9 @@ pub(super) fn unmeasured(record: &Record) -> Option<String> {
 /// The figures of a trial that was measured. `whose` names it in errors.
 pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refusal> {
     let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
-    if record.samples.len() > MOST_RUNS {
+    if record.samples.len() > MAX_RUNS {
         return Err(Refusal(format!(
-            "{whose}: {} runs are too many to compare; measure with at most --runs {MOST_RUNS}",
+            "{whose}: {} runs are too many to compare; measure with at most --runs {MAX_RUNS}",
             record.samples.len()
         )));
     }

@@ -11,10 +11,10 @@ use crate::diff::circumstances::{differences, disturbed, granted};
 use crate::diff::matching::matches;
 use crate::diff::series::SidesSeries;
 use crate::diff::trial_figures::{SidesFigures, figures, unmeasured};
-use crate::diff::{Party, Refusal};
+use crate::diff::{Refusal, SideInput};
 use crate::estimate::median;
 use crate::family::Family;
-use crate::sessions::{Spread, Together};
+use crate::sessions::{JointComparisons, Spread};
 use crate::verdict::{Criterion, Verdict};
 
 impl Diff {
@@ -25,17 +25,17 @@ impl Diff {
     /// # Errors
     /// If the two have different workloads or methods, no trial in common, or impossible figures.
     pub fn of(
-        base: Party,
-        new: Party,
+        base: SideInput,
+        new: SideInput,
         history: &[Document],
         criterion: &dyn Fn(Better) -> Criterion,
     ) -> Result<Diff, Refusal> {
         check_alike(base, new)?;
-        let together = std::ptr::eq(base.documents, new.documents);
+        let same_sessions = std::ptr::eq(base.documents, new.documents);
         let matched = matches(base, new)?;
         let chosen: Vec<Key> = base.settings.iter().chain(new.settings).map(|setting| setting.key()).collect();
-        let mut warnings = if together { Vec::new() } else { differences(base, new) };
-        if together && base.documents.iter().any(|document| document.partial) {
+        let mut warnings = if same_sessions { Vec::new() } else { differences(base, new) };
+        if same_sessions && base.documents.iter().any(|document| document.partial) {
             warnings.push("the measurement was interrupted before all of its runs were made".to_owned());
         }
         let missing_on = |side, record: &Record, reason| Missing {
@@ -50,7 +50,7 @@ impl Diff {
         });
         let mut missing: Vec<Missing> = alone.collect();
         let mut measured: Vec<((&str, Mode), Vec<Pair>)> = Vec::new();
-        let groups = if together { Vec::new() } else { groups(base, new, history) };
+        let groups = if same_sessions { Vec::new() } else { groups(base, new, history) };
         for (one, other) in matched.pairs {
             let gaps = [(Side::Base, one), (Side::New, other)].into_iter();
             let gaps: Vec<Missing> =
@@ -60,15 +60,16 @@ impl Diff {
                 continue;
             }
             warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
-            let side = |side: Side, party: Party, record: &Record| -> Result<Vec<SidesFigures>, Refusal> {
-                let of = |record| figures(record, &format!("{side} ({}), trial '{}'", party.name, record.job.id()));
-                party.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
+            let side = |side: Side, side_input: SideInput, record: &Record| -> Result<Vec<SidesFigures>, Refusal> {
+                let of =
+                    |record| figures(record, &format!("{side} ({}), trial '{}'", side_input.name, record.job.id()));
+                side_input.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
             };
             let series = SidesSeries {
                 base: side(Side::Base, base, one)?,
                 new: side(Side::New, new, other)?,
                 others: groups.iter().map(|group| figures_in_history(group, one, other)).collect(),
-                together,
+                same_sessions,
             };
             let pair = Pair { base: one, new: other, series };
             let group = (one.experiment.as_str(), one.job.mode());
@@ -78,13 +79,17 @@ impl Diff {
             }
         }
         let judged = Judged::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
-        let withheld = if together { None } else { disturbed(base, new) };
+        let withheld = if same_sessions { None } else { disturbed(base, new) };
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
             let (_, better) = mode.figure();
-            let titled = base.first().experiments.iter().find(|own| own.name == name && !own.title.is_empty());
+            let titled = base
+                .first()
+                .experiments
+                .iter()
+                .find(|experiment| experiment.name == name && !experiment.title.is_empty());
             let mut group = ChangeGroup {
                 experiment: name.to_owned(),
-                title: titled.map_or(name, |own| &own.title).to_owned(),
+                title: titled.map_or(name, |experiment| &experiment.title).to_owned(),
                 mode,
                 better,
                 changes: changes(&pairs, &chosen, &judged, criterion(better))?,
@@ -114,7 +119,7 @@ impl Diff {
 }
 
 /// Refuses measurements of different workloads or methods.
-fn check_alike(base: Party, new: Party) -> Result<(), Refusal> {
+fn check_alike(base: SideInput, new: SideInput) -> Result<(), Refusal> {
     for other in base.documents.iter().chain(new.documents) {
         let (one, name) = (base.first(), new.name);
         if one.workload != other.workload {
@@ -154,7 +159,7 @@ fn find<'a>(document: &'a Document, like: &Record) -> Option<&'a Record> {
 }
 
 /// Sessions of the history with the same machine, method and workload, in groups of one kernel, version and label.
-fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a Document>> {
+fn groups<'a>(base: SideInput, new: SideInput, history: &'a [Document]) -> Vec<Vec<&'a Document>> {
     let sides = || base.documents.iter().chain(new.documents);
     let machine = |document: &Document| (document.host.name.clone(), document.host.cpu.clone());
     let counts = |other: &&Document| {
@@ -174,8 +179,8 @@ fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a D
 /// The figures of either trial in sessions of the history; damaged ones are skipped.
 fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<SidesFigures> {
     let record = |document: &&Document| {
-        let own = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
-        (own.status == Status::Ok && unmeasured(own).is_none()).then(|| figures(own, "").ok()).flatten()
+        let record = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
+        (record.status == Status::Ok && unmeasured(record).is_none()).then(|| figures(record, "").ok()).flatten()
     };
     group.iter().filter_map(record).collect()
 }
@@ -183,7 +188,7 @@ fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<
 /// What all comparisons of a document share.
 struct Judged {
     family: Family,
-    together: Together,
+    joint: JointComparisons,
 }
 
 impl Judged {
@@ -195,7 +200,7 @@ impl Judged {
         let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
         Judged {
             family: Family::of_ratios(&ratios),
-            together: Together { comparisons, prior: Spread::prior(&spreads) },
+            joint: JointComparisons { comparisons, prior: Spread::prior(&spreads) },
         }
     }
 }
@@ -205,7 +210,7 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
         let (base, new) = (SidesSeries::runs(&pair.series.base), SidesSeries::runs(&pair.series.new));
-        let compared = pair.series.compare(&judged.family, judged.together, criterion);
+        let compared = pair.series.compare(&judged.family, judged.joint, criterion);
         let (comparison, why) =
             compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
         let medians = [&base, &new].map(|runs| median(runs).expect("compared, so there are runs"));
@@ -221,7 +226,7 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion
             base: medians[0],
             new: medians[1],
             reference: pair.is_reference(),
-            typical: typical(medians, &runs, comparison.change),
+            typical: typical_pair(medians, &runs, comparison.change),
             comparison,
             why,
         })
@@ -231,7 +236,7 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion
 
 /// The pair of runs whose ratio is nearest to the change, and among equals the one nearest to the medians; `None` if
 /// the ratio of the medians agrees with the change.
-fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
+fn typical_pair(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
     let off = |base: f64, new: f64| ((new / base).ln() - change.ln_1p()).abs();
     let rounded = |off: f64| (off * 400.0).round() as u64;
     let far = |(base, new): (f64, f64)| (base / medians[0]).ln().abs() + (new / medians[1]).ln().abs();
@@ -252,6 +257,6 @@ fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Compari
         return None;
     }
     // The prior of single trials doesn't hold for their mean.
-    let together = Together { prior: None, ..judged.together };
-    Some(SidesSeries::mean(&series)?.compare(&judged.family, together, criterion).ok()?.0)
+    let joint = JointComparisons { prior: None, ..judged.joint };
+    Some(SidesSeries::mean(&series)?.compare(&judged.family, joint, criterion).ok()?.0)
 }

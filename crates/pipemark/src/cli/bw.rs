@@ -96,7 +96,7 @@ fn plan<K: KeySet>(
     let mut plan = options.flags.plan(design)?;
     plan.schedule.by_interval = options.interval.is_some();
     plan.schedule.interval = options.interval.unwrap_or(plan.schedule.interval);
-    plan.precede_with_memory_copy();
+    plan.prepend_memory_copy();
     Ok(plan)
 }
 

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_read() {
+    fn full_verification_selects_a_receiver_that_reads() {
         assert_eq!(plan_of(&["--verify", "full"]).unwrap().trials[0].job.ends().unwrap().recv, RecvMethod::Read);
     }
 }

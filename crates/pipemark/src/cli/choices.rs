@@ -46,22 +46,22 @@ pub struct LanguageChoice {
 
 /// The languages that can take part, followed by the others.
 pub fn languages(all: &[LanguageChoice]) -> Sheet {
-    let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|own| own.programs.is_ok());
+    let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|language| language.programs.is_ok());
     let all = [here, missing].concat();
     let wrapped = |name| Column::words(name, name).fit(Fit::Wrapped);
-    let about = |own: &LanguageChoice, index: usize| {
-        own.programs.as_ref().map_or_else(|_| Cell::default(), |own| Cell::text(&own[index]))
+    let about = |language: &LanguageChoice, index: usize| {
+        language.programs.as_ref().map_or_else(|_| Cell::default(), |programs| Cell::text(&programs[index]))
     };
-    let why = |own: &LanguageChoice, why: &String| (Style::Aside, neutral(&format!("{}: {why}", own.name)));
+    let why = |language: &LanguageChoice, why: &String| (Style::Aside, neutral(&format!("{}: {why}", language.name)));
     let table = Table::of(&all)
-        .column(Column::words("language", "language"), |own| Cell::text(&own.language))
-        .column(wrapped("name"), |own| Cell::text(&own.name))
-        .column(wrapped("tools"), |own| Cell::text(&own.tools))
-        .column(wrapped("idiomatic"), |own| about(own, 0))
-        .column(wrapped("tuned"), |own| about(own, 1))
-        .data("missing", |own| own.programs.as_ref().err().map(String::as_str))
-        .instead(|own| own.programs.as_ref().err().map(|reason| why(own, reason)));
+        .column(Column::words("language", "language"), |language| Cell::text(&language.language))
+        .column(wrapped("name"), |language| Cell::text(&language.name))
+        .column(wrapped("tools"), |language| Cell::text(&language.tools))
+        .column(wrapped("idiomatic"), |language| about(language, 0))
+        .column(wrapped("tuned"), |language| about(language, 1))
+        .data("missing", |language| language.programs.as_ref().err().map(String::as_str))
+        .instead(|language| language.programs.as_ref().err().map(|reason| why(language, reason)));
     let caption =
         |here: &bool| if *here { "Languages (pipemark run languages --only LANGUAGE)" } else { "Not available here" };
-    Sheet::of(table.grouped(|own| own.programs.is_ok(), |here| caption(here).to_owned()), [])
+    Sheet::of(table.grouped(|language| language.programs.is_ok(), |here| caption(here).to_owned()), [])
 }

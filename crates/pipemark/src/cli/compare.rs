@@ -6,7 +6,7 @@ use pipemark_console::verdict::{criterion, threshold, verdict_code};
 use pipemark_console::{ExitError, ExportOptions, Format, VerbResult, WordChoice, exit, github, one_of, say};
 use pipemark_model::{Better, Settings, Value, neutral};
 use pipemark_report::sheet;
-use pipemark_stats::diff::{Diff, Party};
+use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Verdict;
 
 use crate::cli::output::DbOption;
@@ -72,7 +72,7 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn happened(self, diff: &Diff) -> bool {
+    fn applies(self, diff: &Diff) -> bool {
         match self {
             FailOn::Verdict(verdict) => diff.count(verdict) > 0,
             FailOn::Missing => !diff.missing.is_empty(),
@@ -113,7 +113,7 @@ pub fn run(options: &CompareOptions) -> VerbResult {
             "nothing was compared: no trial was measured on both sides; measure the same trials twice",
         ));
     }
-    let failed = FAIL_ON.into_iter().find(|(_, what, _)| options.fail_on.contains(what) && what.happened(&report));
+    let failed = FAIL_ON.into_iter().find(|(_, what, _)| options.fail_on.contains(what) && what.applies(&report));
     let sheet = sheet(Format::Markdown);
     github::report("compare", &sheet, failed.map(|(word, ..)| word))?;
     match failed {
@@ -146,8 +146,8 @@ fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
     let history = if new.is_some() { read::history_of(&base[0], &options.db) } else { Vec::new() };
-    let base = Party { name: one, documents: &base, settings: &options.base };
-    let new = Party { name: other, documents: new.as_deref().unwrap_or(base.documents), settings: &options.new };
+    let base = SideInput { name: one, documents: &base, settings: &options.base };
+    let new = SideInput { name: other, documents: new.as_deref().unwrap_or(base.documents), settings: &options.new };
     let criterion = |better| criterion(options.threshold, better);
     Diff::of(base, new, &history, &criterion).map_err(|refusal| ExitError::usage(neutral(&refusal.to_string())))
 }

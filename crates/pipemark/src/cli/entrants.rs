@@ -35,7 +35,7 @@ fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> 
     let entrants = Entrants::find(options.entrants.as_deref())?;
     // A third-party benchmark isn't a language. It takes part only if a suite names it.
     let languages =
-        entrants.languages()?.iter().filter(|(_, own)| own.programs.values().all(|one| one.prints.is_none()));
+        entrants.languages()?.iter().filter(|(_, project)| project.programs.values().all(|one| one.prints.is_none()));
     let all: Vec<Language> = languages.map(|(name, _)| name.clone()).collect();
     entrants.check(&options.only, [])?;
     let wanted =
@@ -67,7 +67,7 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
     let (mut entrants, languages) = found(options)?;
     let mut failed = false;
     let mut begun = Instant::now();
-    let mut told = Ok(());
+    let mut written = Ok(());
     let mut waiting = waiting(false, languages.len());
     entrants.prepare(&languages.iter().collect(), &BTreeSet::<&Filter>::new(), Rebuild::Always, |step| {
         waiting(&step);
@@ -90,11 +90,11 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
                 format!("{name}: failed: {error}")
             }
         };
-        if told.is_ok() {
-            told = writeln!(io::stdout(), "{line}");
+        if written.is_ok() {
+            written = writeln!(io::stdout(), "{line}");
         }
     });
-    if failed { Err(ExitError::code(exit::FAILED)) } else { Ok(told?) }
+    if failed { Err(ExitError::code(exit::FAILED)) } else { Ok(written?) }
 }
 
 /// Lets the chosen languages take part in a suite. Without a choice, the suite `languages` gets all that have a
@@ -144,7 +144,7 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
     }
     let mut entrants = Entrants::find(options.entrants.as_deref())?;
     plans.iter().flat_map(|plan| &plan.against).for_each(|program| entrants.add_against(program.clone()));
-    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.reads())) {
+    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|entrant| entrant.verify.reads())) {
         entrants.languages()?;
     }
     entrants.check(&[], filters.iter().copied())?;

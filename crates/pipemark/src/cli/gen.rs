@@ -7,7 +7,7 @@ use std::{io, thread};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use pipeio_harness::buffer::Pages;
-use pipeio_harness::send::{self, Method, Sender};
+use pipeio_harness::send::{self, SendCall, Sender};
 use pipeio_harness::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
@@ -80,7 +80,7 @@ fn sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<B
         wait: Wait::Shared,
         content: send::Content::Prepared,
     };
-    let mut sender = send::open(Method::Vmsplice, output.try_clone_to_owned()?, &options)?;
+    let mut sender = send::open(SendCall::Vmsplice, output.try_clone_to_owned()?, &options)?;
     sender.prepare(&mut |position, bytes| {
         let start = position as usize;
         bytes.copy_from_slice(&repeated[start..start + bytes.len()]);

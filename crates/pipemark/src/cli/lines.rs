@@ -141,7 +141,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
 }
 
 /// More threads would only use memory.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 
 impl FromStr for Threads {
     type Err = String;
@@ -152,9 +152,9 @@ impl FromStr for Threads {
         }
         text.parse()
             .ok()
-            .filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS)
+            .filter(|threads: &NonZeroUsize| threads.get() <= MAX_THREADS)
             .map(Threads::Exactly)
-            .ok_or_else(|| format!("'{text}' is not a number of threads; use auto, or 1 to {MOST_THREADS}"))
+            .ok_or_else(|| format!("'{text}' is not a number of threads; use auto, or 1 to {MAX_THREADS}"))
     }
 }
 

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_says_why() {
+    fn unavailable_features_have_a_reason() {
         let mut host = pipemark_host::survey();
         host.permissions = vec![Permission { name: "vmsplice".to_owned(), missing: Some("refused".to_owned()) }];
         host.topology.truncate(1);

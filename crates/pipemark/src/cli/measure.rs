@@ -122,7 +122,8 @@ fn document(
         let lines = plan.schedule.by_interval && output.targets().printed() == Some(Format::Text);
         let mut progress = Reporter::new(lines, output.export.quiet).with_lines(json_lines.as_deref_mut(), session);
         if partial {
-            outcomes.extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).left_out(Stopped::Interrupted)));
+            outcomes
+                .extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).not_started(Stopped::Interrupted)));
             continue;
         }
         // A trial that an earlier suite measured isn't measured again.

@@ -70,7 +70,7 @@ macro_rules! verbs {
 
         impl Verb {
             /// A command line with this verb only, without help texts.
-            fn alone(name: &str) -> Option<Command> {
+            fn single_verb_command(name: &str) -> Option<Command> {
                 let verb = match name {
                     $($name => <$options>::augment_args(Command::new($name)),)*
                     _ => return None,
@@ -193,8 +193,8 @@ pub fn main(words: Vec<OsString>) -> u8 {
         return end(relay::run(&relay::RelayOptions::default()));
     }
     let first = words.get(1).and_then(|word| word.to_str());
-    if let Some((name, instead)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
-        return end(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {instead}"))));
+    if let Some((name, replacement)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
+        return end(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {replacement}"))));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
     let own_failure = words
@@ -202,8 +202,8 @@ pub fn main(words: Vec<OsString>) -> u8 {
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
         .then_some(i32::from(pipemark_watch::verbs::why::FAILED));
     // Describing all verbs takes nearly as long as cat takes to start, so only errors and help do it.
-    let alone = first.and_then(Verb::alone);
-    let matches = alone.and_then(|verb| verb.try_get_matches_from(&words).ok());
+    let single_verb = first.and_then(Verb::single_verb_command);
+    let matches = single_verb.and_then(|verb| verb.try_get_matches_from(&words).ok());
     let matches = matches.map_or_else(|| command().try_get_matches_from(words), Ok);
     let parsed = matches.and_then(|matches| {
         let shell = matches.try_get_one::<Shell>(COMPLETIONS).ok().flatten().copied();

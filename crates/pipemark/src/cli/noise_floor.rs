@@ -11,7 +11,7 @@ use pipemark_model::{Host, Sample, Status, Value, digits, signed_percent};
 use pipemark_run::plan::{Design, Plan, Runs, ScheduleChoices, Suite, VolumeScale};
 use pipemark_show::{Cell, Column, Note, Sheet, Style, Table};
 use pipemark_stats::compare::{CompareError, Comparison, Pairing, compare};
-use pipemark_stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
+use pipemark_stats::sessions::{JointComparisons, Session, Sessions, Spread, compare_interleaved, smallest_change};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::cli::reporter::Reporter;
@@ -94,7 +94,7 @@ fn floors(
 ) -> Result<NoiseFloor, CompareError> {
     let ratios: Vec<Vec<f64>> =
         base.iter().zip(new).map(|(base, new)| base.iter().zip(new).map(|(base, new)| new / base).collect()).collect();
-    let itself = compare_in_turns(&ratios, Together::ALONE, criterion)?;
+    let itself = compare_interleaved(&ratios, JointComparisons::SINGLE, criterion)?;
     let spread = |sessions: &[Vec<f64>]| {
         Sessions { base: Session::all(sessions)?, ..Sessions::default() }
             .spread()

@@ -13,7 +13,7 @@ use crate::cli::output::DbOption;
 use crate::store::{Filter, History, Id, parse};
 
 /// The largest file of results that is read, in bytes: 10,000 trials of 30 runs each need less.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// The field that is checked before the rest is parsed.
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, ExitError> {
         return Ok(vec![kept(Some(name), db)?]);
     }
     if !a_file && let Some(history) = History::open(db.db.as_deref())? {
-        let label = Filter { label: Some(name.to_owned()), limit: Some(MOST_SESSIONS), ..Filter::default() };
+        let label = Filter { label: Some(name.to_owned()), limit: Some(MAX_SESSIONS), ..Filter::default() };
         let documents = documents(&history, &label)?;
         if !documents.is_empty() {
             return Ok(documents);
@@ -51,9 +51,9 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, ExitError> {
 }
 
 /// The most sessions on each side of a comparison.
-const MOST_SESSIONS: u32 = 100;
+const MAX_SESSIONS: u32 = 100;
 /// The most runs of the history that show how much sessions differ.
-const MOST_OTHERS: u32 = 60;
+const MAX_OTHERS: u32 = 60;
 
 /// Sessions in the history that measured this document's first trial on the same machine; none if they can't be read.
 pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
@@ -61,7 +61,7 @@ pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
     let filter = Filter {
         host: Some(document.host.name.clone()),
         trial: first.map(|record| record.job.id()),
-        limit: Some(MOST_OTHERS),
+        limit: Some(MAX_OTHERS),
         ..Filter::default()
     };
     let history = History::open(db.db.as_deref()).ok().flatten();
@@ -158,18 +158,18 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
         |error: io::Error| format!("cannot read {shown}: {error}; expected a run number, a label or a JSON file");
     let mut bytes = Vec::new();
     let length = match name {
-        "-" => io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
+        "-" => io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
         _ => {
             let file = File::open(name).map_err(failed)?;
             // A file that is known to be too large isn't read.
             match file.metadata().map_err(failed)?.len() {
-                length if length > MOST_BYTES => length,
-                _ => file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
+                length if length > MAX_BYTES => length,
+                _ => file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
             }
         }
     };
-    if length > MOST_BYTES {
-        return Err(format!("{shown} is larger than {} MiB, the limit for results", MOST_BYTES >> 20));
+    if length > MAX_BYTES {
+        return Err(format!("{shown} is larger than {} MiB, the limit for results", MAX_BYTES >> 20));
     }
     let wrong = |what: &str| {
         format!("{shown} does not hold results of pipemark: {what}; expected a run number, a label or a JSON file")

@@ -12,7 +12,7 @@ use crate::cli::output::{DbOption, page};
 use crate::cli::read;
 
 /// The most documents that one page can distinguish.
-const MOST_FILES: usize = 12;
+const MAX_FILES: usize = 12;
 
 /// What `report` takes.
 #[derive(Debug, Clone, Args)]
@@ -49,8 +49,8 @@ fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, ExitError
     if files.is_empty() {
         return Ok(vec![read::kept(None, db)?]);
     }
-    if files.len() > MOST_FILES {
-        let sentence = format_args!("{} files are too many for one page; name at most {MOST_FILES}", files.len());
+    if files.len() > MAX_FILES {
+        let sentence = format_args!("{} files are too many for one page; name at most {MAX_FILES}", files.len());
         return Err(ExitError::usage(sentence));
     }
     let mut seen = HashSet::new();

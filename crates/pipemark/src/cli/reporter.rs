@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 
 use pipemark_console::{ExitError, JsonLines, Progress};
 use pipemark_model::{Outcome, Sample, Throughput, Trial, Unit, neutral};
-use pipemark_run::{Observer, Passed};
+use pipemark_run::{IntervalProgress, Observer};
 use pipemark_stats::estimate;
 use serde::Serialize;
 
@@ -117,7 +117,7 @@ impl Observer for Reporter<'_> {
         }
     }
 
-    fn passed(&mut self, Passed { from_ns, to_ns, bytes, switches }: Passed) {
+    fn passed(&mut self, IntervalProgress { from_ns, to_ns, bytes, switches }: IntervalProgress) {
         if let ProgressView::Line(_) = self.shown {
             return;
         }

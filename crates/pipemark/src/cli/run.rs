@@ -108,7 +108,7 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
         }
     }
     if let Some(first) = plans.first_mut() {
-        first.precede_with_memory_copy();
+        first.prepend_memory_copy();
     }
     Ok(plans)
 }

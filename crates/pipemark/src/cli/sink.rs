@@ -92,12 +92,12 @@ pub fn run(options: &SinkOptions) -> VerbResult {
     }
     let fault = fault(check.as_ref(), count.bytes(), options);
     let arrived = count.arrived(check.map(|_| fault.is_none()));
-    let said = options.format.print(&sheet(&arrived, options.format.format), None);
+    let printed = options.format.print(&sheet(&arrived, options.format.format), None);
     match fault {
         Some(fault) => Err(ExitError::with(exit::NOT_VERIFIED, fault)),
         // Ctrl-C also ends the source, which ends the input.
         None if interrupt.requested() => Err(ExitError::code(exit::INTERRUPTED)),
-        None => Ok(said?),
+        None => Ok(printed?),
     }
 }
 

@@ -20,7 +20,7 @@ use pipemark_watch::PipelineReport;
 
 pub use entry::{Entry, EntryOutcome, Filter, Id};
 pub use error::HistoryError;
-pub use path::usual_path;
+pub use path::default_path;
 
 /// How long a writer or reader waits for a lock on the database. Saving takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -75,7 +75,7 @@ impl History {
         let path = match path {
             Some(path) => path.to_owned(),
             None => {
-                let path = usual_path()?;
+                let path = default_path()?;
                 path::make_folder(&path)?;
                 path
             }
@@ -88,7 +88,7 @@ impl History {
     /// # Errors
     /// As [`History::create`].
     pub fn open(path: Option<&Path>) -> Result<Option<History>, HistoryError> {
-        let path = path.map_or_else(usual_path, |path| Ok(path.to_owned()))?;
+        let path = path.map_or_else(default_path, |path| Ok(path.to_owned()))?;
         path::find(&path)?.map(History::connect).transpose()
     }
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_left_is_named() {
+    fn a_stale_lock_folder_is_named() {
         let error = HistoryError::of(Path::new("/x/h.db"), "was locked by another process for 10 seconds; end it");
         let error = error.without_locks(false, Path::new("/x/h.db")).to_string();
         assert!(error.contains("/x/h.db.lock"), "{error}");

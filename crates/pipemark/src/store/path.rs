@@ -16,7 +16,7 @@ use crate::store::error::shown;
 ///
 /// # Errors
 /// When the environment names no place.
-pub fn usual_path() -> Result<PathBuf, HistoryError> {
+pub fn default_path() -> Result<PathBuf, HistoryError> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = match (set("XDG_DATA_HOME"), set("HOME")) {
         (Some(data), _) if data.is_absolute() => data,
@@ -88,11 +88,11 @@ fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
 pub(super) fn has_locks(path: &Path) -> bool {
     let Ok(file) = OpenOptions::new().read(true).open(path) else { return true };
     let lock = rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
-    !lock.is_err_and(means_none)
+    !lock.is_err_and(means_no_locks)
 }
 
 /// Whether the error means that there are no locks, not that another process holds one.
-fn means_none(errno: Errno) -> bool {
+fn means_no_locks(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
 }
 
@@ -105,7 +105,7 @@ fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
     let there = |path: &Path| match fs::symlink_metadata(path) {
-        Ok(metadata) => objection(&metadata).map_or(Ok(true), |why| Err(HistoryError::of(path, why))),
+        Ok(metadata) => refusal_reason(&metadata).map_or(Ok(true), |why| Err(HistoryError::of(path, why))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(HistoryError::file(path, &error)),
     };
@@ -114,7 +114,7 @@ fn check_owned(path: &Path) -> Result<bool, HistoryError> {
 }
 
 /// The reason not to use a file.
-fn objection(metadata: &Metadata) -> Option<String> {
+fn refusal_reason(metadata: &Metadata) -> Option<String> {
     let kind = metadata.file_type();
     if kind.is_symlink() {
         Some("is a symbolic link, which is not followed; use --db with the file itself".to_owned())
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn a_lock_of_another_process_is_no_lack_of_locks() {
         for errno in [Errno::AGAIN, Errno::ACCESS, Errno::INTR, Errno::BADF] {
-            assert!(!means_none(errno), "{errno:?}");
+            assert!(!means_no_locks(errno), "{errno:?}");
         }
         for errno in [Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP] {
-            assert!(means_none(errno), "{errno:?}");
+            assert!(means_no_locks(errno), "{errno:?}");
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

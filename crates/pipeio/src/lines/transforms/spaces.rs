@@ -370,14 +370,14 @@ struct Shape {
     /// Words of other shapes with the same slot since this one was filled.
     missed: u8,
     /// The bytes to store: indices in the word or, from 64 on, in the header.
-    indices: [[u8; WORD]; MOST_STORES],
+    indices: [[u8; WORD]; MAX_STORES],
 }
 
-const MOST_STORES: usize = 4;
+const MAX_STORES: usize = 4;
 
 /// Words of other shapes after which a shape is replaced. If each replaced it, two shapes with the same slot would never stay
 /// long enough.
-const MOST_MISSED: u8 = 32;
+const MAX_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
 static HEADER_WORD: [u8; WORD] = {
@@ -388,7 +388,7 @@ static HEADER_WORD: [u8; WORD] = {
 
 impl Shapes {
     fn new() -> Self {
-        Self([Shape { ends: 0, stored: 0, unfinished: 0, missed: 0, indices: [[0; WORD]; MOST_STORES] }; SHAPES])
+        Self([Shape { ends: 0, stored: 0, unfinished: 0, missed: 0, indices: [[0; WORD]; MAX_STORES] }; SHAPES])
     }
 
     #[inline(always)]
@@ -406,13 +406,13 @@ impl Shapes {
     /// Records a word in which lines end at the bits `ends`.
     #[inline(always)]
     fn learn(&mut self, ends: u64) {
-        if ends.count_ones() as usize * header_len(false) > (MOST_STORES - 1) * WORD {
+        if ends.count_ones() as usize * header_len(false) > (MAX_STORES - 1) * WORD {
             return;
         }
         let slot = self.slot(ends);
         if slot.ends != ends {
             slot.missed += 1;
-            if slot.stored == 0 || slot.missed >= MOST_MISSED {
+            if slot.stored == 0 || slot.missed >= MAX_MISSED {
                 (slot.ends, slot.stored, slot.missed) = (ends, 0, 0);
             }
         } else if slot.stored == 0 {

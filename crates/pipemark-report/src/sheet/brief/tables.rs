@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, bytes_in_words, distinct, grouped,
-    is_beside_programs, name,
+    ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, bytes_in_words, distinct,
+    group_by_key, is_beside_programs, name,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
 use crate::sheet::brief::LINE;
-use crate::sheet::experiment::{MeasuredExperiment, agrees, times};
-use crate::sheet::marks::{doubts, of_bytes};
+use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, times};
+use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
 
 /// A parameter with fewer values is shown in rows instead.
-const FEWEST_COLUMNS: usize = 5;
+const MIN_COLUMNS: usize = 5;
 /// Shorter bars show nothing.
 const SHORTEST_BAR: usize = 8;
 /// More values don't fit side by side.
-const MOST_COLUMNS: usize = 12;
+const MAX_COLUMNS: usize = 12;
 
 /// The label of a trial: its differences from the others of its experiment.
 pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String {
@@ -53,7 +53,7 @@ pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>
         let values = BTreeSet::from_iter(experiment.records.iter().map(|record| record.job.value(key)));
         let values: Vec<_> = values.into_iter().collect();
         let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
-        let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
+        let fits = (MIN_COLUMNS..=MAX_COLUMNS).contains(&values.len()) && numbers.is_some();
         fits.then_some((key, values))
     });
     let (across, values) = across?;
@@ -61,9 +61,9 @@ pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>
     let label = |record: &Record| if others.is_empty() { String::new() } else { name(&record.job, &others) };
     let mut ascending = experiment.records.clone();
     ascending.sort_by_key(|record| record.job.value(across));
-    let rows = grouped(ascending.into_iter().map(|record| (label(record), record)));
+    let rows = group_by_key(ascending.into_iter().map(|record| (label(record), record)));
     let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
-    let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
+    let headings = values.iter().flatten().map(|value| matrix::abbreviate_size(&value.to_string())).collect();
     whole.then_some((headings, rows))
 }
 
@@ -73,12 +73,12 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
     columns.push(Column::words("", ""));
     let units: Vec<_> =
-        (0..headings.len()).map(|at| in_common(rows.iter().filter_map(|(_, row)| row.get(at).copied()))).collect();
+        (0..headings.len()).map(|at| common_unit(rows.iter().filter_map(|(_, row)| row.get(at).copied()))).collect();
     let row = |(label, records): &(String, Vec<&Record>)| {
         let mut cells = vec![Cell::shown(label)];
         let figure = |(record, unit): (&&Record, &ColumnUnit)| {
-            signs.push_str(&doubts(record));
-            Cell::shown(unit.brief(headline(record).1)).mark(doubts(record))
+            signs.push_str(&uncertainty_marks(record));
+            Cell::shown(unit.brief(headline(record).1)).mark(uncertainty_marks(record))
         };
         cells.extend(records.iter().zip(&units).map(figure));
         cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
@@ -102,7 +102,7 @@ fn headline(record: &Record) -> (Unit, f64) {
 }
 
 /// The common unit of a column's figures.
-fn in_common<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
+fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
     let figures: Vec<(Unit, f64)> = records.map(headline).collect();
     let unit = figures.first().map_or(Unit::Count, |(unit, _)| *unit);
     unit.common(figures.iter().map(|(_, figure)| *figure))
@@ -116,7 +116,7 @@ fn sparkline(records: &[&Record]) -> String {
 }
 
 /// Whether its bytes never reached the reader's memory: it shows what the pipe can pass on, not what a reader can use.
-fn passed_unread(record: &Record) -> bool {
+fn is_unread(record: &Record) -> bool {
     of_bytes(record) == "○"
 }
 
@@ -129,12 +129,12 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     };
     let mut best: Vec<&Record> = measured().collect();
     best.sort_by(|one, other| {
-        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record), passed_unread(record));
+        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record), is_unread(record));
         first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
     });
     best.truncate(most);
     let shown = measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record)));
-    let (last, first): (Vec<_>, Vec<_>) = shown.partition(|record| passed_unread(record));
+    let (last, first): (Vec<_>, Vec<_>) = shown.partition(|record| is_unread(record));
     first.into_iter().chain(last).collect()
 }
 
@@ -169,11 +169,11 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
     // Among rows whose bytes are read, rows with unread bytes have no ratio and no bar.
-    let aside = |record: &Record| differs && passed_unread(record);
+    let aside = |record: &Record| differs && is_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     let beside_programs = is_beside_programs(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
-    let unit = in_common(shown.iter().copied().filter(|record| !aside(record)));
+    let unit = common_unit(shown.iter().copied().filter(|record| !aside(record)));
     let chained = is_chained(experiment);
     let volumes = distinct(experiment.records.iter().map(|record| record.job.volume()));
     let published_for = volume_published(experiment);
@@ -187,7 +187,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             None => String::new(),
             Some(ratio) => {
                 let base = experiment.baseline_of(record).map(|base| headline(base).1);
-                if base.is_some_and(|base| !agrees(ratio, figure, base)) {
+                if base.is_some_and(|base| !agrees_with_medians(ratio, figure, base)) {
                     signs.push_str(BY_ROUND);
                 }
                 times(ratio)
@@ -195,7 +195,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         };
         let bytes = if differs { of_bytes(record) } else { "" };
         signs.push_str(bytes);
-        signs.push_str(&doubts(record));
+        signs.push_str(&uncertainty_marks(record));
         let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
         let more = match (latency, chained) {
             (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
@@ -217,13 +217,13 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         let published = record.published.as_ref();
         let beside = |own: &Published| match published_for {
             Some(_) => own.shown_with_rate(record.job.volume()),
-            None => own.shown_beside(record.job.volume()),
+            None => own.shown_next_to(record.job.volume()),
         };
         let published = published.map(|own| format!("published {}", beside(own)));
         vec![
             Cell::shown(bytes),
             Cell::shown(label(experiment, record)),
-            Cell::shown(unit.show(figure)).mark(doubts(record)),
+            Cell::shown(unit.show(figure)).mark(uncertainty_marks(record)),
             Cell::shown(ratio),
             Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
             if latency || !ranked(record) || aside(record) {

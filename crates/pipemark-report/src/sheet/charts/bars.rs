@@ -1,16 +1,16 @@
 //! A bar for each trial, the best first, for parameters that aren't numbers.
 
-use pipemark_entrants::{Does, does};
-use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, grouped};
+use pipemark_entrants::{FilterTask, filter_task};
+use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, group_by_key};
 use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 
-use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, published};
+use crate::sheet::charts::{Context, MAX_ROWS, Trial, published, truncate_with_note};
 
 /// A bar for each trial.
 pub(super) fn trials(context: &Context) -> Chart {
     // A spinning end costs a whole CPU, so its bar has another colour.
     let waits = context.section.keys.contains(&Key::Wait);
-    let series_of = |trial: &Trial| match (context.several_runs(), waits) {
+    let series_of = |trial: &Trial| match (context.has_several_runs(), waits) {
         (true, _) => context.run(trial).to_owned(),
         (false, true) => format!("ends that {}", trial.word(Key::Wait)),
         (false, false) => String::new(),
@@ -26,7 +26,7 @@ pub(super) fn trials(context: &Context) -> Chart {
 
 /// The same job in each language, with the idiomatic and the tuned program side by side, and the start-up time.
 pub(super) fn languages(context: &Context) -> Vec<Chart> {
-    let others = context.keys_but(&[Key::Language, Key::Program]);
+    let others = context.keys_except(&[Key::Language, Key::Program]);
     let row_of = |trial: &Trial| {
         let rest = context.section.name_of(trial, &others);
         let language = trial.word(Key::Language);
@@ -66,17 +66,17 @@ fn bar_chart(
     let labels = distinct(context.ranked().map(series_of));
     let measured = |label| Series { label, role: SeriesRole::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
-    let mut rows = grouped(context.ranked().map(|trial| (row_of(trial), trial)));
+    let mut rows = group_by_key(context.ranked().map(|trial| (row_of(trial), trial)));
     rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
-    let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
+    let (rows, omitted) = truncate_with_note(rows, MAX_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
     for (row, (_, trials)) in rows.iter().enumerate() {
         for trial in trials {
             let (label, point) = (series_of(trial), point_of(trial));
-            let own = series.iter_mut().find(|known| known.label == label).expect("each was added");
-            own.points.push(Point { x: point.y, y: row as f64, ..point });
-            let told = |figure: &&Published| more_is_better && !figure.relative && figure.throughput > 0.0;
-            let figure = trial.record.published.as_ref().filter(told);
+            let measured = series.iter_mut().find(|known| known.label == label).expect("each was added");
+            measured.points.push(Point { x: point.y, y: row as f64, ..point });
+            let is_drawn = |figure: &&Published| more_is_better && !figure.relative && figure.throughput > 0.0;
+            let figure = trial.record.published.as_ref().filter(is_drawn);
             if let Some(figure) = figure {
                 let point = published(&figure.source, axis.unit, figure.throughput, "");
                 let points = vec![Point { x: figure.throughput, y: row as f64, ..point }];
@@ -87,7 +87,8 @@ fn bar_chart(
     let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
     // The limit of filters is the feed, measured by a filter that only counts. The limit of other trials is a memory
     // copy.
-    let counts = |trial: &&Trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count);
+    let counts =
+        |trial: &&Trial| trial.job().lines().is_some_and(|lines| filter_task(&lines.filter) == FilterTask::Count);
     let limit = match context.ranked().find(counts) {
         Some(top_line) => Some(("top line", point_of(top_line).y)),
         None if more_is_better => context.memory_copy(highest).map(|copy| ("memory copy", copy)),
@@ -99,5 +100,5 @@ fn bar_chart(
         Series { label: label.to_owned(), role: SeriesRole::Limit, points }
     }));
     let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
-    Chart { below: left_out, ..Chart::new(title, ChartKind::Bars, axis, y, series) }
+    Chart { below: omitted, ..Chart::new(title, ChartKind::Bars, axis, y, series) }
 }

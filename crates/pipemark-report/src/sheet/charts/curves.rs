@@ -12,23 +12,25 @@ use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Weighting};
 
-use crate::sheet::charts::{Context, MOST_CURVES, Trial, at_most, number, published, spread, thinned, title_of};
+use crate::sheet::charts::{
+    Context, MAX_CURVES, Trial, downsample, number, published, spread, title_of, truncate_with_note,
+};
 
 /// The most distributions that can be distinguished in one chart.
-const MOST_DISTRIBUTIONS: usize = 8;
+const MAX_DISTRIBUTIONS: usize = 8;
 /// The most runs of one trial that are drawn: each needs some time to unpack.
-const MOST_RUNS: usize = 30;
+const MAX_RUNS: usize = 30;
 /// A percentile needs at least this many round trips beyond it.
-const FEWEST_BEYOND: f64 = 5.0;
+const MIN_BEYOND: f64 = 5.0;
 
 /// Throughput or round trips over a number, such as the block size.
 pub(super) fn sweep(context: &Context, key: Key) -> Chart {
-    let (groups, left_out) = at_most(context.grouped(&[key]), MOST_CURVES, "curves");
+    let (groups, omitted) = truncate_with_note(context.grouped(&[key]), MAX_CURVES, "curves");
     let mut series: Vec<Series> = groups
         .into_iter()
         .map(|(label, trials)| {
             let points = trials.iter().filter_map(|trial| Some(context.point(trial, number(trial, key)? as f64)));
-            Series { label, role: SeriesRole::Measured, points: thinned(sorted(points.collect())) }
+            Series { label, role: SeriesRole::Measured, points: downsample(sorted(points.collect())) }
         })
         .collect();
     let unit = context.unit();
@@ -47,12 +49,12 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     let up = if spread(points().map(|point| point.y)) { Scale::Log } else { Scale::Linear };
     let title = format!("{} against {}", capitalised(context.measure()), title_of(key));
     let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(context.measure(), unit, up));
-    Chart { below: left_out, ..Chart::new(&title, ChartKind::Curves, x, y, series) }
+    Chart { below: omitted, ..Chart::new(&title, ChartKind::Curves, x, y, series) }
 }
 
 /// The real time of chains over their length, with a fitted line, beside the published chains.
 pub(super) fn chains(context: &Context) -> Chart {
-    let (groups, left_out) = at_most(context.grouped(&[Key::Length]), MOST_CURVES, "curves");
+    let (groups, omitted) = truncate_with_note(context.grouped(&[Key::Length]), MAX_CURVES, "curves");
     let mut series = Vec::new();
     let mut elsewhere: Vec<Series> = Vec::new();
     for (label, trials) in groups {
@@ -69,8 +71,8 @@ pub(super) fn chains(context: &Context) -> Chart {
                 .record
                 .published
                 .as_ref()
-                .filter(|own| own.throughput > 0.0)
-                .and_then(|own| Some((own, bytes(own)?)))
+                .filter(|figure| figure.throughput > 0.0)
+                .and_then(|figure| Some((figure, bytes(figure)?)))
             {
                 let ns = bytes as f64 / figure.throughput * 1e9;
                 let point =
@@ -88,7 +90,7 @@ pub(super) fn chains(context: &Context) -> Chart {
     let title = "Real time by length of the chain; the thin lines are fits";
     let x = Axis::new(&title_of(Key::Length), Unit::Count, Scale::LogWithZero(1.0));
     let y = Axis::new("real time", Unit::Nanoseconds, Scale::Log);
-    Chart { below: left_out, ..Chart::new(title, ChartKind::Curves, x, y, series) }
+    Chart { below: omitted, ..Chart::new(title, ChartKind::Curves, x, y, series) }
 }
 
 /// The filter's CPU time per line, over the length of the lines.
@@ -100,7 +102,7 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
         let per_line = Estimate { median: ns(cost.median), low: cost.low.map(ns), high: cost.high.map(ns), ..*cost };
         Some(context.point_of(trial, length, &per_line, Unit::Nanoseconds))
     };
-    let (groups, left_out) = at_most(context.grouped(&[Key::Feed]), MOST_CURVES, "curves");
+    let (groups, omitted) = truncate_with_note(context.grouped(&[Key::Feed]), MAX_CURVES, "curves");
     let curve = |(label, trials): (String, Vec<&Trial>)| {
         let points: Vec<Point> = trials.into_iter().filter_map(point).collect();
         (points.len() > 1).then(|| Series { label, role: SeriesRole::Measured, points: sorted(points) })
@@ -110,7 +112,7 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
     let y = Axis::new("the filter's CPU time per line", Unit::Nanoseconds, Scale::Log);
     let drawn = !series.is_empty();
     let chart = Chart::new("Cost of a line by its length", ChartKind::Curves, x, y, series);
-    drawn.then_some(Chart { below: left_out, ..chart })
+    drawn.then_some(Chart { below: omitted, ..chart })
 }
 
 /// The line fitted to the points, which is a curve on these axes.
@@ -132,11 +134,11 @@ fn fit(label: &str, points: &[Point]) -> Option<Series> {
 /// pooled.
 pub(super) fn distributions(context: &Context) -> Option<Chart> {
     let trials: Vec<_> = context.ranked().collect();
-    let (trials, left_out) = at_most(trials, MOST_DISTRIBUTIONS, "distributions");
+    let (trials, omitted) = truncate_with_note(trials, MAX_DISTRIBUTIONS, "distributions");
     let series: Vec<Series> = trials
         .into_iter()
         .map(|trial| {
-            let runs = trial.record.samples.iter().take(MOST_RUNS).filter_map(unpacked).collect::<Vec<_>>();
+            let runs = trial.record.samples.iter().take(MAX_RUNS).filter_map(decode_histogram).collect::<Vec<_>>();
             let label = context.label(trial, &[]);
             Series { points: quantiles(&label, &runs), label, role: SeriesRole::Distribution }
         })
@@ -146,11 +148,11 @@ pub(super) fn distributions(context: &Context) -> Option<Chart> {
     let y = Axis::new("round trip", Unit::Nanoseconds, Scale::Log);
     let drawn = !series.is_empty();
     let chart = Chart::new("How round trips are distributed", ChartKind::Curves, x, y, series);
-    drawn.then_some(Chart { below: left_out, ..chart })
+    drawn.then_some(Chart { below: omitted, ..chart })
 }
 
 /// Unpacks a stored histogram. A file may contain anything, so its content is checked.
-fn unpacked(sample: &Sample) -> Option<Histogram<u64>> {
+fn decode_histogram(sample: &Sample) -> Option<Histogram<u64>> {
     let packed = BASE64_STANDARD.decode(&sample.latency.as_ref()?.histogram).ok()?;
     let histogram = Deserializer::new().deserialize(&mut packed.as_slice()).ok()?;
     (!histogram.is_empty()).then_some(histogram)
@@ -158,7 +160,7 @@ fn unpacked(sample: &Sample) -> Option<Histogram<u64>> {
 
 fn quantiles(label: &str, runs: &[Histogram<u64>]) -> Vec<Point> {
     let Some(fewest) = runs.iter().map(Histogram::len).min() else { return Vec::new() };
-    let most_nines = (fewest as f64 / FEWEST_BEYOND).log10().clamp(0.0, 6.0);
+    let most_nines = (fewest as f64 / MIN_BEYOND).log10().clamp(0.0, 6.0);
     let steps = (most_nines * 10.0).floor() as u32;
     let axis = Axis::new("", Unit::Count, Scale::Nines);
     let point = |nines: f64| {

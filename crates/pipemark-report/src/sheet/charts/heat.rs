@@ -1,40 +1,41 @@
 //! Rows by columns, coloured by the figure, or by the ratio if there is a baseline.
 
-use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, grouped, neutral};
+use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, group_by_key, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
-use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
+use crate::sheet::charts::{Context, MAX_ROWS, Trial, is_null, number, title_of, truncate_with_note};
 use crate::sheet::gains::{MARKS, gain};
 
 /// The most columns that are still readable.
-const MOST_COLUMNS: usize = 24;
+const MAX_COLUMNS: usize = 24;
 
 /// A table for each place and run, all with the same columns.
 pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     let trials = &context.section.trials;
-    let (columns, few_columns) = at_most(columns(trials, across), MOST_COLUMNS, "columns");
+    let (columns, few_columns) = truncate_with_note(columns(trials, across), MAX_COLUMNS, "columns");
     let aside: Vec<Key> =
         context.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
-    let down = context.keys_but(&[across, Key::Place, Key::Verify]);
+    let down = context.keys_except(&[across, Key::Place, Key::Verify]);
     let compared = trials.iter().filter(|trial| trial.estimates.ratio().is_some()).count() * 2 > trials.len();
     let panel_of = |trial: &Trial| context.with_run(context.section.name_of(trial, &aside), trial.run);
     let shown = trials.iter().filter_map(|trial| {
         let column = columns.iter().position(|name| *name == trial.word(across))?;
         Some((panel_of(trial), (column, row_label(context, trial, &down), trial)))
     });
-    let mut left_out = few_columns;
+    let mut omitted = few_columns;
     let panel = |(title, trials): (String, Vec<(usize, String, &Trial)>)| {
-        let (rows, few_rows) = at_most(distinct(trials.iter().map(|(_, row, _)| row.clone())), MOST_ROWS, "rows");
+        let (rows, few_rows) =
+            truncate_with_note(distinct(trials.iter().map(|(_, row, _)| row.clone())), MAX_ROWS, "rows");
         let cell = |(column, label, trial): &(usize, String, &Trial)| {
             Some(cell(context, trial, (*column, rows.iter().position(|row| row == label)?), compared))
         };
         let cells: Vec<Point> = trials.iter().filter_map(cell).collect();
         if !few_rows.is_empty() {
-            left_out = few_rows;
+            omitted = few_rows;
         }
         (title, rows, cells)
     };
-    let panels: Vec<(String, Vec<String>, Vec<Point>)> = grouped(shown).into_iter().map(panel).collect();
+    let panels: Vec<(String, Vec<String>, Vec<Point>)> = group_by_key(shown).into_iter().map(panel).collect();
     let values = panels.iter().flat_map(|(.., cells)| cells).filter_map(|cell| cell.value);
     let Some((low, high)) = extent(values.filter(|value| *value > 0.0)) else { return Vec::new() };
     let colouring = match compared {
@@ -46,7 +47,7 @@ pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     let chart = |(panel, rows, points): (String, Vec<String>, Vec<Point>)| {
         let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", rows));
         let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
-        Chart { panel, below: left_out.clone(), ..Chart::new(&title, ChartKind::Heat(colouring), x, y, series) }
+        Chart { panel, below: omitted.clone(), ..Chart::new(&title, ChartKind::Heat(colouring), x, y, series) }
     };
     panels.into_iter().map(chart).collect()
 }

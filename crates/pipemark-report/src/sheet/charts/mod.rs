@@ -6,7 +6,7 @@ mod heat;
 mod section;
 mod time;
 
-use pipemark_model::{Document, Estimate, Key, LinkKind, Unit, grouped, neutral};
+use pipemark_model::{Document, Estimate, Key, LinkKind, Unit, group_by_key, neutral};
 use pipemark_show::{Chart, Point, extent};
 
 pub(super) use crate::sheet::charts::section::Section;
@@ -15,9 +15,9 @@ use crate::sheet::charts::section::{Trial, number};
 pub(super) use crate::sheet::charts::time::over_time;
 
 /// The most items in one chart, so that it is readable and drawn quickly. The table has all.
-const MOST_CURVES: usize = 24;
-const MOST_POINTS: usize = 80;
-const MOST_ROWS: usize = 60;
+const MAX_CURVES: usize = 24;
+const MAX_POINTS: usize = 80;
+const MAX_ROWS: usize = 60;
 
 /// The charts of an experiment, the one that answers its question first.
 pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String]) -> Vec<Chart> {
@@ -48,7 +48,7 @@ pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String
         return curves.into_iter().chain(heat::charts(&context, across)).collect();
     }
     match numeric {
-        Some(key) if context.curves_by(key) > MOST_CURVES / 2 => heat::charts(&context, key),
+        Some(key) if context.curves_by(key) > MAX_CURVES / 2 => heat::charts(&context, key),
         Some(key) => [curves::sweep(&context, key)].into_iter().chain(distributions()).collect(),
         None => [bars::trials(&context)].into_iter().chain(distributions()).collect(),
     }
@@ -65,11 +65,11 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     /// The trials that move bytes; others aren't ranked with them.
     fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
-        let told = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();
-        self.section.trials.iter().filter(|trial| trial.job().link().transfers()).filter(told)
+        let has_times = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();
+        self.section.trials.iter().filter(|trial| trial.job().link().transfers()).filter(has_times)
     }
 
-    fn several_runs(&self) -> bool {
+    fn has_several_runs(&self) -> bool {
         self.section.runs.len() > 1
     }
 
@@ -79,7 +79,7 @@ impl<'a> Context<'a> {
 
     /// A name, followed by its run if there are several runs.
     fn with_run(&self, name: String, run: usize) -> String {
-        match (self.several_runs(), name.is_empty()) {
+        match (self.has_several_runs(), name.is_empty()) {
             (true, true) => self.labels[run].clone(),
             (true, false) => format!("{name} · {}", self.labels[run]),
             (false, _) => name,
@@ -97,13 +97,13 @@ impl<'a> Context<'a> {
         (count(best) >= 3).then_some(best)
     }
 
-    fn keys_but(&self, but: &[Key]) -> Vec<Key> {
+    fn keys_except(&self, but: &[Key]) -> Vec<Key> {
         self.section.keys.iter().copied().filter(|key| !but.contains(key)).collect()
     }
 
     /// The label of a trial's curve, without the parameters in `but`, such as the one along the axis.
     fn label(&self, trial: &Trial, but: &[Key]) -> String {
-        match self.with_run(self.section.name_of(trial, &self.keys_but(but)), trial.run) {
+        match self.with_run(self.section.name_of(trial, &self.keys_except(but)), trial.run) {
             name if !name.is_empty() => name,
             _ if self.section.latency => "round trip".to_owned(),
             _ => "measured here".to_owned(),
@@ -116,7 +116,7 @@ impl<'a> Context<'a> {
 
     /// The trials that move bytes, grouped by label, in order of first appearance.
     fn grouped(&self, but: &[Key]) -> Vec<(String, Vec<&'a Trial<'a>>)> {
-        grouped(self.ranked().map(|trial| (self.label(trial, but), trial)))
+        group_by_key(self.ranked().map(|trial| (self.label(trial, but), trial)))
     }
 
     /// The unit of the headline figure.
@@ -185,17 +185,17 @@ fn published(source: &str, unit: Unit, figure: f64, about: &str) -> Point {
 }
 
 /// `points` thinned to the most that a chart shows. The ends are kept.
-fn thinned<T>(points: Vec<T>) -> Vec<T> {
+fn downsample<T>(points: Vec<T>) -> Vec<T> {
     let count = points.len();
-    if count <= MOST_POINTS {
+    if count <= MAX_POINTS {
         return points;
     }
-    let every = count.div_ceil(MOST_POINTS);
+    let every = count.div_ceil(MAX_POINTS);
     points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
 }
 
 /// The first of `groups`, as many as a chart shows, and a note on the omitted ones. The most important must be first.
-fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
+fn truncate_with_note<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
     let all = groups.len();
     if all <= most {
         return (groups, String::new());

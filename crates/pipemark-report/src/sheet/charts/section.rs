@@ -92,7 +92,7 @@ impl<'a> Section<'a> {
     }
 
     /// Whether a finding is about its trials: all trials in the evidence must be among them.
-    pub(in crate::sheet) fn has_found(&self, finding: &Finding) -> bool {
+    pub(in crate::sheet) fn concerns(&self, finding: &Finding) -> bool {
         let mut named = Vec::new();
         finding.evidence.values().for_each(|value| trials_in(value, &mut named));
         let has = |id: &&str| self.trials.iter().any(|trial| trial.record.id == **id);

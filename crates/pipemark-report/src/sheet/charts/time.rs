@@ -3,10 +3,10 @@
 use pipemark_model::{Pieces, Unit, Warning, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
-use crate::sheet::charts::{Section, at_most};
+use crate::sheet::charts::{Section, truncate_with_note};
 
-const MOST_STRIPS: usize = 30;
-const MOST_PIECES: u64 = 60;
+const MAX_STRIPS: usize = 30;
+const MAX_PIECES: u64 = 60;
 
 /// A chart for each bimodal trial of the section.
 pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<Chart> {
@@ -22,11 +22,11 @@ pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<C
 
 /// Rows of cells of equal duration, coloured by speed.
 fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
-    let (runs, left_out) = at_most(runs.to_vec(), MOST_STRIPS, "runs");
+    let (runs, omitted) = truncate_with_note(runs.to_vec(), MAX_STRIPS, "runs");
     let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
     let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
     // Whole milliseconds, and no more cells than are readable.
-    let step = ((longest / pieces.min(MOST_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
+    let step = ((longest / pieces.min(MAX_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
     let mut points = Vec::new();
     for (row, run) in runs.iter().enumerate() {
         let mut cells: Vec<(u64, u64, u64)> = Vec::new();
@@ -60,7 +60,7 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
     let title = "Throughput over time, for each run: the stronger the colour, the faster; empty where nothing arrived";
-    Some(Chart { panel: panel.to_owned(), below: left_out, ..Chart::new(title, kind, x, y, series) })
+    Some(Chart { panel: panel.to_owned(), below: omitted, ..Chart::new(title, kind, x, y, series) })
 }
 
 #[cfg(test)]

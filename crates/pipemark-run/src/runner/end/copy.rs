@@ -23,10 +23,10 @@ pub(super) fn run(end: &TrialEnd) -> io::Result<Done> {
         black_box(&*to);
     };
 
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     (0..4).for_each(|_| copy());
-    end.control.meet(2)?;
-    end.control.flows(ends.pairs);
+    end.control.wait_at_barrier(2)?;
+    end.control.report_flow(ends.pairs);
 
     let mut meter = Meter::new();
     let begun_ns = meter.begin();

@@ -17,8 +17,8 @@ use pipemark_model::{Ends, Latency, MessagePace, Nanos, Verify};
 use pipemark_stats::percentile;
 
 use crate::link::{self, Handle, Link, stream};
-use crate::runner::end::meter::{Meter, is_over, own_ns};
-use crate::runner::end::{Done, TrialEnd, ended_early};
+use crate::runner::end::meter::{Meter, is_over, loop_overhead_ns};
+use crate::runner::end::{Done, TrialEnd, early_end_error};
 
 /// The shortest warm-up.
 const WARM_UP_NS: u64 = 2_000_000;
@@ -47,7 +47,7 @@ struct LatencySide<S: ?Sized, R: ?Sized> {
     received: u64,
     /// Bytes newly written, and bytes read.
     made: u64,
-    looked: u64,
+    read: u64,
     calls: u32,
 }
 
@@ -70,7 +70,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
             sent: 0,
             received: 0,
             made: 0,
-            looked: 0,
+            read: 0,
             calls: 0,
         })
     }
@@ -98,7 +98,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
             }
             match received.data {
                 Some(data) if self.check => {
-                    self.looked += data.len() as u64;
+                    self.read += data.len() as u64;
                     self.theirs.check(data);
                 }
                 _ => self.theirs.skip(received.bytes),
@@ -125,7 +125,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
     /// The byte counts, and the first fault.
     fn done(&self) -> Done {
         let fault = self.theirs.fault().map(|fault| fault.to_string());
-        Done { fault, made: self.made, looked: self.looked, ..Done::default() }
+        Done { fault, made: self.made, read: self.read, ..Done::default() }
     }
 
     /// Ends the warm-up, which is always verified: that checks the path at no cost to the window.
@@ -154,11 +154,17 @@ macro_rules! with_ends {
 }
 
 /// The source: sends requests, and keeps the clock.
-pub(super) fn ask(end: &TrialEnd, pace: MessagePace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
-    with_ends!(ask_through(end, pace), link, there, back)
+pub(super) fn run_requester(
+    end: &TrialEnd,
+    pace: MessagePace,
+    link: &dyn Link,
+    there: Handle,
+    back: Handle,
+) -> io::Result<Done> {
+    with_ends!(requester_loop(end, pace), link, there, back)
 }
 
-fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
+fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     end: &TrialEnd,
     opened: (Box<S>, Box<R>),
     pace: MessagePace,
@@ -170,7 +176,7 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
 
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     let begin = monotonic_ns();
     let mut warm = 1;
     while warm < WARM_UP_TRIPS || monotonic_ns() - begin < WARM_UP_NS {
@@ -180,8 +186,8 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     end.control.announce_warm_up(end.assignment.line, side.sent + ends.block.0);
     side.round_trip()?;
     let mut meter = Meter::new();
-    let own_ns = own_cost(end, pace)?;
-    let released_ns = end.control.meet(2)?;
+    let own_ns = requester_overhead_ns(end, pace)?;
+    let released_ns = end.control.wait_at_barrier(2)?;
 
     // Paced messages have no back-to-back rhythm to restore.
     let run_in_ns = if pace == MessagePace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
@@ -189,7 +195,7 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     while !end.control.begun() {
         if !flows && monotonic_ns() - released_ns >= run_in_ns {
             flows = true;
-            end.control.flows(ends.pairs);
+            end.control.report_flow(ends.pairs);
         }
         side.round_trip()?;
     }
@@ -228,11 +234,11 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
 }
 
 /// The sink: returns each message.
-pub(super) fn answer(end: &TrialEnd, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
-    with_ends!(answer_through(end), link, back, there)
+pub(super) fn run_responder(end: &TrialEnd, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+    with_ends!(responder_loop(end), link, back, there)
 }
 
-fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
+fn responder_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     end: &TrialEnd,
     opened: (Box<S>, Box<R>),
 ) -> io::Result<Done> {
@@ -240,15 +246,15 @@ fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let ends = &end.ends;
     let mut busy = end.busy(ends.read_delay);
 
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     while ends.link.transfers() && end.warm_up() != Some(side.received) {
         if !side.receive()? {
-            return Err(ended_early());
+            return Err(early_end_error());
         }
         side.send()?;
     }
     let mut meter = Meter::new();
-    end.control.meet(2)?;
+    end.control.wait_at_barrier(2)?;
 
     while ends.link.transfers() && !end.control.begun() && side.receive()? {
         side.send()?;
@@ -271,14 +277,14 @@ fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
 }
 
 /// The cost of a round trip besides the link: reading the clock, the histogram, counting.
-fn own_cost(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
+fn requester_overhead_ns(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
     let mut timer = Timer::new(MessagePace::Gap(Nanos(0)), 0);
-    let looks = if pace == MessagePace::Gap(Nanos(0)) { 1 } else { 2 };
-    Ok(own_ns(|| {
+    let clock_reads = if pace == MessagePace::Gap(Nanos(0)) { 1 } else { 2 };
+    Ok(loop_overhead_ns(|| {
         let started_ns = timer.start();
-        let arrived_ns = (0..looks).map(|_| monotonic_ns()).max().unwrap_or_default();
+        let arrived_ns = (0..clock_reads).map(|_| monotonic_ns()).max().unwrap_or_default();
         trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
         timer.ended(arrived_ns);
         meter.count(1);

@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use pipemark_model::{Cpu, Delay, EndStats, Volume};
 
 /// Rounds between two checks of the current CPU: often enough to see a migration, at negligible cost.
-const ROUNDS_PER_LOOK: u64 = 64;
+const ROUNDS_PER_CPU_CHECK: u64 = 64;
 
 /// An end's own measurement, from [`Meter::begin`] until [`Meter::stop`].
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Meter {
     /// Creates a meter. This takes time, so it is done before the window.
     pub fn new() -> Meter {
         let mut meter = Meter { migrations: migrations(), ..Meter::default() };
-        meter.look();
+        meter.record_cpu();
         meter
     }
 
@@ -46,7 +46,7 @@ impl Meter {
         ns
     }
 
-    fn look(&mut self) {
+    fn record_cpu(&mut self) {
         self.cpus.insert(Cpu(u16::try_from(rustix::thread::sched_getcpu()).unwrap_or(u16::MAX)));
     }
 
@@ -55,8 +55,8 @@ impl Meter {
     pub fn count(&mut self, calls: u32) {
         self.calls += u64::from(calls);
         self.rounds += 1;
-        if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
-            self.look();
+        if self.rounds.is_multiple_of(ROUNDS_PER_CPU_CHECK) {
+            self.record_cpu();
         }
     }
 
@@ -64,7 +64,7 @@ impl Meter {
     pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
         let ns = monotonic_ns().saturating_sub(self.begun_ns);
         let used = Usage::now().since(&self.before);
-        self.look();
+        self.record_cpu();
         EndStats {
             bytes,
             ns,
@@ -85,7 +85,7 @@ impl Meter {
 }
 
 /// Overhead of an end's loop for each round, in nanoseconds: the lowest of several batches.
-pub fn own_ns(mut round: impl FnMut()) -> f64 {
+pub fn loop_overhead_ns(mut round: impl FnMut()) -> f64 {
     const ROUNDS: u32 = 256;
     let mut batch = || {
         let begin = monotonic_ns();
@@ -106,15 +106,15 @@ pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> 
 }
 
 /// Simulated work for each call: spins for a random time.
-pub struct Busy {
+pub struct SimulatedWork {
     mean: Duration,
     random: SplitMix64,
 }
 
-impl Busy {
+impl SimulatedWork {
     /// Delays around `delay`, drawn from `seed`.
-    pub fn new(delay: Delay, seed: u64) -> Busy {
-        Busy { mean: delay.0.into(), random: SplitMix64::seed_from_u64(seed) }
+    pub fn new(delay: Delay, seed: u64) -> SimulatedWork {
+        SimulatedWork { mean: delay.0.into(), random: SplitMix64::seed_from_u64(seed) }
     }
 
     /// Works for 0.5 to 1.5 times the mean, evenly distributed.
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn delays_are_even_between_half_and_one_and_a_half_and_the_seed_s() {
         let lengths = |seed| {
-            let mut busy = Busy::new(Delay(Nanos(500_000)), seed);
+            let mut busy = SimulatedWork::new(Delay(Nanos(500_000)), seed);
             (0..10_000).map(|_| busy.next().as_nanos() as f64 / 1e3).collect::<Vec<f64>>()
         };
         let drawn = lengths(2002);

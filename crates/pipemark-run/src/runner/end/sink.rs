@@ -10,12 +10,12 @@ use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 use pipemark_model::{Ends, Verify, Volume};
 
 use crate::link::{self, Handle, Link};
-use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
-use crate::runner::end::{Done, TrialEnd, ended_early};
+use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
+use crate::runner::end::{Done, TrialEnd, early_end_error};
 
 /// Calls between two clock readings: a small fraction of any window, at negligible cost.
-const CALLS_PER_LOOK: u32 = 16;
-const BYTES_PER_LOOK: u64 = 64 << 10;
+const CALLS_PER_CLOCK_READ: u32 = 16;
+const BYTES_PER_CLOCK_READ: u64 = 64 << 10;
 
 /// How long bytes flow before the window begins. By then the ends are no longer in step after the
 /// barrier and, if unpinned, the scheduler has placed them.
@@ -24,12 +24,12 @@ const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
 struct SinkEnd {
     receiver: Box<dyn Receiver + Send>,
-    proof: Proof,
+    verification: Verification,
     received: u64,
 }
 
 /// Verification of the bytes that arrive.
-struct Proof {
+struct Verification {
     checker: Checker,
     check: bool,
     xor: Option<u8>,
@@ -37,14 +37,14 @@ struct Proof {
     read: u64,
 }
 
-impl Proof {
-    fn new(pattern: Pattern, ends: &Ends) -> Proof {
+impl Verification {
+    fn new(pattern: Pattern, ends: &Ends) -> Verification {
         let xor = (ends.verify == Verify::Xor).then_some(0);
-        Proof { checker: Checker::new(pattern), check: ends.touched() && xor.is_none(), xor, read: 0 }
+        Verification { checker: Checker::new(pattern), check: ends.touched() && xor.is_none(), xor, read: 0 }
     }
 
     #[inline]
-    fn absorb<'a>(&mut self, bytes: usize, data: Option<impl Into<Bytes<'a>>>) {
+    fn verify<'a>(&mut self, bytes: usize, data: Option<impl Into<Bytes<'a>>>) {
         let data = data.map(Into::into);
         match data {
             Some(data) if self.check => {
@@ -66,39 +66,39 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let capacity = || pipeio::pipe::capacity(observed.as_ref()?).ok().map(|bytes| bytes as u64);
     let receiver = link.receiver(handle, ends)?;
     let mut busy = end.busy(ends.read_delay);
-    let stats = end.stats(alone(ends, end.pattern(0), &busy));
+    let stats = end.stats(speed_without_transfer(ends, end.pattern(0), &busy));
     let capacity_before = capacity();
-    let mut sink = SinkEnd { receiver, proof: Proof::new(end.pattern(0), ends), received: 0 };
-    let check = sink.proof.check;
+    let mut sink = SinkEnd { receiver, verification: Verification::new(end.pattern(0), ends), received: 0 };
+    let check = sink.verification.check;
     // The warm-up is always verified: that checks the path at no cost to the window.
-    sink.proof.check = ends.verify != Verify::None && ends.link.transfers();
+    sink.verification.check = ends.verify != Verify::None && ends.link.transfers();
 
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     let chained = end.chained();
     let warmed_up = ends.link.transfers() && !chained;
     // Surplus bytes must not make this loop wait forever: the check below reports them.
     while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
-            return Err(ended_early());
+            return Err(early_end_error());
         }
         end.progress(sink.received);
     }
-    let unseen = sink.proof.check && ends.recv.touches() && sink.proof.read != sink.received;
-    sink.proof.check = check;
+    let unseen = sink.verification.check && ends.recv.touches() && sink.verification.read != sink.received;
+    sink.verification.check = check;
     let mut meter = Meter::new();
-    let own_ns = sink.own_ns(end);
-    let released_ns = end.control.meet(2)?;
+    let own_ns = sink.loop_overhead_ns(end);
+    let released_ns = end.control.wait_at_barrier(2)?;
 
     if warmed_up {
         sink.run_in(end, released_ns)?;
     }
     if !warmed_up {
-        end.control.flows(ends.pairs);
+        end.control.report_flow(ends.pairs);
     }
     // The stages of a chain start at the release, and so does its clock.
     let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
     let before = sink.received;
-    let mut goal = Goal::new(ends, begun_ns);
+    let mut window_end = WindowEnd::new(ends, begun_ns);
     let mut last_ns = begun_ns;
     loop {
         let (bytes, calls) = sink.take()?;
@@ -106,14 +106,14 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
             break;
         }
         if bytes == 0 {
-            return Err(ended_early());
+            return Err(early_end_error());
         }
         meter.count(calls);
         end.progress(sink.received);
         busy.work();
         if chained {
             last_ns = monotonic_ns();
-        } else if goal.reached(bytes, sink.received - before) {
+        } else if window_end.reached(bytes, sink.received - before) {
             break;
         }
     }
@@ -134,17 +134,18 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         end.progress(sink.received);
         busy.work();
     }
-    stats.ceiling = stats.ceiling.zip(alone(ends, end.pattern(0), &busy)).map(|(before, after)| before.max(after));
+    stats.ceiling =
+        stats.ceiling.zip(speed_without_transfer(ends, end.pattern(0), &busy)).map(|(before, after)| before.max(after));
     stats.bytes_in_all = sink.received;
-    stats.xor = sink.proof.xor;
+    stats.xor = sink.verification.xor;
     Ok(Done {
         stats,
         capacity: capacity_before.zip(capacity()),
         fault: match unseen {
             true => Some("the sink did not read the bytes of the warm-up".to_owned()),
-            false => sink.proof.checker.fault().map(|fault| fault.to_string()),
+            false => sink.verification.checker.fault().map(|fault| fault.to_string()),
         },
-        looked: sink.proof.read,
+        read: sink.verification.read,
         huge_bytes: end.huge_bytes(),
         ..Done::default()
     })
@@ -158,24 +159,24 @@ impl SinkEnd {
         let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
         while !end.control.begun() {
             if self.take()?.0 == 0 {
-                return Err(ended_early());
+                return Err(early_end_error());
             }
             end.progress(self.received);
             if !flows && monotonic_ns() - released_ns >= run_in_ns {
                 flows = true;
-                end.control.flows(end.ends.pairs);
+                end.control.report_flow(end.ends.pairs);
             }
         }
         Ok(())
     }
 
     /// Overhead of the loop for each round, in nanoseconds, without receiving and reading the bytes.
-    fn own_ns(&self, end: &TrialEnd) -> f64 {
-        let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
-        own_ns(|| {
+    fn loop_overhead_ns(&self, end: &TrialEnd) -> f64 {
+        let (mut meter, mut window_end) = (Meter::new(), WindowEnd::new(&end.ends, u64::MAX));
+        loop_overhead_ns(|| {
             meter.count(1);
             end.progress(self.received);
-            std::hint::black_box(goal.reached(1, self.received));
+            std::hint::black_box(window_end.reached(1, self.received));
         })
     }
 
@@ -183,44 +184,44 @@ impl SinkEnd {
     #[inline]
     fn take(&mut self) -> io::Result<(usize, u32)> {
         let received = self.receiver.recv()?;
-        self.proof.absorb(received.bytes, received.data);
+        self.verification.verify(received.bytes, received.data);
         self.received += received.bytes as u64;
         Ok((received.bytes, received.calls))
     }
 }
 
 /// The speed of the sink if the transfer were free; `None` if it neither reads bytes nor does work.
-fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
-    let (looks, block) = (ends.touched(), ends.read_block().as_usize());
-    if !looks && busy.seconds() == 0.0 {
+fn speed_without_transfer(ends: &Ends, pattern: Pattern, busy: &SimulatedWork) -> Option<f64> {
+    let (reads, block) = (ends.touched(), ends.read_block().as_usize());
+    if !reads && busy.seconds() == 0.0 {
         return None;
     }
     // Aligned like a receiver's buffer: a vector may begin in the middle of a cache line.
-    let mut data = Buffer::new(if looks { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
+    let mut data = Buffer::new(if reads { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
     pattern.fill(0, data.bytes_mut());
-    let (mut proof, bytes) = (Proof::new(pattern, ends), data.bytes());
+    let (mut verification, bytes) = (Verification::new(pattern, ends), data.bytes());
     let work = || {
-        proof.checker.restart();
-        proof.absorb(block, Some(std::hint::black_box(bytes)));
+        verification.checker.restart();
+        verification.verify(block, Some(std::hint::black_box(bytes)));
         Ok::<usize, std::convert::Infallible>(block)
     };
     Some(ceiling(thread_cpu_ns, busy.seconds(), work).unwrap_or_else(|never| match never {}))
 }
 
 /// Decides when the window is over.
-struct Goal {
+struct WindowEnd {
     volume: Volume,
     begun_ns: u64,
     calls: u32,
     bytes: u64,
-    bytes_per_look: u64,
+    bytes_per_clock_read: u64,
 }
 
-impl Goal {
-    fn new(ends: &Ends, begun_ns: u64) -> Goal {
+impl WindowEnd {
+    fn new(ends: &Ends, begun_ns: u64) -> WindowEnd {
         // Without a transfer, clock readings would dominate the measured time.
-        let bytes_per_look = if ends.link.transfers() { BYTES_PER_LOOK } else { u64::MAX };
-        Goal { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_look }
+        let bytes_per_clock_read = if ends.link.transfers() { BYTES_PER_CLOCK_READ } else { u64::MAX };
+        WindowEnd { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_clock_read }
     }
 
     /// Whether the window is over, after `bytes` more, `total` in all.
@@ -229,7 +230,7 @@ impl Goal {
         if let Volume::Time(_) = self.volume {
             self.calls += 1;
             self.bytes += bytes as u64;
-            if self.calls < CALLS_PER_LOOK && self.bytes < self.bytes_per_look {
+            if self.calls < CALLS_PER_CLOCK_READ && self.bytes < self.bytes_per_clock_read {
                 return false;
             }
             (self.calls, self.bytes) = (0, 0);

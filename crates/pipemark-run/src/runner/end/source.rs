@@ -7,7 +7,7 @@ use pipeio_harness::send::{Content, Moved, Sender};
 use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
-use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
+use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
 /// The length of the warm-up, which is verified.
@@ -21,7 +21,7 @@ struct SourceEnd<'a> {
     pattern: Pattern,
     content: Content,
     block: usize,
-    busy: Busy,
+    busy: SimulatedWork,
     position: u64,
     /// Bytes newly written.
     made: u64,
@@ -42,10 +42,10 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     }
     let (block, busy) = (ends.block.as_usize(), end.busy(ends.write_delay));
     let mut source = SourceEnd { end, sender, pattern, content, block, busy, position: 0, made: 0 };
-    let stats = end.stats(source.alone()?);
+    let stats = end.stats(source.speed_without_transfer()?);
     source.made = 0;
 
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     let chained = end.chained();
     if !chained {
         source.warm_up()?;
@@ -53,8 +53,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     // Read before the sender frees its memory, and outside the window.
     let huge_bytes = end.huge_bytes();
     let mut meter = Meter::new();
-    let own_ns = source.own_ns();
-    let released_ns = end.control.meet(2)?;
+    let own_ns = source.loop_overhead_ns();
+    let released_ns = end.control.wait_at_barrier(2)?;
 
     // Keeps bytes flowing until the sink's clock starts.
     while !chained && ends.link.transfers() && !end.control.begun() {
@@ -84,7 +84,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let made = source.made;
     // Measured before and after, and the faster is used, as either may be disturbed. A chain's clock is still running.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
-        stats.ceiling = source.alone()?.map(|after| after.max(ceiling));
+        stats.ceiling = source.speed_without_transfer()?.map(|after| after.max(ceiling));
     }
     // Most links end when closed; some need an end marker.
     source.sender.finish()?;
@@ -95,7 +95,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 
 impl SourceEnd<'_> {
     /// The speed of the source if the transfer were free; `None` if it makes no content and does no work.
-    fn alone(&mut self) -> io::Result<Option<f64>> {
+    fn speed_without_transfer(&mut self) -> io::Result<Option<f64>> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
             return Ok(None);
         }
@@ -113,9 +113,9 @@ impl SourceEnd<'_> {
     }
 
     /// Overhead of the loop for each round, in nanoseconds, without making and sending the bytes.
-    fn own_ns(&self) -> f64 {
+    fn loop_overhead_ns(&self) -> f64 {
         let mut meter = Meter::new();
-        own_ns(|| {
+        loop_overhead_ns(|| {
             std::hint::black_box(self.end.control.stopped());
             meter.count(1);
             self.end.progress(self.position);

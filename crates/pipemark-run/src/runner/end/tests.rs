@@ -131,7 +131,7 @@ fn work_that_is_not_done_is_caught_on_every_link() {
 }
 
 #[test]
-fn in_place_is_written_and_looked_at_whatever_is_proven() {
+fn in_place_bytes_are_written_and_read_at_any_verify_level() {
     for (send, recv) in [("in-place", "in-place"), ("in-place", "read"), ("write", "in-place")] {
         for verify in ["count", "full"] {
             let job = job(&[

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use pipeio_harness::usage::monotonic_ns;
 
 use crate::runner::end::meter::{Meter, is_over};
-use crate::runner::end::{Done, TrialEnd, ended_early};
+use crate::runner::end::{Done, TrialEnd, early_end_error};
 
 /// The low bits of each byte identify the writer, the bits above number the record: this limits the number of writers.
 const WRITER_BITS: u32 = pipemark_model::MAX_WRITERS.ilog2();
@@ -19,9 +19,9 @@ fn mark(writer: usize, number: u64) -> u8 {
 pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut record = vec![0; end.ends.block.as_usize()];
     let stats = end.stats(None);
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     let mut meter = Meter::new();
-    end.control.meet(2)?;
+    end.control.wait_at_barrier(2)?;
     meter.begin();
     let mut sent = 0;
     for number in 0.. {
@@ -48,22 +48,22 @@ pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let capacity = || pipeio::pipe::capacity(&pipe).ok().map(|bytes| bytes as u64);
     let before = capacity();
     let stats = end.stats(None);
-    end.control.meet(1)?;
+    end.control.wait_at_barrier(1)?;
     let mut meter = Meter::new();
-    end.control.meet(2)?;
-    end.control.flows(1);
+    end.control.wait_at_barrier(2)?;
+    end.control.report_flow(1);
     let begun_ns = meter.begin();
     let mut tally = Tally::new(end.ends.writers, end.ends.block.0);
     let mut take = || {
         let bytes = rustix::io::retry_on_intr(|| rustix::io::read(&pipe, &mut buffer))?;
-        tally.absorb(&buffer[..bytes]);
+        tally.record(&buffer[..bytes]);
         end.progress(tally.received);
         Ok::<_, io::Error>((bytes, tally.received))
     };
     let in_window = loop {
         let (bytes, received) = take()?;
         if bytes == 0 {
-            return Err(ended_early());
+            return Err(early_end_error());
         }
         meter.count(1);
         if is_over(end.ends.volume, received, begun_ns, monotonic_ns) {
@@ -75,9 +75,9 @@ pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     while take()?.0 > 0 {}
     stats.bytes_in_all = tally.received;
     let interleaved_percent = Some(100.0 * tally.cut as f64 / tally.records.max(1) as f64);
-    let looked = tally.received;
+    let read = tally.received;
     let capacity = before.zip(capacity());
-    Ok(Done { stats, capacity, fault: tally.fault, looked, interleaved_percent, ..Done::default() })
+    Ok(Done { stats, capacity, fault: tally.fault, read, interleaved_percent, ..Done::default() })
 }
 
 /// Counts of the bytes that have arrived.
@@ -99,7 +99,7 @@ impl Tally {
         Tally { block, writers, last: 0, received: 0, records: 0, cut: 0, fault: None }
     }
 
-    fn absorb(&mut self, mut bytes: &[u8]) {
+    fn record(&mut self, mut bytes: &[u8]) {
         self.received += bytes.len() as u64;
         while let Some(&first) = bytes.first() {
             let writer = usize::from(first) & ((1 << WRITER_BITS) - 1);
@@ -143,7 +143,7 @@ mod tests {
         let mut tally = Tally::new(2, 4);
         // Record a0 is cut twice, by b0 and b1, and counts once. The pieces begin at arbitrary bytes.
         for piece in [&[a0, b0, b0][..], &[b0, b0, a0], &[b1, b1, b1, b1, a0, a0, a1], &[a1, a1, a1]] {
-            tally.absorb(piece);
+            tally.record(piece);
         }
         assert_eq!((tally.fault, tally.received, tally.records, tally.cut), (None, 16, 4, 1));
     }
@@ -151,10 +151,10 @@ mod tests {
     #[test]
     fn a_lost_byte_is_found() {
         let mut tally = Tally::new(2, 2);
-        tally.absorb(&[mark(0, 0), mark(0, 1)]);
+        tally.record(&[mark(0, 0), mark(0, 1)]);
         assert!(tally.fault.unwrap().contains("record 0 of writer 0"));
         let mut tally = Tally::new(2, 2);
-        tally.absorb(&[mark(3, 0)]);
+        tally.record(&[mark(3, 0)]);
         assert!(tally.fault.unwrap().contains("writer 3"));
     }
 }

@@ -13,10 +13,10 @@ use pipemark_stats::records::{memory_copy, records};
 use crate::cli::measure::empty_document;
 
 /// The largest file that is read, in bytes.
-pub const MOST_BYTES: u64 = 64 << 20;
+pub const MAX_BYTES: u64 = 64 << 20;
 /// The largest plausible figures: a run of a year, and 1 PiB per second.
-const MOST_SECONDS: f64 = 3.2e7;
-const MOST_RATE: f64 = 1.2e15;
+const MAX_SECONDS: f64 = 3.2e7;
+const MAX_RATE: f64 = 1.2e15;
 
 /// A parameter of the imported runs: `KEY=VALUE`, or `KEY` alone if the file has a value for each run.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,14 +53,14 @@ impl ForeignFigure {
     /// When the number isn't a plausible time.
     fn seconds(real: f64) -> Result<ForeignFigure, String> {
         match real {
-            real if real > 0.0 && real <= MOST_SECONDS => Ok(ForeignFigure::Seconds { real, user: 0.0, system: 0.0 }),
+            real if real > 0.0 && real <= MAX_SECONDS => Ok(ForeignFigure::Seconds { real, user: 0.0, system: 0.0 }),
             real => Err(format!("{real} is not the time of a run in seconds")),
         }
     }
 
     fn rate(figure: f64, unit: f64) -> Result<ForeignFigure, String> {
         match figure * unit {
-            rate if (1.0..=MOST_RATE).contains(&rate) => Ok(ForeignFigure::Rate(rate)),
+            rate if (1.0..=MAX_RATE).contains(&rate) => Ok(ForeignFigure::Rate(rate)),
             _ => Err(format!("{figure} is not a rate")),
         }
     }
@@ -69,7 +69,7 @@ impl ForeignFigure {
 /// A run in the file: its line, its parameters in the file, and its figure.
 struct ForeignRun {
     line: usize,
-    own: Vec<Value>,
+    values: Vec<Value>,
     figure: ForeignFigure,
 }
 
@@ -78,7 +78,8 @@ struct ForeignRun {
 /// # Errors
 /// The error and its line. Nothing is imported from a file with an error.
 pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document, String> {
-    let asked: Vec<Key> = settings.iter().filter(|own| own.value.is_none()).map(|own| own.key).collect();
+    let asked: Vec<Key> =
+        settings.iter().filter(|setting| setting.value.is_none()).map(|setting| setting.key).collect();
     let runs = match text.trim_start().starts_with('{') {
         true => of_hyperfine(text, &asked)?,
         false if text.lines().any(|line| timed(line).is_some()) => of_time(text, &asked)?,
@@ -90,7 +91,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
     let mut outcomes: Vec<Outcome> = Vec::new();
     for run in runs {
         let at = |error: String| format!("line {}: {error}", run.line);
-        let job = job(settings, &run.own).map_err(at)?;
+        let job = job(settings, &run.values).map_err(at)?;
         let id = job.id();
         let place = outcomes.iter().position(|outcome| outcome.trial.id == id).unwrap_or_else(|| {
             let trial =
@@ -125,9 +126,9 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
     })
 }
 
-fn job(settings: &[OwnSetting], own: &[Value]) -> Result<Job, String> {
+fn job(settings: &[OwnSetting], run_values: &[Value]) -> Result<Job, String> {
     let given = settings.iter().filter_map(|setting| setting.value.as_ref());
-    let mut all = Settings::of(given.chain(own).cloned());
+    let mut all = Settings::of(given.chain(run_values).cloned());
     // These bytes weren't verified here.
     if all.get(Key::Verify).is_none() {
         all.set(Value::Verify(Verify::None));
@@ -177,11 +178,11 @@ fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
         let at = |error: String| format!("line {number}: {error}");
         match timed(line) {
             Some(("real", seconds)) => {
-                let own =
+                let values =
                     asked.iter().map(|key| Value::parse(*key, before.trim()).map_err(|error| at(error.to_string())));
-                let own = own.collect::<Result<Vec<_>, _>>()?;
+                let values = values.collect::<Result<Vec<_>, _>>()?;
                 let figure = ForeignFigure::seconds(seconds.map_err(at)?).map_err(at)?;
-                runs.push(ForeignRun { line: number, own, figure });
+                runs.push(ForeignRun { line: number, values, figure });
             }
             Some((word, seconds)) => {
                 let seconds = seconds.map_err(at)?;
@@ -226,14 +227,14 @@ fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
         if result.times.is_empty() {
             return Err(at("it has no times; export it with a version of hyperfine that writes them".to_owned()));
         }
-        let own = |key: &Key| {
+        let values = |key: &Key| {
             let value = result.parameters.get(key.name()).ok_or_else(|| at(format!("it has no parameter '{key}'")))?;
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             Value::parse(*key, &text).map_err(|error| at(error.to_string()))
         };
-        let own = asked.iter().map(own).collect::<Result<Vec<_>, _>>()?;
+        let values = asked.iter().map(values).collect::<Result<Vec<_>, _>>()?;
         for time in result.times {
-            runs.push(ForeignRun { line, own: own.clone(), figure: ForeignFigure::seconds(time).map_err(at)? });
+            runs.push(ForeignRun { line, values: values.clone(), figure: ForeignFigure::seconds(time).map_err(at)? });
         }
     }
     Ok(runs)
@@ -274,16 +275,16 @@ fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
         let row = row.map_err(wrong)?;
         let line = row.position().map_or(0, csv::Position::line) as usize;
         let at = |error: String| format!("line {line}: {error}");
-        let own =
+        let values =
             places.iter().map(|(key, place)| Value::parse(*key, &row[*place]).map_err(|error| at(error.to_string())));
-        let own = own.collect::<Result<Vec<_>, _>>()?;
+        let values = values.collect::<Result<Vec<_>, _>>()?;
         let number: f64 =
             row[column].parse().map_err(|_| at(format!("'{}' is not a number", neutral(&row[column]))))?;
         let figure = match unit {
             None => ForeignFigure::seconds(number),
             Some(unit) => ForeignFigure::rate(number, unit),
         };
-        runs.push(ForeignRun { line, own, figure: figure.map_err(at)? });
+        runs.push(ForeignRun { line, values, figure: figure.map_err(at)? });
     }
     Ok(runs)
 }

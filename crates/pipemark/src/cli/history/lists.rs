@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use pipemark_console::verdict::style;
 use pipemark_model::{Document, Estimate, Record, Unit, digits, neutral, signed_percent};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
-use pipemark_stats::changes::FEWEST_SESSIONS;
+use pipemark_stats::changes::MIN_SESSIONS;
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::sessions::Spread;
 use pipemark_stats::verdict::Verdict;
@@ -113,17 +113,17 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
         let last = points.iter().rev().find(|point| point.change.is_some())?;
         last.change.map(|change| (last.entry.id, change))
     };
-    let said = |points: &[TrendPoint]| {
+    let newest_change = |points: &[TrendPoint]| {
         newest(points).map_or_else(Cell::default, |(id, change)| {
             let words = change.verdict.name();
-            let said = format!("{words} {} % in run {id}", signed_percent(change.change));
-            Cell::of(said, change.verdict.name()).style(style(change.verdict))
+            let text = format!("{words} {} % in run {id}", signed_percent(change.change));
+            Cell::of(text, change.verdict.name()).style(style(change.verdict))
         })
     };
     let table = Table::of(trials)
         .column(Column::figures("runs", "runs"), |(trial, _)| Cell::of(trial.runs.to_string(), trial.runs))
         .column(Column::words("trial", "trial").fit(Fit::Elastic), |(trial, _)| Cell::text(&trial.key))
-        .column(Column::words("verdict", "newest change"), |(_, points)| said(points))
+        .column(Column::words("verdict", "newest change"), |(_, points)| newest_change(points))
         .data("change", |(_, points)| Some(newest(points)?.1.change))
         .data("since", |(_, points)| Some(newest(points)?.0.number()));
     let text = "Show one trial: pipemark history trend block=64k send=write, or its whole key in quotes.";
@@ -203,9 +203,9 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     notes
         .extend(news.map(|point| format!("Run {} is the first with {}.", point.entry.id, point.differs.join(" and "))));
     let longest = points.iter().map(|point| point.series).max().unwrap_or(0);
-    if longest < FEWEST_SESSIONS {
+    if longest < MIN_SESSIONS {
         notes.push(format!(
-            "{longest} runs on one machine are too few to find a change; at least {FEWEST_SESSIONS} are needed."
+            "{longest} runs on one machine are too few to find a change; at least {MIN_SESSIONS} are needed."
         ));
     } else if points.iter().all(|point| point.change.is_none()) {
         notes.push("No lasting change was found.".to_owned());

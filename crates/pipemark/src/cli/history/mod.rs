@@ -224,7 +224,7 @@ fn import(options: &ImportOptions) -> VerbResult {
 
 /// A file of another tool, read as `--as` describes it.
 fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, String)>, String> {
-    let text = read::text(name, foreign::MOST_BYTES)?;
+    let text = read::text(name, foreign::MAX_BYTES)?;
     let document =
         foreign::read(name, &text, &options.settings).map_err(|error| format!("{}: {error}", neutral(name)))?;
     let document = Document { label: options.label.clone(), ..document };

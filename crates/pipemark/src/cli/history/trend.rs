@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_as_by_default() {
+    fn unnamed_parameters_are_defaults() {
         let plain = known("block=64k send=write place=cross time=100ms");
         let all = [
             plain.clone(),

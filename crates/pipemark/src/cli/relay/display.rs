@@ -61,13 +61,13 @@ impl Drop for Display {
 
 fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
     let mut line = Progress::new(options.form == ProgressForm::Json);
-    let mut pace = Rates::new(Moment::now(handle));
+    let mut pace = Rates::new(Counts::now(handle));
     let begin = pace.first().at;
     for tick in 1u32.. {
         let next = begin + options.interval * tick;
         let over = ended.recv_timeout(next.saturating_duration_since(Instant::now())) != Err(RecvTimeoutError::Timeout);
-        let moment = Moment::now(handle);
-        let state = State { elapsed: moment.at - begin, rates: pace.next(moment), moment, options, over };
+        let counts = Counts::now(handle);
+        let state = State { elapsed: counts.at - begin, rates: pace.next(counts), counts, options, over };
         match options.form {
             ProgressForm::Json => say(state.json()),
             ProgressForm::Text if line.is_shown() && !over => line.show(&state.text()),
@@ -84,7 +84,7 @@ fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
 
 /// The counts at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Moment {
+struct Counts {
     at: Instant,
     read: u64,
     written: u64,
@@ -92,12 +92,12 @@ struct Moment {
     delivered: Option<u64>,
 }
 
-impl Moment {
-    fn now(handle: &RelayHandle) -> Moment {
+impl Counts {
+    fn now(handle: &RelayHandle) -> Counts {
         // Counted first: bytes written meanwhile are in the pipe, and would seem taken if they were counted last.
         let written = handle.written();
         let (held, read) = (unread(rustix::stdio::stdout()), handle.read());
-        Moment { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }
+        Counts { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }
     }
 
     fn done(&self) -> u64 {
@@ -106,33 +106,33 @@ impl Moment {
 }
 
 /// Rates of the last interval, and of the last ten, which give the time left.
-struct Rates(VecDeque<Moment>);
+struct Rates(VecDeque<Counts>);
 
 impl Rates {
     const INTERVALS: usize = 10;
 
-    fn new(first: Moment) -> Rates {
+    fn new(first: Counts) -> Rates {
         Rates(VecDeque::from([first]))
     }
 
-    fn first(&self) -> Moment {
+    fn first(&self) -> Counts {
         self.0[0]
     }
 
     /// The rates in, out, and out on average, in bytes per second.
-    fn next(&mut self, mut moment: Moment) -> [f64; 3] {
+    fn next(&mut self, mut counts: Counts) -> [f64; 3] {
         let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
         // The kernel's figure for a socket is rough, but delivered bytes never decrease.
-        moment.delivered = moment.delivered.map(|bytes| bytes.max(last.delivered.unwrap_or(0)));
+        counts.delivered = counts.delivered.map(|bytes| bytes.max(last.delivered.unwrap_or(0)));
         let rate = |from: u64, to: u64, since: Instant| {
-            to.saturating_sub(from) as f64 / (moment.at - since).as_secs_f64().max(1e-9)
+            to.saturating_sub(from) as f64 / (counts.at - since).as_secs_f64().max(1e-9)
         };
         let rates = [
-            rate(last.read, moment.read, last.at),
-            rate(last.done(), moment.done(), last.at),
-            rate(first.done(), moment.done(), first.at),
+            rate(last.read, counts.read, last.at),
+            rate(last.done(), counts.done(), last.at),
+            rate(first.done(), counts.done(), first.at),
         ];
-        self.0.push_back(moment);
+        self.0.push_back(counts);
         if self.0.len() > Rates::INTERVALS {
             self.0.pop_front();
         }
@@ -143,7 +143,7 @@ impl Rates {
 /// The state to show.
 struct State {
     elapsed: Duration,
-    moment: Moment,
+    counts: Counts,
     rates: [f64; 3],
     options: DisplayOptions,
     over: bool,
@@ -152,24 +152,24 @@ struct State {
 impl State {
     fn percent(&self) -> Option<f64> {
         let size = self.options.size.filter(|&size| size > 0)?;
-        Some((self.moment.done() as f64 / size as f64 * 100.0).min(100.0))
+        Some((self.counts.done() as f64 / size as f64 * 100.0).min(100.0))
     }
 
     fn left(&self) -> Option<Duration> {
-        let left = self.options.size?.saturating_sub(self.moment.done());
+        let left = self.options.size?.saturating_sub(self.counts.done());
         Duration::try_from_secs_f64(left as f64 / self.rates[2]).ok().filter(|_| self.rates[2] > 0.0)
     }
 
     /// `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end, the rate is the average of the whole.
     fn text(&self) -> String {
-        let Moment { read, written, delivered, .. } = self.moment;
+        let Counts { read, written, delivered, .. } = self.counts;
         let [in_rate, out_rate, _] = self.rates.map(|rate| Throughput(rate).to_string());
         if self.over {
             let rate = Throughput(written as f64 / self.elapsed.as_secs_f64().max(1e-9));
             return format!("{}  {} written  {rate}", time(self.elapsed), ByteSize(written));
         }
         let word = if delivered.is_some() { "delivered" } else { "written" };
-        let mut text = format!("{}  {} {word}", time(self.elapsed), ByteSize(self.moment.done()));
+        let mut text = format!("{}  {} {word}", time(self.elapsed), ByteSize(self.counts.done()));
         match self.options.buffer {
             Some(buffer) => {
                 let percent = (read - written) as f64 / buffer.max(1) as f64 * 100.0;
@@ -187,7 +187,7 @@ impl State {
     }
 
     fn json(&self) -> String {
-        let Moment { read, written, delivered, .. } = self.moment;
+        let Counts { read, written, delivered, .. } = self.counts;
         let [in_rate, out_rate, _] = self.rates;
         serde_json::json!({
             "elapsed_ns": Nanos::from(self.elapsed).0,
@@ -224,15 +224,15 @@ mod tests {
 
     fn state(read: u64, written: u64, delivered: Option<u64>, size: Option<u64>, buffer: Option<u64>) -> State {
         let begin = Instant::now();
-        let moment = |at, read, written, delivered| Moment { at, read, written, delivered };
-        let mut rates = Rates::new(moment(begin, 0, 0, delivered.map(|_| 0)));
-        let now = moment(begin + Duration::from_secs(10), read, written, delivered);
+        let counts = |at, read, written, delivered| Counts { at, read, written, delivered };
+        let mut rates = Rates::new(counts(begin, 0, 0, delivered.map(|_| 0)));
+        let now = counts(begin + Duration::from_secs(10), read, written, delivered);
         let options = DisplayOptions { form: ProgressForm::Text, interval: Duration::from_secs(1), size, buffer };
-        State { elapsed: Duration::from_secs(10), rates: rates.next(now), moment: now, options, over: false }
+        State { elapsed: Duration::from_secs(10), rates: rates.next(now), counts: now, options, over: false }
     }
 
     #[test]
-    fn what_the_reader_took_counts() {
+    fn only_bytes_taken_by_the_reader_count() {
         let text = state(100 << 20, 60 << 20, Some(50 << 20), Some(200 << 20), Some(64 << 20)).text();
         assert_eq!(text, "10 s  50 MiB delivered  in 10.0 MiB/s  out 5.00 MiB/s  buffer 62 %  25.0 %  30 s left");
         let text = state(60 << 20, 60 << 20, None, None, None).text();

@@ -104,7 +104,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     }
     check_stdout()?;
     let begin = Instant::now();
-    let mut relay = Relay::new().method(options.method).capacity(granted(options.capacity.unwrap_or_default()));
+    let mut relay = Relay::new().method(options.method).capacity(set_or_largest(options.capacity.unwrap_or_default()));
     if let Some(size) = options.buffer {
         let buffer = MemoryBuffer::new(size.as_usize()).start_at(options.start_at.unwrap_or(0));
         relay = relay.buffer(buffer.stop_at(options.stop_at.unwrap_or(100)));
@@ -196,10 +196,10 @@ fn say_undelivered(bytes: u64) {
 
 /// Sets the capacity; returns the one to continue with. A refused capacity is reported, and the pipes are made as
 /// large as allowed: in a pipeline that is already running, stopping would be worse.
-fn granted(capacity: Capacity) -> Capacity {
+fn set_or_largest(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
     let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
-    let mut said = String::new();
+    let mut last_sentence = String::new();
     for pipe in ends {
         let refused = pipeio::pipe::capacity(pipe).is_ok().then(|| pipeio::pipe::set_capacity(pipe, bytes).err());
         // The content doesn't fit so small a pipe, so the pipe keeps its capacity.
@@ -215,9 +215,9 @@ fn granted(capacity: Capacity) -> Capacity {
                 ByteSize(holds),
             );
             // The same sentence for both sides is printed once.
-            if sentence != said {
+            if sentence != last_sentence {
                 say(&sentence);
-                said = sentence;
+                last_sentence = sentence;
             }
         }
     }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_a_process_and_a_limit() {
+    fn set_takes_a_process_and_a_limit() {
         let parse =
             |pid: &str, setting: &str| parse(&[pid.to_owned(), setting.to_owned()]).map_err(|stop| stop.to_string());
         assert_eq!(parse("12", "limit=20m"), Ok((12, NonZeroU64::new(20 << 20).unwrap())));

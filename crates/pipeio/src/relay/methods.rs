@@ -58,7 +58,7 @@ impl Kind {
 
 /// The methods to try between two descriptors, the fastest first. Read and write are the last resort and not listed: they
 /// hold a pipe's lock only while they copy.
-pub(super) fn ways(input: Kind, output: Kind) -> &'static [Method] {
+pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
     match (input, output) {
         // Between two pipes the kernel waits with neither of them locked, and /dev/null never makes it wait.
         (Kind::Pipe, Kind::Pipe | Kind::Null) => &[Method::Splice],
