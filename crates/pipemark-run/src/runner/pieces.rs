@@ -71,7 +71,8 @@ impl Sampler {
         Sampler { interval, next: Instant::now() + interval, ends, looks: Vec::new(), last: None, seen: 0, stride: 1 }
     }
 
-    /// Reads the counters, once the run has been released. Passes to `watch` the change since the last call.
+    /// Reads the counters and passes their change since the last call to `watch`; does nothing before the run is
+    /// released.
     pub fn look(&mut self, control: &Control, watch: &mut dyn FnMut(Passed)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
         if control.met() < 2 {
