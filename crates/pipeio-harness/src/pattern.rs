@@ -74,8 +74,8 @@ pub enum Rule {
         /// Distinguishes this stream from others.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a lost period is not detected, nor
-    /// one of zeros.
+    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a period that is lost or replaced by
+    /// zeros is not detected.
     Counting,
 }
 

@@ -63,8 +63,8 @@ fn expect_message(bytes: &[u8]) -> io::Result<()> {
 /// vmsplice(2) of the page's message into a pipe, or from a pipe into the page if `end` is a read end.
 fn vmsplice_page(end: &OwnedFd, page: &mut Buffer) -> io::Result<()> {
     let part = iovec(page);
-    // SAFETY: the iovec describes memory in a mapping that outlives the call. Into a pipe the kernel only reads it. From a
-    // pipe the kernel writes to it, and nothing else refers to it.
+    // SAFETY: the iovec describes memory in a mapping that outlives the call. At a write end the kernel only reads that
+    // memory. At a read end the kernel writes to it, and nothing else refers to it.
     let moved = unsafe { libc::vmsplice(end.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
     check_whole(result_of(moved)?.unsigned_abs())
 }

@@ -96,7 +96,7 @@ struct SendRing {
 }
 
 impl SendRing {
-    /// The position of the next block, if that has `len` bytes, in one piece.
+    /// The position for a block of `len` bytes: the head, or the start of the region if the rest of it is too short.
     fn place(&self, len: usize) -> u64 {
         let capacity = self.region.len() as u64;
         let before_end = capacity - self.head % capacity;

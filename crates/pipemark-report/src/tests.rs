@@ -105,7 +105,8 @@ fn close(one: Option<f64>, other: Option<f64>) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one / other - 1.0).abs() < 1e-9)
 }
 
-/// `None` where a table of the document shows the two of a comparison, and so their ratio.
+/// What is wrong with a comparison: `None` if its trials can share a table and their ratio, either way round, is the
+/// stated one.
 fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     let shown = || {
         let (of, to) = (find(&comparison["of"], all)?, find(&comparison["to"], all)?);

@@ -341,7 +341,8 @@ mod tests {
         assert!((dips[1900] - 0.0515).abs() < 0.0025, "{}", dips[1900]);
     }
 
-    /// Runs of 10 ms pieces, with log speeds drawn in their order.
+    /// Runs of 10 ms pieces. `speed` returns the logarithm of a piece's speed, from the numbers of the run and the
+    /// piece, and is called in their order.
     fn runs(count: usize, pieces: usize, mut speed: impl FnMut(usize, usize) -> f64) -> Vec<Sample> {
         let run = |run: usize, speed: &mut dyn FnMut(usize, usize) -> f64| {
             let bytes = (0..pieces).map(|nth| (1e7 * speed(run, nth).exp()) as u64).collect();

@@ -45,7 +45,8 @@ fn share(stage: &StageFigures) -> f64 {
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > DEAREST { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
-/// Whether a stage is mostly on a CPU while busy: a client that waits for its server sends small pieces too.
+/// Whether a stage mostly computes or waits for a CPU while busy. Small calls don't limit one that mostly waits for
+/// something else, such as a client for its server.
 fn runs(stage: &StageFigures) -> bool {
     stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
 }

@@ -179,7 +179,7 @@ impl Process {
         })
     }
 
-    /// Reads it without the ends of pipes.
+    /// Reads only /proc/PID/stat: no ends of pipes.
     fn read_stat(pid: u32) -> Option<Process> {
         Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
     }

@@ -114,7 +114,7 @@ pub fn buffers_output(words: &[String]) -> bool {
     is_called(name, "python") || is_called(name, "pypy") || known.contains(&name)
 }
 
-/// Programs that pass on what they read, changed or in part, whenever their buffer is full.
+/// Programs that pass on all or part of their input, possibly changed, whenever their buffer is full.
 pub fn filters(words: &[String]) -> bool {
     let known = ["grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq"];
     known.contains(&program(words)) && !collects(words)

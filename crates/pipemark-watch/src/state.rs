@@ -3,7 +3,7 @@
 use crate::process::{PipeId, Way};
 use crate::thread;
 
-/// The state of a stage at one moment: of its threads' states, the first in this order.
+/// The state of a thread at one moment. A stage's state is the first in this order of its threads' states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadState {
     /// It runs or waits for a CPU: samples can't separate the two, counters do.

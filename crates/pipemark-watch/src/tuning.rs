@@ -237,7 +237,8 @@ impl Tuning {
         self.waits >= WAITS
     }
 
-    /// Whether the pipes should be large in the next turn: small first, from the second round on in random order.
+    /// Whether the pipes should be large in the next turn. A round is a turn with small pipes and one with large pipes:
+    /// in this order in the first round, in random order afterwards.
     fn planned(&self) -> bool {
         let (round, second) = (self.turns.len() / 2, self.turns.len() % 2 == 1);
         match second {

@@ -73,7 +73,7 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
         ("hidden", stage.unknown),
     ];
     all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    // Where it wants a CPU for longer than it waits for anything else, that is the reason, whatever part of it it gets.
+    // If computing and waiting for a CPU together outweigh every other reason, the larger of the two comes first.
     let wants = stage.computing + stage.waiting_for_cpu;
     let on_cpu = |reason: &str| ["computing", "waiting for a CPU"].contains(&reason);
     let longest = all.iter().position(|(reason, _)| on_cpu(reason));
@@ -500,8 +500,8 @@ pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)>
     Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
 }
 
-/// The most that a larger pipe gains: the inverse of the share that the busiest stage works. Unknown where its ends are
-/// switched often, because part of their work is the switching itself, which a larger pipe saves.
+/// The largest factor that a larger pipe can gain: the inverse of the busiest stage's busy share. Unknown if the stages
+/// at the pipe's ends are switched often: part of their work is the switching itself, which a larger pipe saves.
 pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;

@@ -115,8 +115,8 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions, max_message: usize) -> i
     Ok(Box::new(MessageSender::new(PosixQueue::new(fd, options.wait)?, options, limit)?))
 }
 
-/// A receiver for the queue `fd`, with room for messages of `max_message` bytes, and at least of the queue's own limit, which
-/// mq_receive(3) requires.
+/// A receiver for the queue `fd`, with room for messages of `max_message` bytes, or of the queue's own limit if that is
+/// larger, because mq_receive(3) requires it.
 ///
 /// # Errors
 /// If `fd` is not a message queue, or the memory can't be allocated.

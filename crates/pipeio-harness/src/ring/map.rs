@@ -1,4 +1,5 @@
-//! The memory of a ring: the lines of the handover, a line with the ring's size, and from the next page on the bytes.
+//! The memory of a ring: the cache lines of the handover, one with the ring's size, and the bytes, which start at the next
+//! page.
 
 use std::io;
 use std::ops::Deref;

@@ -75,7 +75,7 @@ pub(super) fn mark(command: &mut Command) {
     }
 }
 
-/// Makes the guards remove this name when this process has ended. It is a line that [`main`] passes to `remove`.
+/// Makes the guards remove `name` when this process has ended: [`main`] passes it to `remove`. It must be one line.
 pub fn remember(name: &str) {
     if let Some((_, names)) = GUARDED.get() {
         let mut names = names;

@@ -46,7 +46,8 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
             streams.iter().copied().filter(|one| usable(one.ends())).collect()
         })
     };
-    // A source of data that is read has to be able to write it; tee sends one page repeatedly.
+    // Where the sink reads the data, the source must be able to write it anew. tee is omitted: it sends one page
+    // repeatedly.
     let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
     let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
     let most = |levels: [Vec<MeasuredTrial<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();

@@ -185,8 +185,8 @@ fn rivals<'r>(records: &'r [Record], one: &Record, keys: &[Key]) -> Vec<&'r Reco
 }
 
 proptest! {
-    /// Superlatives in findings hold for the records, which are searched here in another way than by the rules. Trials
-    /// with different work on their bytes are ranked only if the text says so.
+    /// Superlatives in findings hold for the records. The test searches the records without the code of the rules.
+    /// Trials with different work on their bytes are ranked only if the text says so.
     #[test]
     fn superlatives_hold(all in document()) {
         let ends = |record: &Record| record.job.ends().unwrap().clone();

@@ -293,8 +293,8 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// All combinations of the axes' values, the last axis changing fastest; a single empty one without
-/// axes. The caller has checked that there are at most [`MAX_TRIALS`].
+/// All combinations of the axes' values, the last axis changing fastest; without axes, a single empty one. The caller
+/// has checked that there are at most [`MAX_TRIALS`].
 fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());

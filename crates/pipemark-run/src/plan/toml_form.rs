@@ -147,7 +147,8 @@ struct ClaimForm {
     which: Which,
     low: Option<f64>,
     high: Option<f64>,
-    /// The range from half to twice a difference.
+    /// Sets `low` and `high` to half and twice the difference of this figure from 1 (a ratio) or 0 (a gain): see
+    /// `claims::scaled`.
     about: Option<f64>,
 }
 

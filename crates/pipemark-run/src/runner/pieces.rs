@@ -79,7 +79,8 @@ impl Sampler {
         }
     }
 
-    /// Reads the counters, once the run has been released. Passes to `watch` the change since the last call.
+    /// Reads the counters and passes their change since the last call to `watch`; does nothing before the run is
+    /// released.
     pub fn sample(&mut self, control: &Control, watch: &mut dyn FnMut(IntervalProgress)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
         if control.barriers_passed() < 2 {

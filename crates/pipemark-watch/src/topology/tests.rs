@@ -49,7 +49,7 @@ fn a_pipeline_is_found_from_each_of_its_processes() {
     for seed in [11, 12, 13] {
         assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12], [13]], "{seed}");
     }
-    // From the shell, all that it runs is found.
+    // From the shell, the same three stages are found. Process 14 is none, because nothing reads its pipe.
     assert_eq!(found(&lines, &[10], Reach::Joined).len(), 3);
 }
 

@@ -131,7 +131,7 @@ impl WatchOutput {
 
 impl WatchView for WatchOutput {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
-        /// Half-second intervals that a frame and each point of its history cover.
+        /// How many of the last half-second intervals the figures and the history of a frame cover.
         const RECENT: usize = 4;
         const HISTORY: usize = 240;
         if std::mem::take(&mut self.may_draw) {

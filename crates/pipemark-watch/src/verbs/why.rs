@@ -375,7 +375,7 @@ pub fn start(
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
     let mut broken = None;
     let mut timeline = Timeline::default();
-    // Opened once, because one for each sample would cost the pipeline a tenth of its speed.
+    // Opened once: opening it for each sample would cost the pipeline a tenth of its speed.
     let end = child.pidfd().ok();
     let deadline = time.map(|time| Instant::now() + time);
     let mut has_ended = |until: Instant| {

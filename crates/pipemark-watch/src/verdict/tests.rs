@@ -309,7 +309,7 @@ fn a_limit_on_purpose_is_named_whatever_it_waits_for() {
     let found = verdict(&figures);
     assert_eq!((found.kind, found.cause.as_str()), (VerdictKind::Stage, "rate limit on purpose"), "{}", found.text);
     assert_eq!(found.remedies[0].id, "curl-limit-rate");
-    // Without the option they are bursts.
+    // Without the option, the same figures mean bursts.
     figures.stages[0].words.clear();
     assert_eq!(verdict(&figures).kind, VerdictKind::Burst);
 }

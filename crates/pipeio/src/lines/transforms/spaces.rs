@@ -631,7 +631,7 @@ mod tests {
             vec![b' '; 100_000],
             [vec![b' '; 70_000], vec![b'\n'], vec![b'y'; 40_000], b"\nshort\n".to_vec()].concat(),
             b"abcdefg\n".repeat(10_000),
-            // As many shapes as a line has bytes, some of which may have the same slot.
+            // Lines of 13 bytes lead to 13 shapes, some of which may have the same slot.
             b"abcdefghijkl\n".repeat(10_000),
             [&b"abcdefghij\n".repeat(100)[..], b"a b\n", &b"abcdefghij\n".repeat(100), b"1 2 3 4 5 6 7 8\n"]
                 .concat()

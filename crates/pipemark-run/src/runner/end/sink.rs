@@ -224,7 +224,7 @@ impl WindowEnd {
         WindowEnd { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_clock_read }
     }
 
-    /// Whether the window is over, after `bytes` more, `total` in all.
+    /// Whether the window is over, now that `bytes` more have arrived, and `total` altogether.
     #[inline]
     fn reached(&mut self, bytes: usize, total: u64) -> bool {
         if let Volume::Time(_) = self.volume {
