@@ -133,8 +133,9 @@ impl Judge<'_> {
                 judged[at].verdict = Some(Verdict::Same);
             } else if at != reference && bounded(base) && bounded(values) {
                 let own = digits(self.own_memory / f64::from(1 << 20));
-                judged[at].why =
-                    Some(format!("neither had more than pipemark itself, {own} MiB, which the kernel counts in"));
+                judged[at].why = Some(format!(
+                    "neither used more memory than pipemark itself, {own} MiB, which the kernel includes in the figure"
+                ));
             } else if rounds(values) != rounds(base) {
                 judged[at].why = Some("it failed in some rounds".to_owned());
             } else if !positive(values) || !positive(base) {

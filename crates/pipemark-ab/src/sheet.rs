@@ -307,7 +307,7 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
 fn confidence(result: &AbResult) -> &'static str {
     match result.sessions {
         1 => "; intervals: 98 % for all rows together",
-        _ => "; intervals: 98 % for all rows together, by session",
+        _ => "; intervals: compared by session, at 98 % for all rows together",
     }
 }
 

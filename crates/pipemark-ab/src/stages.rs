@@ -86,7 +86,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
         }
     }
     match stages.len() {
-        count if count > MAX_STAGES => Err(format!("{count} stages are more than the {MAX_STAGES} that are started")),
+        count if count > MAX_STAGES => Err(format!("{count} stages are too many; at most {MAX_STAGES} can be started")),
         _ => Ok(stages),
     }
 }

@@ -51,7 +51,7 @@ impl AgainstProgram {
         let stem: String = stem.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).chars().map(known).collect();
         // Short enough for a name, which has at most 40 characters.
         let name = stem.chars().take(36).collect::<String>();
-        let name = name.parse().map_err(|_| format!("'{command}': the program's name has no letter or digit to name its row by; call it by a link with another name"))?;
+        let name = name.parse().map_err(|_| format!("'{command}': the row is named after the program, but the program's name has no letter or digit; start it through a link with another name"))?;
         let figure = figure.map(AgainstFigure::parse).transpose()?;
         Ok(AgainstProgram { name, words, figure })
     }

@@ -117,7 +117,7 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
         }
         _ => {
             let text = format!(
-                "a larger pipe lets both work at once{bursts}{most}: 'pipemark tune' tries one in the running pipeline, 'pipemark relay --capacity 1m' between the two makes it permanent"
+                "a larger pipe lets both work at once{bursts}{most}: 'pipemark tune' tries a larger pipe in the running pipeline, 'pipemark relay --capacity 1m' between the two makes it permanent"
             );
             let pid = figures.stages[pipe.to - 1].pid;
             remedy("pipe-capacity", text, format!("pipemark tune {pid}"))
@@ -132,8 +132,8 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
         return None;
     }
     let text = format!(
-        "a larger pipe from {} to {} may also help{}: its writer waits for room {} of the time, its reader for data {}; \
-         'pipemark tune' tries one",
+        "a larger pipe between {} and {} may also help{}: its writer waits for room {} of the time, its reader for data {}; \
+         'pipemark tune' tries a larger pipe",
         name(figures, pipe.from),
         name(figures, pipe.to),
         at_most(gain(figures, pipe, stage)),

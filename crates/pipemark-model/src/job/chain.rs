@@ -32,8 +32,7 @@ impl Chain {
                 let plain = Ends { place: ends.place, capacity: ends.capacity, pairs: ends.pairs, ..plain };
                 refuse_if!(
                     ends != plain || source.count() > 1,
-                    "--source is one command in place of pipemark's source and sink; omit --send, --recv, --block, --verify and \
-                     other options of these"
+                    "--source is one command in place of pipemark's source and sink; omit --send, --recv, --block, --verify and the other options of the source and sink"
                 );
                 refuse_if!(
                     !matches!(volume, Volume::Total(_)),

@@ -167,7 +167,7 @@ impl<'a> Tail<'a> {
         let [ratio, low, high] = [Some(median), low, high].map(|figure| figure.map_or_else(String::new, three_digits));
         let p99 = self.trip.estimates.get(Figure::P99).map_or_else(String::new, |p99| time(p99.median));
         let (median, trial) = (self.trip.headline(), trial(self.trip.job, &[]));
-        format!("{ratio}× ({low}–{high}) the median by {trial} (p99 {p99}, median {median})")
+        format!("{ratio}× ({low}–{high}) as long as the median with {trial} (p99 {p99}, median {median})")
     }
 
     fn evidence(&self) -> Value {
@@ -387,8 +387,8 @@ mod tests {
             assert_eq!(
                 texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 12)]),
                 [
-                    "The slowest of a hundred round trips takes at least 12.0× (12.0–12.0) the median by tcp across two cores \
-                     (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs), but only 2.00× (2.00–2.00) the median by pipe across \
+                    "The slowest of a hundred round trips takes at least 12.0× (12.0–12.0) as long as the median with tcp across two cores \
+                     (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs), but only 2.00× (2.00–2.00) as long as the median with pipe across \
                      two cores (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs)."
                 ]
             );

@@ -59,7 +59,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
     };
     let rows = gains.rows.iter().enumerate().map(row).collect();
     let grid = Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] };
-    let marks = "= within 10 % of it; ? inconclusive; ≠ the other sign";
+    let marks = "= within 10 % of the base; ? inconclusive; ≠ the sign differs from the published one";
     let note = format!("% over the base, ours/published ({}); {marks}", gains.source);
     Some((grid, vec![Note::plain(note)]))
 }
@@ -88,7 +88,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
 /// The meaning of a gain's marks.
 pub(super) const MARKS: [(char, &str); 3] = [
     ('=', "within 10 % of the base"),
-    ('?', "inconclusive, judging all cells together, or too few runs"),
+    ('?', "inconclusive when all cells are judged together, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
 /// A gain counts as none if its whole interval is this near to none, in per cent.

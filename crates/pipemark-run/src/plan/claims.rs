@@ -90,7 +90,7 @@ pub(super) fn resolve(
         }
         match trials.iter().filter(asked).any(compared) {
             true => Ok(claim),
-            false => refuse("no matching trial has another one to compare with"),
+            false => refuse("none of the matching trials has a trial to compare with"),
         }
     };
     designs.iter().map(claim).collect()

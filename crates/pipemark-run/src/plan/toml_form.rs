@@ -277,7 +277,7 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
     }
     if let Some(other) = form.volume.as_ref().filter(|word| word.as_ref() != AUTO) {
         let sentence =
-            format!("volume = \"{AUTO}\" chooses the total of each chain by measuring; nothing else is known");
+            format!("volume = \"{AUTO}\" chooses the total of each chain by measuring; no other value is accepted");
         return Err(Refusal::new(sentence, Some(other.span())));
     }
     Ok(Design {
@@ -307,7 +307,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let by = key(&form.by)?;
     let unknown = form.unit == SuiteUnit::SecondsOfSomething;
     if form.unit == SuiteUnit::Seconds && form.total.is_none() || unknown && form.total.is_some() {
-        let sentence = "total is the bytes moved in the published seconds: required with unit = \"s\", not allowed where the total is unknown";
+        let sentence = "'total' is the number of bytes moved in the published seconds: required with unit = \"s\", not allowed with unit = \"s, total unknown\"";
         return Err(Refusal::new(sentence, Some(table.span())));
     }
     let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
@@ -395,7 +395,7 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     let (mut low, mut high) = (form.low, form.high);
     if let Some(about) = form.about {
         let Some(neutral) = neutral.filter(|_| low.is_none() && high.is_none()) else {
-            return Err(refuse("about is for gains and ratios, in place of low and high".to_owned()));
+            return Err(refuse("'about' is for gains and ratios only, and replaces 'low' and 'high'".to_owned()));
         };
         let (one, other) = (claims::scaled(neutral, about, 0.5), claims::scaled(neutral, about, 2.0));
         (low, high) = (Some(one.min(other)), Some(one.max(other)));

@@ -141,7 +141,7 @@ impl FilterPipeline {
                 return Err(RunError::Failed(format!("{} {}", process.name(), process.describe_end(0))));
             }
         }
-        Err(RunError::Failed("the pipeline ended before its time".to_owned()))
+        Err(RunError::Failed("the pipeline ended before the measuring time was over".to_owned()))
     }
 
     /// Waits until the filter has exited, without reaping it: its counters are read first.

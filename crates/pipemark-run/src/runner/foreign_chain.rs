@@ -96,6 +96,6 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
 fn fd(handle: Handle) -> Result<OwnedFd, RunError> {
     match handle {
         Handle::Fd(fd) => Ok(fd),
-        _ => Err(RunError::Failed("a chain needs links with descriptors".to_owned())),
+        _ => Err(RunError::Failed("a chain needs links that have file descriptors".to_owned())),
     }
 }

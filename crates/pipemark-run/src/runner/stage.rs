@@ -55,7 +55,7 @@ impl RunningStages {
             }
             let next = link()?;
             let Handle::Fd(output) = next.source else {
-                return Err(RunError::Failed("a chain needs links with descriptors".to_owned()));
+                return Err(RunError::Failed("a chain needs links that have file descriptors".to_owned()));
             };
             running.add(chain, position, last, output, conditions)?;
             last = next.sink;
@@ -76,7 +76,7 @@ impl RunningStages {
         conditions: &Conditions<'_>,
     ) -> Result<(), RunError> {
         let Handle::Fd(input) = input else {
-            return Err(RunError::Failed("a chain needs links with descriptors".to_owned()));
+            return Err(RunError::Failed("a chain needs links that have file descriptors".to_owned()));
         };
         let cpu = conditions.cpus.map(|(source, sink)| if position.is_multiple_of(2) { sink } else { source });
         let stage = chain.stage.at(position);

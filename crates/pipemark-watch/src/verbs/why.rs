@@ -141,7 +141,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
             Some(stop) => Err(stop),
             None => Ok(in_shell(&joined)),
         },
-        _ => Err(usage("put the pipeline in quotes, or its command after --")),
+        _ => Err(usage("put the pipeline in quotes, or put a command after --")),
     }
 }
 

@@ -110,7 +110,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
-    assert!(advice.contains("a larger pipe from s1 to s2 may also help, at most 1.2 times as fast"), "{advice}");
+    assert!(advice.contains("a larger pipe between s1 and s2 may also help, at most 1.2 times as fast"), "{advice}");
     // Waits in few samples are no evidence, nor are those of stages that existed only briefly.
     let few = PipelineFigures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));

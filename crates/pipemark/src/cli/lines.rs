@@ -320,7 +320,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
 fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
     let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
     let bytes = format!(
-        "in: {} bytes by {} reads of {} on average; out: {} bytes by {} writes, {} of them given away",
+        "in: {} bytes by {} reads of {} on average; out: {} bytes by {} writes, {} without a copy (vmsplice)",
         report.bytes_in,
         report.reads,
         average(report.bytes_in, report.reads),

@@ -104,7 +104,8 @@ impl Tally {
         while let Some(&first) = bytes.first() {
             let writer = usize::from(first) & ((1 << WRITER_BITS) - 1);
             let Some(&(had, _)) = self.writers.get(writer) else {
-                self.fault.get_or_insert_with(|| format!("a byte of writer {writer} arrived, and there is none"));
+                self.fault
+                    .get_or_insert_with(|| format!("a byte of writer {writer} arrived, but there is no such writer"));
                 return;
             };
             let number = had / self.block;
