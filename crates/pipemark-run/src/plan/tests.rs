@@ -561,7 +561,7 @@ fn a_claim_fits_its_trials() {
     assert_eq!((gain.low, gain.high), (Some(82.5), Some(330.0)));
     assert!(of("open = \"no other system here\"").unwrap().claims[0].experiments.is_empty());
     for (claim, words) in [
-        ("low = 1", "no matching trial has another"),
+        ("low = 1", "none of the matching trials has a trial to compare with"),
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
         (small, "needs low, high or about"),
