@@ -347,8 +347,8 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let error = |text: &str, words: &[&str]| read("a file", text, &settings(words)).unwrap_err();
-        assert_eq!(error("seconds\n1\n-2\n", &["total=1g"]), "line 3: -2 is no time of a run in seconds");
-        assert_eq!(error("seconds\nNaN\n", &["total=1g"]), "line 2: NaN is no time of a run in seconds");
+        assert_eq!(error("seconds\n1\n-2\n", &["total=1g"]), "line 3: -2 is not the time of a run in seconds");
+        assert_eq!(error("seconds\nNaN\n", &["total=1g"]), "line 2: NaN is not the time of a run in seconds");
         assert_eq!(error("MB/s\ninf\n", &[]), "line 2: inf is no rate");
         assert!(error("speed\n1\n", &[]).starts_with("line 1: no column has a unit"));
         assert!(error("seconds,MB/s\n1,2\n", &[]).contains("both have a unit"));
