@@ -95,7 +95,7 @@ class Faults(Folder):
         self.fails("can't be run here: Permission denied", self.input, pipemark=str(self.input))
         self.fails("unexpected argument '--nonsense'", self.input, words=["lines", "--nonsense"])
         # Otherwise a file on the worker would be read instead of the range.
-        self.fails("--range is of one file", self.input, words=["lines", "spaces", str(self.input)])
+        self.fails("--range works on a single file", self.input, words=["lines", "spaces", str(self.input)])
         self.left("in", "filter")
 
     def test_a_filter_that_ends_early_with_0(self):

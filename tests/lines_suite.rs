@@ -102,7 +102,7 @@ fn a_timed_line_that_is_lost_or_changed_is_found() {
     for (script, words) in [
         ("exec sed -u 's/^0000\\(.*\\)x$/0000\\1y/'", "line 1 came out as '0000"),
         ("exec sed -u '/^000000000000002/d'", "line 33 came out as '000000000000003"),
-        ("exec perl -e '$| = 1; while (<>) { last if /^000000000000002/; print } 1 while <>'", "32 came out of cat"),
+        ("exec perl -e '$| = 1; while (<>) { last if /^000000000000002/; print } 1 while <>'", "cat output 32 of"),
         ("exec perl -e '$| = 1; while (<>) { exit 5 if /^000000000000002/; print }'", "ended with exit code 5"),
     ] {
         let (record, output) = trial("timed", "cat", &[("cat", script)]);
@@ -112,7 +112,7 @@ fn a_timed_line_that_is_lost_or_changed_is_found() {
         assert_eq!(output.status.code(), Some(if script.contains("exit 5") { 1 } else { 3 }), "{reason}");
     }
     let (record, _) = trial("timed", "sink", &[]);
-    assert_eq!(record["reason"], "sink passes no lines on that could be timed");
+    assert_eq!(record["reason"], "sink outputs no lines to time");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn missing_filters_are_skipped_with_a_reason() {
         ("file", "spark-sql", "spark is missing (../../build/spark/bin/python filter.py: not found"),
         ("yes-short", "lines-1", "yes, which feeds the filter, is not installed"),
         ("zcat", "lines-1", "gzip, which feeds the filter, is not installed"),
-        ("file", "std-baseline", "there is no folder 'entrants/lines' here; start this in pipemark's source tree"),
+        ("file", "std-baseline", "there is no folder 'entrants/lines' here; run this in pipemark's source tree"),
     ] {
         let (record, output) = measured(folder.path(), feed, filter, "/nowhere");
         assert_eq!(record["status"], "skipped", "{filter}");

@@ -563,7 +563,7 @@ fn a_claim_fits_its_trials() {
     for (claim, words) in [
         ("low = 1", "none of the matching trials has a trial to compare with"),
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
-        ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
+        ("figure = \"throughput\"\nabout = 1", "'about' is for gains and ratios"),
         (small, "needs low, high or about"),
         ("shown-by = \"magic\"", "is not a demonstration; use two-flips or blocking"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),

@@ -349,16 +349,16 @@ mod tests {
         let error = |text: &str, words: &[&str]| read("a file", text, &settings(words)).unwrap_err();
         assert_eq!(error("seconds\n1\n-2\n", &["total=1g"]), "line 3: -2 is not the time of a run in seconds");
         assert_eq!(error("seconds\nNaN\n", &["total=1g"]), "line 2: NaN is not the time of a run in seconds");
-        assert_eq!(error("MB/s\ninf\n", &[]), "line 2: inf is no rate");
+        assert_eq!(error("MB/s\ninf\n", &[]), "line 2: inf is not a rate");
         assert!(error("speed\n1\n", &[]).starts_with("line 1: no column has a unit"));
         assert!(error("seconds,MB/s\n1,2\n", &[]).contains("both have a unit"));
-        assert!(error("seconds\n1\n", &[]).contains("line 2: a time needs the bytes that took it"));
+        assert!(error("seconds\n1\n", &[]).contains("line 2: a time needs the number of bytes"));
         assert!(error("seconds\n1\n", &["block"]).contains("there is no column 'block'"));
-        assert!(error("real\t0m-1s\n", &["total=1g"]).starts_with("line 1: '0m-1s' is no time"));
-        assert!(error("user\t0m1s\n", &["total=1g"]).contains("before any 'real'"));
+        assert!(error("real\t0m-1s\n", &["total=1g"]).starts_with("line 1: '0m-1s' is not a time"));
+        assert!(error("user\t0m1s\n", &["total=1g"]).contains("precedes the first 'real'"));
         assert!(error("one\n\nreal\t0m1s\n", &["length", "total=1g"]).starts_with("line 3: "));
         assert!(error("{\"results\": [{\"command\": \"x\"}]}", &["total=1g"]).contains("has no times"));
-        assert!(error("{\"results\": 1}", &[]).starts_with("line 1: it is not what hyperfine"));
+        assert!(error("{\"results\": 1}", &[]).starts_with("line 1: not the format of hyperfine"));
         assert_eq!(error("", &[]).lines().count(), 1);
     }
 
