@@ -183,3 +183,17 @@ fn the_action_takes_no_program_that_was_changed() {
     assert!(!output.status.success(), "{output:?}");
     assert!(!String::from_utf8_lossy(&output.stdout).contains("of the release"), "{output:?}");
 }
+
+/// YAML reads `: ` in a plain value as another key and refuses the file.
+#[test]
+fn plain_values_of_workflows_and_of_the_action_contain_no_colon() {
+    let workflows = fs::read_dir(root().join(".github/workflows")).unwrap().map(|entry| entry.unwrap().path());
+    for path in workflows.chain([root().join("action.yml")]) {
+        let text = fs::read_to_string(&path).unwrap();
+        for line in text.lines() {
+            let Some((_, value)) = line.split_once(": ") else { continue };
+            let plain = !value.starts_with(['"', '\'', '|', '>', '{', '[', '#']);
+            assert!(!plain || !value.contains(": "), "{}: {line}", path.display());
+        }
+    }
+}
