@@ -7,7 +7,7 @@ use crate::burst::{self, beyond_pipes, buffer, mebibytes};
 use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
-use crate::typed::quote;
+use crate::typed::{Segment, quote, segment};
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, is_tiny, name, percent};
 
 /// A pipeline that runs for less than this many seconds ends before `tune` has compared anything.
@@ -149,7 +149,14 @@ fn buffers(pipe: &PipeFigures, figures: &PipelineFigures) -> Vec<Remedy> {
     let mebibytes = size.0 >> 20;
     let between = format!("between {} and {}", name(figures, pipe.from), name(figures, pipe.to));
     let text = format!("a buffer of {mebibytes} MiB {between} holds what a pipe can't");
-    vec![remedy("burst-relay-buffer", text, format!("pipemark relay --buffer {mebibytes}m"))]
+    let command = |number| {
+        let stage = figures.stages.iter().find(|stage| stage.number == number)?;
+        let Segment { before, program, rest } = segment(figures, stage);
+        Some(format!("{before}{program} {rest}").trim_end().to_owned())
+    };
+    let relay = Some(format!("pipemark relay --buffer {mebibytes}m"));
+    let commands: Vec<String> = [command(pipe.from), relay, command(pipe.to)].into_iter().flatten().collect();
+    vec![remedy("burst-relay-buffer", text, commands.join(" | "))]
 }
 
 fn out_of_deadlock(cause: &str) -> Remedy {

@@ -55,7 +55,7 @@ mod tests {
         assert_eq!((found.kind, found.pipe), (VerdictKind::Burst, Some(1)), "{}", found.text);
         assert!(found.text.contains("61 MiB"), "{}", found.text);
         let advice = found.advice.join("\n");
-        assert!(advice.contains("relay --buffer 128m"), "{advice}");
+        assert!(advice.contains("s1 | pipemark relay --buffer 128m | s2"), "{advice}");
         assert!(!advice.contains("tune") && !advice.contains("--capacity"), "{advice}");
     }
 
