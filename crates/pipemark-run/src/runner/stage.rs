@@ -109,13 +109,16 @@ impl RunningStages {
     /// The reason for an end's failure: the failure of a stage behind it, if that broke the end's link, else `reason`.
     pub fn root_cause(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
+        // Stages before the failed one get SIGPIPE, or continue if they don't write.
+        let is_failure = |status: ExitStatus| status.signal() != Some(Signal::PIPE.as_raw());
         while !self.stages.is_empty() {
-            // From last to first: a stage may exit because the one before it did.
-            for stage in self.stages.iter_mut().rev() {
-                let _ = stage.wait(Instant::now(), None);
-            }
-            // Stages before the failed one get SIGPIPE, or continue if they don't write.
-            if let Some(sentence) = self.failed_stage(|status| status.signal() != Some(Signal::PIPE.as_raw())) {
+            self.reap_ended();
+            if self.failed_stage(is_failure).is_some() {
+                // An exiting process closes its pipes before it can be reaped, so the stage behind it, which ends at
+                // that, may have been reaped first.
+                thread::sleep(Duration::from_millis(5));
+                self.reap_ended();
+                let sentence = self.failed_stage(is_failure).unwrap_or_default();
                 return format!("{sentence}; {reason}");
             }
             if Instant::now() >= until {
@@ -124,6 +127,13 @@ impl RunningStages {
             thread::sleep(Duration::from_millis(5));
         }
         reason
+    }
+
+    /// Reaps the stages that have ended, from last to first: a stage may exit because the one before it did.
+    fn reap_ended(&mut self) {
+        for stage in self.stages.iter_mut().rev() {
+            let _ = stage.wait(Instant::now(), None);
+        }
     }
 
     /// The first stage with an exit status that satisfies `is_failure`, described in a sentence.
