@@ -45,7 +45,6 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
                 x: column as f64,
                 y: row as f64,
                 value: Some(speed),
-                brief: Unit::BytesPerSecond.brief(speed),
                 name: format!("run {}, from {} ms on", row + 1, column * step / 1_000_000),
                 figure: Unit::BytesPerSecond.show(speed),
                 ..Point::default()
@@ -53,6 +52,8 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
         }));
     }
     let (low, high) = extent(points.iter().filter_map(|point| point.value))?;
+    let unit = Unit::BytesPerSecond.common([low, high]);
+    points.iter_mut().for_each(|point| point.brief = point.value.map_or_else(String::new, |speed| unit.brief(speed)));
     let kind = ChartKind::Heat(Colouring::Sequential { low, high, more_is_better: true });
     let rows = (1..=runs.len()).map(|run| format!("run {run}")).collect();
     let last = points.iter().map(|point| point.x as u64).max()?;
@@ -79,6 +80,7 @@ mod tests {
         assert_eq!((chart.x.names.len(), chart.y.names.len()), (8, 2));
         assert_eq!((chart.x.names[7].as_str(), chart.points().count()), ("70 ms", 13));
         assert!(chart.points().all(|(_, point)| point.value == Some(if point.x % 2.0 == 0.0 { 1e9 } else { 4e9 })));
+        assert!(chart.points().all(|(_, point)| point.brief.ends_with('G')), "one unit, also for 954 MiB/s");
         // Pieces of a long run are joined: each cell is the mean of several.
         let long = strips(&[&run(400)], "").unwrap();
         assert!(
