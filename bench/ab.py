@@ -3,6 +3,7 @@
 
     bench/ab.py pairs [--seconds S]     pairs of commands, equal or 2, 5 or 10 % slower, for S seconds
     bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, also beside two busy loops
+    bench/ab.py same [--seconds S]      equal commands of 5 ms to 2 s with ab's default budget: how often and how soon "same"
     bench/ab.py start                   a command's time, by ab and by a C program that starts it and waits
 
 Both get the same time for a pair (--budget, 1 s by default). If ab needs more for its ten rounds, hyperfine gets as much; if ab
@@ -152,6 +153,19 @@ def ci(options):
         done += 1
 
 
+def same(options):
+    spin = compiled("spin")
+    rate = steps_per_ms(spin)
+    end = time.monotonic() + options.seconds
+    for ms in itertools.cycle([5, 20, 100, 400, 2000]):
+        if time.monotonic() > end:
+            return
+        begin = time.monotonic()
+        _, result = ab([f"{spin} {round(rate * ms)}"] * 2, 60)
+        verdict = result["commands"][1]["figures"]["time"]["verdict"]
+        keep({"what": "same", "ms": ms, "verdict": verdict, "seconds": time.monotonic() - begin})
+
+
 def start(_):
     starter, spin = compiled("start"), compiled("spin")
     rate = steps_per_ms(spin)
@@ -210,6 +224,10 @@ def report(_):
             words = {word: sum(one["verdict"] == word for one in own) for word in ("better", "worse", "same", "inconclusive")}
             print(f"job, {percent} % slower{', two busy loops' if busy else ''}: red {sum(one['code'] == 10 for one in own)} of "
                   f"{len(own)}, {words}, {max(one['seconds'] for one in own):.0f} s at most")
+    for ms in sorted({one["ms"] for one in results() if one["what"] == "same"}):
+        own = [one for one in results() if one["what"] == "same" and one["ms"] == ms]
+        print(f"equal commands of {ms} ms: same {sum(one['verdict'] == 'same' for one in own)} of {len(own)}, "
+              f"after {statistics.median(one['seconds'] for one in own):.1f} s")
     for one in results():
         if one["what"] == "start":
             print(f"start, --shell {one['shell']}, {one['ms']} ms of computing: {one['ratio']:.3f} times what a C program that waits sees")
@@ -217,7 +235,7 @@ def report(_):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "ci", "start", "report"])
+    parser.add_argument("what", choices=["pairs", "ci", "same", "start", "report"])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--budget", type=float, default=1)
     parser.add_argument("--fresh", action="store_true")
