@@ -50,6 +50,7 @@ def keep(result):
 
 def steps_per_ms(spin):
     """The best of several runs, without the time to start."""
+
     def best(steps):
         times = []
         for _ in range(7):
@@ -57,18 +58,44 @@ def steps_per_ms(spin):
             subprocess.run([spin, str(steps)], check=True)
             times.append(time.perf_counter() - begin)
         return min(times)
+
     return 20_000_000 / (best(20_000_000) - best(0)) / 1000
 
 
 def ab(commands, budget, more=(), shell="none"):
-    words = [PIPEMARK, "ab", "--shell", shell, "--budget", f"{budget}s", "--json", "-", "--quiet", *more, "--", *commands]
+    words = [
+        PIPEMARK,
+        "ab",
+        "--shell",
+        shell,
+        "--budget",
+        f"{budget}s",
+        "--json",
+        "-",
+        "--quiet",
+        *more,
+        "--",
+        *commands,
+    ]
     ended = subprocess.run(words, capture_output=True, text=True)
     return ended.returncode, json.loads(ended.stdout) if ended.stdout else None
 
 
 def hyperfine(commands, runs):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        words = ["hyperfine", "-N", "--style", "none", "--warmup", "1", "--runs", str(runs), "--export-json", file.name, *commands]
+        words = [
+            "hyperfine",
+            "-N",
+            "--style",
+            "none",
+            "--warmup",
+            "1",
+            "--runs",
+            str(runs),
+            "--export-json",
+            file.name,
+            *commands,
+        ]
         subprocess.run(words, check=True, capture_output=True)
         return [result["times"] for result in json.load(open(file.name))["results"]]
 
@@ -78,8 +105,10 @@ def beta_fraction(a, b, x):
     tiny, c, d = 1e-300, 1.0, 1 / (1 - (a + b) * x / (a + 1))
     result = d
     for m in range(1, 300):
-        for numerator in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-                          -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
             d = 1 / (1 + numerator * d or tiny)
             c = 1 + numerator / c or tiny
             result *= c * d
@@ -104,7 +133,7 @@ def welch(one, other):
     if error == 0:
         return 1.0
     t = (statistics.mean(one) - statistics.mean(other)) / error
-    freedom = sum(parts) ** 2 / sum(part ** 2 / (len(times) - 1) for part, times in zip(parts, (one, other)))
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(times) - 1) for part, times in zip(parts, (one, other)))
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
@@ -126,8 +155,18 @@ def pairs(options):
         median = result["commands"][0]["figures"]["time"]["estimate"]["median"] / 1e9
         begin = time.monotonic()
         p = welch(*hyperfine(commands, max(5, int(max(options.budget, took) / 2 / median))))
-        keep({"what": "pair", "kind": kind, "percent": percent, "verdict": figure["verdict"], "p": p, "ab_seconds": took,
-              "hyperfine_seconds": time.monotonic() - begin, "change": figure["comparison"]["change"]})
+        keep(
+            {
+                "what": "pair",
+                "kind": kind,
+                "percent": percent,
+                "verdict": figure["verdict"],
+                "p": p,
+                "ab_seconds": took,
+                "hyperfine_seconds": time.monotonic() - begin,
+                "change": figure["comparison"]["change"],
+            }
+        )
         done += 1
 
 
@@ -149,7 +188,16 @@ def ci(options):
                 loop.kill()
                 loop.wait()
         verdict = result["commands"][1]["figures"]["time"]["verdict"]
-        keep({"what": "ci", "percent": percent, "busy": busy, "code": code, "verdict": verdict, "seconds": time.monotonic() - begin})
+        keep(
+            {
+                "what": "ci",
+                "percent": percent,
+                "busy": busy,
+                "code": code,
+                "verdict": verdict,
+                "seconds": time.monotonic() - begin,
+            }
+        )
         done += 1
 
 
@@ -189,7 +237,7 @@ def upper(wrong, count):
     low, high = wrong / max(count, 1), 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        at_most = sum(math.comb(count, k) * middle ** k * (1 - middle) ** (count - k) for k in range(wrong + 1))
+        at_most = sum(math.comb(count, k) * middle**k * (1 - middle) ** (count - k) for k in range(wrong + 1))
         low, high = (middle, high) if at_most > 0.05 else (low, middle)
     return high
 
@@ -203,34 +251,55 @@ def report(_):
         welch_false = sum(one["p"] < 0.05 for one in equal)
         # The level at which Welch's test has as many false positives as ab.
         level = sorted(one["p"] for one in equal)[false]
-        print(f"equal pairs: {len(equal)}; called different: ab {false} (at most {upper(false, len(equal)):.1%}), "
-              f"hyperfine with Welch {welch_false} (at most {upper(welch_false, len(equal)):.1%})")
-        print("| slower by | command | pairs | ab | Welch at 5 % | Welch at ab's false rate |\n|---|---|---|---|---|---|")
+        print(
+            f"equal pairs: {len(equal)}; called different: ab {false} (at most {upper(false, len(equal)):.1%}), "
+            f"hyperfine with Welch {welch_false} (at most {upper(welch_false, len(equal)):.1%})"
+        )
+        print(
+            "| slower by | command | pairs | ab | Welch at 5 % | Welch at ab's false rate |\n|---|---|---|---|---|---|"
+        )
         for percent, kind in itertools.product([0, 2, 5, 10], KINDS):
             own = [one for one in all_pairs if (one["percent"], one["kind"]) == (percent, kind)]
             if own:
-                found = (sum(map(differs, own)), sum(one["p"] < 0.05 for one in own), sum(one["p"] < level for one in own))
+                found = (
+                    sum(map(differs, own)),
+                    sum(one["p"] < 0.05 for one in own),
+                    sum(one["p"] < level for one in own),
+                )
                 print(f"| {percent} % | {kind} | {len(own)} | {found[0]} | {found[1]} | {found[2]} |")
         planted = [one for one in all_pairs if one["percent"]]
-        print(f"planted, all together: ab {sum(map(differs, planted))} of {len(planted)}, "
-              f"Welch {sum(one['p'] < 0.05 for one in planted)}, at ab's false rate {sum(one['p'] < level for one in planted)}")
+        print(
+            f"planted, all together: ab {sum(map(differs, planted))} of {len(planted)}, "
+            f"Welch {sum(one['p'] < 0.05 for one in planted)}, at ab's false rate {sum(one['p'] < level for one in planted)}"
+        )
         same = [one for one in equal if one["kind"] != "noisy"]
-        print(f"equal and quiet, called same: {sum(one['verdict'] == 'same' for one in same)} of {len(same)}; a pair took "
-              f"ab {statistics.median(one['ab_seconds'] for one in all_pairs):.1f} s, "
-              f"hyperfine {statistics.median(one['hyperfine_seconds'] for one in all_pairs):.1f} s")
+        print(
+            f"equal and quiet, called same: {sum(one['verdict'] == 'same' for one in same)} of {len(same)}; a pair took "
+            f"ab {statistics.median(one['ab_seconds'] for one in all_pairs):.1f} s, "
+            f"hyperfine {statistics.median(one['hyperfine_seconds'] for one in all_pairs):.1f} s"
+        )
     for percent, busy in itertools.product([0, 10], [False, True]):
         own = [one for one in results() if one["what"] == "ci" and (one["percent"], one["busy"]) == (percent, busy)]
         if own:
-            words = {word: sum(one["verdict"] == word for one in own) for word in ("better", "worse", "same", "inconclusive")}
-            print(f"job, {percent} % slower{', two busy loops' if busy else ''}: red {sum(one['code'] == 10 for one in own)} of "
-                  f"{len(own)}, {words}, {max(one['seconds'] for one in own):.0f} s at most")
+            words = {
+                word: sum(one["verdict"] == word for one in own)
+                for word in ("better", "worse", "same", "inconclusive")
+            }
+            print(
+                f"job, {percent} % slower{', two busy loops' if busy else ''}: red {sum(one['code'] == 10 for one in own)} of "
+                f"{len(own)}, {words}, {max(one['seconds'] for one in own):.0f} s at most"
+            )
     for ms in sorted({one["ms"] for one in results() if one["what"] == "same"}):
         own = [one for one in results() if one["what"] == "same" and one["ms"] == ms]
-        print(f"equal commands of {ms} ms: same {sum(one['verdict'] == 'same' for one in own)} of {len(own)}, "
-              f"after {statistics.median(one['seconds'] for one in own):.1f} s")
+        print(
+            f"equal commands of {ms} ms: same {sum(one['verdict'] == 'same' for one in own)} of {len(own)}, "
+            f"after {statistics.median(one['seconds'] for one in own):.1f} s"
+        )
     for one in results():
         if one["what"] == "start":
-            print(f"start, --shell {one['shell']}, {one['ms']} ms of computing: {one['ratio']:.3f} times what a C program that waits sees")
+            print(
+                f"start, --shell {one['shell']}, {one['ms']} ms of computing: {one['ratio']:.3f} times what a C program that waits sees"
+            )
 
 
 def main():

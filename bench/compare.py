@@ -85,7 +85,9 @@ def same_against_same(_):
                 drawn = draw.sample(samples, 20)
                 base, new = with_samples(document, drawn[:10]), with_samples(document, drawn[10:])
                 false += compared(folder, base, new) in (WORSE, BETTER)
-        promise(f"false verdicts in 200 comparisons of a trial with itself, {place}", [false / 200], most=0.05, unit="")
+        promise(
+            f"false verdicts in 200 comparisons of a trial with itself, {place}", [false / 200], most=0.05, unit=""
+        )
 
 
 def planted(_):
@@ -106,8 +108,11 @@ def planted(_):
                     text=True,
                 )
                 change = json.loads(done.stdout)["groups"][0]["changes"][0]["comparison"]
-                print(f"        planted {delay} ns: {change['change']:+.3f} [{change['low']}, {change['high']}], "
-                      f"{change['base_runs']} runs, {change['pairing']}: {change['verdict']}", flush=True)
+                print(
+                    f"        planted {delay} ns: {change['change']:+.3f} [{change['low']}, {change['high']}], "
+                    f"{change['base_runs']} runs, {change['pairing']}: {change['verdict']}",
+                    flush=True,
+                )
                 found += done.returncode == WORSE
         promise(f"a planted 5 % found in real runs of 64 KiB on CPUs {place}", [found / tries], least=0.9, unit="")
 

@@ -7,7 +7,8 @@
 First: cargo build --release -p pipeio --example ways. A round runs all five once, in random order, and the cells are
 interleaved; a ratio is the rival's time over ours in the same round. Results are kept in build/copy.jsonl, and the next call
 continues there; --fresh starts over. The intervals of all cells hold the true medians together with 95 % (sign test, Bonferroni
-over cells and rivals), so none is conclusive before about 12 rounds. Exits with 1 if an interval lies below 1: a rival was faster."""
+over cells and rivals), so none is conclusive before about 12 rounds. Exits with 1 if an interval lies below 1: a rival was faster.
+"""
 
 import argparse
 import contextlib
@@ -49,6 +50,7 @@ def seconds(cell, words, path):
     cpus = sorted(os.sched_getaffinity(0))
     pinned = ["taskset", "-c", str(cpus[0]) if place == "one" else f"{cpus[0]},{cpus[-1]}"]
     with contextlib.ExitStack() as stack:
+
         def pair(kind):
             """The writing end and the reading end."""
             ends = [end.detach() for end in socket.socketpair()] if kind == "socket" else os.pipe()[::-1]
@@ -154,14 +156,20 @@ def gifts(rounds, places):
                 took[way] = time.monotonic() - begin
             ratios.append(took["write"] / took["gift"])
         low, high = interval(ratios, 0.05 / 10)
-        print(f"{block:>5} KiB, {place} CPU: write / gift {statistics.median(ratios):.2f} [{low:.2f} – {high:.2f}], {len(ratios)} rounds")
+        print(
+            f"{block:>5} KiB, {place} CPU: write / gift {statistics.median(ratios):.2f} [{low:.2f} – {high:.2f}], {len(ratios)} rounds"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=float, default=240, metavar="SECONDS", help="stop after this time [default: 240]")
+    parser.add_argument(
+        "--budget", type=float, default=240, metavar="SECONDS", help="stop after this time [default: 240]"
+    )
     parser.add_argument("--rounds", type=int, default=40, help="rounds per cell [default: 40]")
-    parser.add_argument("--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'pipe → file, one'")
+    parser.add_argument(
+        "--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'pipe → file, one'"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     parser.add_argument("--gifts", action="store_true", help="only gifts against write")
     options = parser.parse_args()

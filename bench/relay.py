@@ -65,7 +65,11 @@ SINKS = {
     "sort": "| sort >/dev/null",
 }
 MIB = 1 << 20
-COPY_BOUND = [(source, sink) for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE") for sink in ("null", "cat", "wc", "grep")]
+COPY_BOUND = [
+    (source, sink)
+    for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE")
+    for sink in ("null", "cat", "wc", "grep")
+]
 # Bytes that take about a tenth of a second: slow readers get fewer.
 SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB} | dict.fromkeys(COPY_BOUND, 256 * MIB)
 SIZE, LARGEST = 96 * MIB, max(SIZES.values())
@@ -131,7 +135,9 @@ def seconds(cell, stage, path):
     begin = time.monotonic()
     yes = subprocess.Popen([*placed, feed], stdout=subprocess.PIPE) if feed == "yes" else None
     pipeline = (rest.removeprefix("| ") if yes else f"{feed} {rest}").format(size=size, path=path)
-    shell = subprocess.Popen([*placed, "bash", "-c", pipeline], stdin=yes and yes.stdout, stderr=subprocess.PIPE, text=True)
+    shell = subprocess.Popen(
+        [*placed, "bash", "-c", pipeline], stdin=yes and yes.stdout, stderr=subprocess.PIPE, text=True
+    )
     if yes:
         yes.stdout.close()
         time.sleep(YES)
@@ -237,7 +243,9 @@ def show(cells, names, rounds, every, error):
         doubtful = [entry for entry in verdicts["inconclusive"] if finished]
         listed = sorted(sum(verdicts.values(), []) if every else verdicts["slower"] + doubtful)
         for median, low, high, count, (source, sink, place) in listed:
-            print(f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds")
+            print(
+                f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds"
+            )
         counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "inconclusive")}
         unsure = finished and counts["inconclusive"] > UNSURE * len(cells)
         means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
@@ -246,7 +254,9 @@ def show(cells, names, rounds, every, error):
         kept_all = not (counts["slower"] or unsure)
         good &= kept_all
         word = "BROKEN" if not kept_all else "kept  " if counts["not slower"] else "open  "
-        print(f"{word}   relay / {name}: {', '.join(f'{n} {word}' for word, n in counts.items())}, after {fewest} rounds or more")
+        print(
+            f"{word}   relay / {name}: {', '.join(f'{n} {word}' for word, n in counts.items())}, after {fewest} rounds or more"
+        )
         if mean:
             parts = ", ".join(f"{place} {value:.2f}" for place, value in means.items())
             print(f"         geometric mean where copying bounds: {mean:.2f}× ({parts})")
@@ -258,16 +268,22 @@ def show(cells, names, rounds, every, error):
     for place in places():
         if count := len(bounds["relay", place]):
             relay, none, large = (math.exp(statistics.fmean(bounds[stage, place])) for stage in ("relay", *NO_STAGE))
-            print(f"         {place}, where copying bounds and a pipe follows: cat takes {relay:.2f}× the time of relay, {none:.2f}× that of no stage, {large:.2f}× that of no stage and a pipe of 1 MiB ({count} pairs)")
+            print(
+                f"         {place}, where copying bounds and a pipe follows: cat takes {relay:.2f}× the time of relay, {none:.2f}× that of no stage, {large:.2f}× that of no stage and a pipe of 1 MiB ({count} pairs)"
+            )
     return good
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=float, default=240, metavar="SECONDS", help="stop measuring after this time [default: 240]")
+    parser.add_argument(
+        "--budget", type=float, default=240, metavar="SECONDS", help="stop measuring after this time [default: 240]"
+    )
     parser.add_argument("--rounds", type=int, default=ENOUGH_ROUNDS, help="rounds per cell [default: 60]")
     parser.add_argument("--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'head → wc, one'")
-    parser.add_argument("--buffer", metavar="SIZE", help="the relay with a buffer of SIZE, such as 64M, against mbuffer -m SIZE")
+    parser.add_argument(
+        "--buffer", metavar="SIZE", help="the relay with a buffer of SIZE, such as 64M, against mbuffer -m SIZE"
+    )
     parser.add_argument("--list", action="store_true", help="print every cell, not only those in doubt")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     options = parser.parse_args()
@@ -278,14 +294,22 @@ def main():
     names = rivals(options.buffer)
     if options.buffer:
         STAGES.update({name: stage.format(options.buffer) for name, stage in BUFFERED.items()})
-    program = (f"buffer {options.buffer}; " if options.buffer else "") + hashlib.sha256(PIPEMARK.read_bytes()).hexdigest()[:16] + "; " + "; ".join(names.values())
+    program = (
+        (f"buffer {options.buffer}; " if options.buffer else "")
+        + hashlib.sha256(PIPEMARK.read_bytes()).hexdigest()[:16]
+        + "; "
+        + "; ".join(names.values())
+    )
     cells = [(source, sink, place) for source in SOURCES for sink in SINKS for place in places()]
     if options.only:
         cells = [cell for cell in cells if options.only in f"{cell[0]} → {cell[1]}, {cell[2]}"]
     if not cells:
         sys.exit(f"--only {options.only}: no such cell")
     rounds = kept(program)
-    print(f"{len(cells)} cells, {len(places())} placements; {min(len(rounds[cell]) for cell in cells)} rounds were there", flush=True)
+    print(
+        f"{len(cells)} cells, {len(places())} placements; {min(len(rounds[cell]) for cell in cells)} rounds were there",
+        flush=True,
+    )
     error = 0.05 / (len(cells) * len(names))
     measure(cells, list(names), rounds, options, program, error)
     if not show(cells, list(names), rounds, options.list, error):

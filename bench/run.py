@@ -78,7 +78,14 @@ def promise(name, ratios, least=None, most=None, unit="×"):
         BROKEN.append(name)
     # Read by bench/results.py.
     if results := os.environ.get("PIPEMARK_RESULTS"):
-        row = {"what": name, "promised": wanted, "unit": unit.strip(), "median": median, "low": min(ratios), "high": max(ratios)}
+        row = {
+            "what": name,
+            "promised": wanted,
+            "unit": unit.strip(),
+            "median": median,
+            "low": min(ratios),
+            "high": max(ratios),
+        }
         with open(results, "a") as out:
             print(json.dumps({**row, "runs": len(ratios)}), file=out)
 
@@ -96,9 +103,7 @@ def against_c(rounds):
             flags = ["--block", block, "--place", place]
             if capacity:
                 flags += ["--capacity", capacity]
-            ratios = alternating(
-                rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink)
-            )
+            ratios = alternating(rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink))
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
             # Being faster than the pair breaks no promise.
             promise(what, ratios, least=0.97)
@@ -117,7 +122,23 @@ def ceilings(rounds):
 
     def copied(block):
         trial = json.loads(
-            command([PIPEMARK, "bw", "--link", "memory-copy", "--block", block, "--runs", "1", "--time", "20ms", "--no-save", "--json", "-"]).stdout
+            command(
+                [
+                    PIPEMARK,
+                    "bw",
+                    "--link",
+                    "memory-copy",
+                    "--block",
+                    block,
+                    "--runs",
+                    "1",
+                    "--time",
+                    "20ms",
+                    "--no-save",
+                    "--json",
+                    "-",
+                ]
+            ).stdout
         )["trials"][0]
         # Per CPU time, like the loops in C, because others may use the CPU too.
         return statistics.median(s["bytes"] * 1e9 / (s["user_ns"] + s["sys_ns"]) for s in trial["samples"])
@@ -160,7 +181,9 @@ def quick(_):
 def own_cost(_):
     """Memory and CPU time of the parent process, read from /proc while it measures."""
     process = subprocess.Popen(
-        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--no-save", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--no-save", "--quiet"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     memory = cpu = 0
     ticks = os.sysconf("SC_CLK_TCK")
@@ -186,8 +209,7 @@ def history(rounds):
         db = Path(folder) / "history.db"
         command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
         with sqlite3.connect(db) as database:
-            database.executescript(
-                """
+            database.executescript("""
                 CREATE TEMPORARY TABLE number AS
                     WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)
                     SELECT n FROM number;
@@ -195,8 +217,7 @@ def history(rounds):
                     measured, outcome, headline FROM run, number;
                 INSERT INTO document SELECT n, json FROM document, number;
                 INSERT INTO measured SELECT trial, n FROM measured, number;
-                """
-            )
+                """)
         database.close()
 
         def seconds(*words):
@@ -249,7 +270,11 @@ def perf_sched(rounds):
             "round_trips_per_second"
         ]["median"]
 
-    promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", alternating(rounds, ours, perf), least=0.98)
+    promise(
+        "round trips per second through a pipe / perf bench sched pipe, on one CPU",
+        alternating(rounds, ours, perf),
+        least=0.98,
+    )
 
 
 def looking(rounds):
@@ -289,7 +314,9 @@ def windows(rounds):
             word = "BROKEN" if low > 1.03 or high < 0.97 else "unsure"
         if word == "BROKEN":
             BROKEN.append(name)
-        print(f"{word}  {ratio:9.3f}×  [{low:.3f} – {high:.3f}]  windows of 20 ms / of 1 s, {name}: {text}", flush=True)
+        print(
+            f"{word}  {ratio:9.3f}×  [{low:.3f} – {high:.3f}]  windows of 20 ms / of 1 s, {name}: {text}", flush=True
+        )
 
 
 def ratio_of(one, other):
@@ -313,7 +340,10 @@ def main(checks, about):
     options = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
-        print(f"note: the load average is {load:.2f}; the figures mean little unless the machine is idle", file=sys.stderr)
+        print(
+            f"note: the load average is {load:.2f}; the figures mean little unless the machine is idle",
+            file=sys.stderr,
+        )
     for check in checks:
         if not options.only or options.only in check.__name__:
             check(options.rounds)

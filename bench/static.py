@@ -53,7 +53,11 @@ def main():
     good = True
     for what, found in sorted(ratios.items()):
         low, high = interval(found, 0.05 / len(ratios))
-        verdict = "BROKEN" if high < 1 - WITHIN or low > 1 + WITHIN else "kept" if low >= 1 - WITHIN and high <= 1 + WITHIN else "inconclusive"
+        verdict = (
+            "BROKEN"
+            if high < 1 - WITHIN or low > 1 + WITHIN
+            else "kept" if low >= 1 - WITHIN and high <= 1 + WITHIN else "inconclusive"
+        )
         good &= verdict != "BROKEN"
         print(f"{what:<24} {statistics.median(found):.3f} [{low:.3f} – {high:.3f}], {len(found)} rounds: {verdict}")
     if not good:

@@ -88,9 +88,22 @@ class Bench:
         found = self.lines("steps")
         if not found:
             base, more = 15_000, 30_000
-            words = ["ab", "--runs", 60, "--quiet", "--json", "-", "--", self.pipeline(base), "--", self.pipeline(more)]
+            words = [
+                "ab",
+                "--runs",
+                60,
+                "--quiet",
+                "--json",
+                "-",
+                "--",
+                self.pipeline(base),
+                "--",
+                self.pipeline(more),
+            ]
             both = json.loads(self.pipemark(*words).stdout)
-            a, b = (statistics.quantiles((run["time"] for run in command["runs"]), n=4)[0] for command in both["commands"])
+            a, b = (
+                statistics.quantiles((run["time"] for run in command["runs"]), n=4)[0] for command in both["commands"]
+            )
             step = (b - a) / (more - base)
             found = [{"base": base, "by": {percent: base + round(a * percent / 100 / step) for percent in SLOWDOWNS}}]
             self.add("steps", found[0])
@@ -102,7 +115,11 @@ class Bench:
             "ab", "--sessions", sessions, "--runs", runs, "--quiet", "--json", "-", *flags,
             "--", self.pipeline(one), "--", self.pipeline(other), codes=(0, 10, 12),
         )  # fmt: skip
-        return json.loads(ended.stdout)["commands"][1]["figures"]["time"]["verdict"], ended.returncode, time.monotonic() - start
+        return (
+            json.loads(ended.stdout)["commands"][1]["figures"]["time"]["verdict"],
+            ended.returncode,
+            time.monotonic() - start,
+        )
 
     # Equal programs, and one with less work.
 
@@ -123,7 +140,16 @@ class Bench:
             stream = (ROOT / "entrants/c/stream.c").read_text()
             (own / "stream.c").write_text(stream.replace('\\"C\\"', f'\\"{language}\\"'))
             commands = [
-                ["{cc}", "-std=gnu11", "-O2", f"-DPASSES={passes(language, way)}", "-o", f"{{out}}/{way}", "program.c", "stream.c"]
+                [
+                    "{cc}",
+                    "-std=gnu11",
+                    "-O2",
+                    f"-DPASSES={passes(language, way)}",
+                    "-o",
+                    f"{{out}}/{way}",
+                    "program.c",
+                    "stream.c",
+                ]
                 for way in ("idiomatic", "tuned")
             ]
             (own / "entrant.toml").write_text(
@@ -142,6 +168,7 @@ class Bench:
         found = self.lines("passes")
         if not found:
             (self.folder / "truth.toml").write_text(SUITE)
+
             def seconds(amount):
                 text = self.document(self.entrants("calibration", lambda *_: amount), "--no-save")
                 trials = [t for t in json.loads(text)["trials"] if t["params"].get("language")]
@@ -150,6 +177,7 @@ class Bench:
                     sys.exit(f"truth: {bad[0]}")
                 # The fastest run is the least disturbed.
                 return statistics.median(1 / t["estimate"]["throughput"]["max"] for t in trials)
+
             fast, slow = 16, 48
             few, many = seconds(fast), seconds(slow)
             all_have = fast + round((FASTER - 1) * few / ((many - few) / (slow - fast)))
@@ -165,7 +193,9 @@ class Bench:
         db, steps = self.folder / "truth.db", self.calibrate()
         while time.monotonic() < self.end and len(self.lines("documents")) < self.options.count:
             start, number = time.monotonic(), len(self.lines("documents")) + 1
-            text, with_plant = self.document(equal, "--db", db, "--label", "equal"), self.document(unequal, "--no-save")
+            text, with_plant = self.document(equal, "--db", db, "--label", "equal"), self.document(
+                unequal, "--no-save"
+            )
             line = {"at": time.time(), "false": {}, "found": {}, "load": os.getloadavg()[0]}
             false, found = line["false"], line["found"]
             false["findings"], _ = differences(json.loads(text))
@@ -270,10 +300,16 @@ class Bench:
             for what in sorted({what for line in documents for what in line[kind]}):
                 values = [line[kind][what] for line in documents if what in line[kind]]
                 count = sum(map(bool, values))
-                bound = f"at most {upper(count, len(values)):.1%}" if kind == "false" else f"at least {1 - upper(len(values) - count, len(values)):.1%}"
+                bound = (
+                    f"at most {upper(count, len(values)):.1%}"
+                    if kind == "false"
+                    else f"at least {1 - upper(len(values) - count, len(values)):.1%}"
+                )
                 print(f"{kind} {what}: {count} of {len(values)} documents, {bound} (95 %)")
         if any_false := [any(line["false"].values()) for line in documents]:
-            print(f"false, of any kind: {sum(any_false)} of {len(any_false)}, at most {upper(sum(any_false), len(any_false)):.1%}")
+            print(
+                f"false, of any kind: {sum(any_false)} of {len(any_false)}, at most {upper(sum(any_false), len(any_false)):.1%}"
+            )
             print(f"a document takes {statistics.median(line['seconds'] for line in documents):.1f} s")
         power = self.lines("power")
         for percent in SLOWDOWNS:

@@ -59,7 +59,10 @@ def cases():
             yield f"{wait} slow {margin}", wait, False, *planted(2, margin, wait=wait)
             yield f"{wait} around {margin}", wait, False, *planted(2, margin, others=(wait, "sleep"))
     yield "gzip of noise", "real tools", False, "head -c 1G /dev/urandom | gzip -9 | cat >/dev/null", ("stage", 2)
-    yield "zcat before grep", "real tools", False, "zcat text.gz text.gz text.gz text.gz text.gz text.gz | grep -E '(a|b).*(c|d).*xyz.*(e|f)' | wc -l", ("stage", 1)
+    yield "zcat before grep", "real tools", False, "zcat text.gz text.gz text.gz text.gz text.gz text.gz | grep -E '(a|b).*(c|d).*xyz.*(e|f)' | wc -l", (
+        "stage",
+        1,
+    )
     yield "while read", "real tools", False, "cat text | while read x; do echo $x; done | cat >/dev/null", ("calls", 2)
     same = stage("read", "sleep", 4000)
     yield "balanced", "balanced", False, line(same, same), ("balanced", None)
@@ -73,15 +76,26 @@ def cases():
                 yield f"{wait} around {margin}", wait, True, *planted(2, margin, others=(wait, "sleep"))
     yield "disk", "disk", True, *planted(2, 10, work="sync", micros=2000, others=("read", "none"))
     yield "disk at the end", "disk", True, *planted(3, 10, work="sync", micros=2000, others=("read", "none"))
-    yield "sort collects", "tools held out", True, "cat text text text text text text | sort | uniq -c | tail -1", ("stage", 2)
+    yield "sort collects", "tools held out", True, "cat text text text text text text | sort | uniq -c | tail -1", (
+        "stage",
+        2,
+    )
     yield "xz", "tools held out", True, "cat text text text | xz -6 | cat >/dev/null", ("stage", 2)
-    yield "python", "tools held out", True, "cat text text text text | python3 -c 'import sys\nfor x in sys.stdin: y = x.split(); print(len(y))' | wc -l", ("stage", 2)
+    yield "python", "tools held out", True, "cat text text text text | python3 -c 'import sys\nfor x in sys.stdin: y = x.split(); print(len(y))' | wc -l", (
+        "stage",
+        2,
+    )
     yield "jq", "tools held out", True, "seq 10000000 | jq -c '{a: .}' | wc -l", ("stage", 2)
-    yield "sed", "tools held out", True, "cat text text text text | sed -E 's/(a)(.*)(b)/\\3\\2\\1/' | wc -c", ("stage", 2)
+    yield "sed", "tools held out", True, "cat text text text text | sed -E 's/(a)(.*)(b)/\\3\\2\\1/' | wc -c", (
+        "stage",
+        2,
+    )
     tee = f"{stage('read', 'none', 0)} </dev/zero | tee >({stage('read', 'sleep', 4000)} >/dev/null) | {stage('read', 'sleep', 1000)} >/dev/null"
     yield "branch of tee", "shapes", True, tee, ("command", "sleep 4000")
     yield "xargs", "shapes", True, "yes 0.02 | xargs -n1 -P2 sleep | cat", ("command", "xargs")
-    paste = f"paste <({stage('read', 'sleep', 4000)} </dev/zero) <({stage('read', 'sleep', 1000)} </dev/zero) >/dev/null"
+    paste = (
+        f"paste <({stage('read', 'sleep', 4000)} </dev/zero) <({stage('read', 'sleep', 1000)} </dev/zero) >/dev/null"
+    )
     yield "substitution", "shapes", True, paste, ("command", "sleep 4000")
     fifo = f"rm -f f; mkfifo f; ({stage('read', 'sleep', 2000)} </dev/zero >f & {stage('read', 'sleep', 4000)} <f >/dev/null)"
     yield "FIFO", "shapes", True, fifo, ("command", "sleep 4000")
@@ -145,8 +159,13 @@ def looked_at(pipeline, folder, accesses, seconds):
         if pipeline is None:
             return None
     shell = subprocess.Popen(
-        ["bash", "-c", pipeline + "; :"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ, STAGE_CLOCKS="1")
+        ["bash", "-c", pipeline + "; :"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=dict(os.environ, STAGE_CLOCKS="1"),
     )
     try:
         time.sleep(0.4)
@@ -189,7 +208,14 @@ def confusion(options, folder):
     for name, kind, held_out, pipeline, wanted in cases():
         if options.shares and (name in off or time.monotonic() > end):
             continue
-        if options.only and options.only not in name or options.held_out and not held_out or options.known and held_out:
+        if (
+            options.only
+            and options.only not in name
+            or options.held_out
+            and not held_out
+            or options.known
+            and held_out
+        ):
             continue
         for _ in range(options.rounds):
             reports = looked_at(pipeline, folder, accesses, seconds)
@@ -203,7 +229,14 @@ def confusion(options, folder):
                     print(f"{access}: {name}: {found}: {report['verdict']['text']}")
                     if options.verbose:
                         for one in report["stages"]:
-                            print("   ", {key: value if not isinstance(value, float) else round(value, 2) for key, value in one.items() if value and key != "command"})
+                            print(
+                                "   ",
+                                {
+                                    key: value if not isinstance(value, float) else round(value, 2)
+                                    for key, value in one.items()
+                                    if value and key != "command"
+                                },
+                            )
                 # Errors of samples before their correction by counters, in single-threaded stages.
                 errors = [one["sampling_error"] for one in report["stages"] if one["sampling_error"] is not None]
                 by_clock = [one["off_own_clock"] for one in report["stages"] if "off_own_clock" in one]
@@ -212,9 +245,17 @@ def confusion(options, folder):
                     off_clocks.setdefault(name, []).extend(by_clock)
                     if options.shares:
                         kept.write()
-                        before, shown = (", ".join(f"{error * 100:.1f}" for error in each) for each in (errors, by_clock))
-                        print(f"{name}: samples {before} points off the counters, shares {shown} off the stages' clocks")
-                    if errors and max(errors) > 0.05 and not any("samples are rough" in note for note in report["notes"]):
+                        before, shown = (
+                            ", ".join(f"{error * 100:.1f}" for error in each) for each in (errors, by_clock)
+                        )
+                        print(
+                            f"{name}: samples {before} points off the counters, shares {shown} off the stages' clocks"
+                        )
+                    if (
+                        errors
+                        and max(errors) > 0.05
+                        and not any("samples are rough" in note for note in report["notes"])
+                    ):
                         sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, and no note says so")
     for access, table in tables.items():
         total = collections.Counter()
@@ -223,17 +264,32 @@ def confusion(options, folder):
             total += found
             other = {name: count for name, count in found.items() if name not in ("right", "wrong stage")}
             label = kind + (" (held out)" if held_out else "")
-            print(f"{label:24} {found['right']:5}  {found['wrong stage']:11}  {', '.join(f'{n} {c}' for n, c in other.items())}")
+            print(
+                f"{label:24} {found['right']:5}  {found['wrong stage']:11}  {', '.join(f'{n} {c}' for n, c in other.items())}"
+            )
         runs = sum(total.values())
         if runs:
-            promise(f"{access}: right, of {runs} runs", [total["right"] / runs * 100], least=95 if access == "syscall" else 90, unit=" %")
+            promise(
+                f"{access}: right, of {runs} runs",
+                [total["right"] / runs * 100],
+                least=95 if access == "syscall" else 90,
+                unit=" %",
+            )
             if access == "syscall":
                 promise("wrong stage", [total["wrong stage"] / runs * 100], most=1, unit=" %")
     # Displayed shares are corrected by the kernel's counters, so only the stages' own clocks can check them.
-    for each, what in ((off, "samples against counters, before correction"), (off_clocks, "shares against the stages' own clocks")):
+    for each, what in (
+        (off, "samples against counters, before correction"),
+        (off_clocks, "shares against the stages' own clocks"),
+    ):
         stages = sorted(error for errors in each.values() for error in errors)
         if stages:
-            promise(f"{what}: points off at p90 of {len(stages)} stages", [stages[len(stages) * 9 // 10] * 100], most=5, unit=" ")
+            promise(
+                f"{what}: points off at p90 of {len(stages)} stages",
+                [stages[len(stages) * 9 // 10] * 100],
+                most=5,
+                unit=" ",
+            )
             worst = [max(errors) for errors in each.values() if errors]
             within = sum(error <= 0.05 for error in worst) / len(worst) * 100
             promise(f"{what}: cases with all stages within 5 points, of {len(worst)}", [within], least=90, unit=" %")
@@ -241,7 +297,10 @@ def confusion(options, folder):
 
 def own_cost(options, folder):
     """CPU use of `why` itself, and the time that it adds to the pipeline."""
-    watched = [(f"{count} stages", line(*[stage("read", "sleep", 1000)] * count), most) for count, most in ((5, 1), (10, 1), (100, 2))]
+    watched = [
+        (f"{count} stages", line(*[stage("read", "sleep", 1000)] * count), most)
+        for count, most in ((5, 1), (10, 1), (100, 2))
+    ]
     if shutil.which("parallel"):
         watched.append(("GNU parallel", "yes | parallel --pipe --block 2M wc -l >/dev/null", 2))
     for what, pipeline, most in watched:
@@ -289,8 +348,13 @@ def scale(folder):
     """How long stages take to find, and the sampling rate with many of them."""
     many = " | ".join(["cat /dev/zero"] + ["cat"] * 198 + [f"{stage('read', 'sleep', 4000)} >/dev/null"])
     threads = "python3 -c 'import threading, time\nfor _ in range(2000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(60)'"
-    for name, pipeline, kind in (("200 stages", many, ("stage", 200)), ("2,000 threads", f"yes | ({threads}) | cat", None)):
-        shell = subprocess.Popen(["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True, stdout=subprocess.DEVNULL)
+    for name, pipeline, kind in (
+        ("200 stages", many, ("stage", 200)),
+        ("2,000 threads", f"yes | ({threads}) | cat", None),
+    ):
+        shell = subprocess.Popen(
+            ["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True, stdout=subprocess.DEVNULL
+        )
         try:
             time.sleep(3)
             processes = sum(entry.isdigit() for entry in os.listdir("/proc"))
@@ -298,17 +362,28 @@ def scale(folder):
             for _ in range(9):
                 begin = time.monotonic()
                 # Too short for a verdict, so it exits with an error.
-                subprocess.run([PIPEMARK, "why", str(shell.pid), "--for", "1ms"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                subprocess.run(
+                    [PIPEMARK, "why", str(shell.pid), "--for", "1ms"],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
                 between = time.monotonic()
                 subprocess.run([PIPEMARK, "--version"], stdout=subprocess.DEVNULL, check=True)
                 seconds.append(between - begin - (time.monotonic() - between))
             seconds.sort()
-            promise(f"{name}, {processes} processes: found in, per 100 processes", [seconds[4] * 1e5 / processes], most=50, unit=" ms")
+            promise(
+                f"{name}, {processes} processes: found in, per 100 processes",
+                [seconds[4] * 1e5 / processes],
+                most=50,
+                unit=" ms",
+            )
             begin = time.monotonic()
             report = json.loads(run.command([PIPEMARK, "why", shell.pid, "--json", "-"]).stdout)
             promise(f"{name}: first verdict after", [time.monotonic() - begin], most=2.5, unit=" s")
             found = judge(report, kind) if kind else report["verdict"]["kind"]
-            print(f"{name}: {report['samples_per_second']:.0f} samples/s, {report['own_cpu'] * 100:.0f} % of a CPU: {found}")
+            print(
+                f"{name}: {report['samples_per_second']:.0f} samples/s, {report['own_cpu'] * 100:.0f} % of a CPU: {found}"
+            )
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
             shell.wait()
@@ -354,10 +429,21 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--cases", action="store_true", help="only the planted cases")
-    parser.add_argument("--shares", action="store_true", help="only shares, five seconds each case; goes on with those of earlier calls")
+    parser.add_argument(
+        "--shares",
+        action="store_true",
+        help="only shares, five seconds each case; goes on with those of earlier calls",
+    )
     parser.add_argument("--cost", action="store_true", help="only what it costs")
-    parser.add_argument("--short-pipelines", type=int, metavar="N", help="only N short pipelines with and without, counting those made before")
-    parser.add_argument("--budget", type=float, default=90, metavar="SECONDS", help="for pairs with and without why, or for cases")
+    parser.add_argument(
+        "--short-pipelines",
+        type=int,
+        metavar="N",
+        help="only N short pipelines with and without, counting those made before",
+    )
+    parser.add_argument(
+        "--budget", type=float, default=90, metavar="SECONDS", help="for pairs with and without why, or for cases"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget those made before")
     parser.add_argument("--scale", action="store_true", help="only 200 stages and 2,000 threads")
     options = parser.parse_args()
@@ -374,7 +460,9 @@ def main():
         elif options.cost:
             own_cost(options, folder)
         else:
-            subprocess.run("head -c 30000000 /dev/urandom | base64 >text; gzip -1 -k text", shell=True, cwd=folder, check=True)
+            subprocess.run(
+                "head -c 30000000 /dev/urandom | base64 >text; gzip -1 -k text", shell=True, cwd=folder, check=True
+            )
             confusion(options, folder)
             if not (options.cases or options.shares):
                 own_cost(options, folder)

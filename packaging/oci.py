@@ -32,7 +32,11 @@ def main(out, version, licence, repository, *programs):
     def blob(content, kind, **more):
         digest = hashlib.sha256(content).hexdigest()
         files[f"blobs/sha256/{digest}"] = content
-        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(content)} | more
+        return {
+            "mediaType": f"application/vnd.oci.image.{kind}",
+            "digest": f"sha256:{digest}",
+            "size": len(content),
+        } | more
 
     def document(value):
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
@@ -49,7 +53,12 @@ def main(out, version, licence, repository, *programs):
             "architecture": architecture,
             "os": "linux",
             # The history is in /tmp, where a volume can be mounted; otherwise it is lost with the container.
-            "config": {"Entrypoint": ["/pipemark"], "Env": ["PATH=/", "HOME=/tmp"], "WorkingDir": "/", "Labels": labels},
+            "config": {
+                "Entrypoint": ["/pipemark"],
+                "Env": ["PATH=/", "HOME=/tmp"],
+                "WorkingDir": "/",
+                "Labels": labels,
+            },
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
             "history": [{"comment": "the program alone"}],
         }

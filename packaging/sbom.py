@@ -24,7 +24,15 @@ def component(name, version, purl, licence, sha256=None):
 
 
 def main(target, out):
-    command = [os.environ.get("CARGO", "cargo"), "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
+    command = [
+        os.environ.get("CARGO", "cargo"),
+        "metadata",
+        "--locked",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        target,
+    ]
     metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -56,11 +64,16 @@ def main(target, out):
         package = packages[identity]
         key = (package["name"], package["version"])
         components.append(component(*key, purl(identity), package["license"], checksums[key]))
-    dependencies = [{"ref": purl(identity), "dependsOn": [purl(need) for need in needs(identity)]} for identity in sorted(found, key=purl)]
+    dependencies = [
+        {"ref": purl(identity), "dependsOn": [purl(need) for need in needs(identity)]}
+        for identity in sorted(found, key=purl)
+    ]
 
     (sqlite,) = [package for identity, package in packages.items() if identity in found and package["name"] == SQLITE]
     header = pathlib.Path(sqlite["manifest_path"]).parent / "sqlite3/sqlite3.h"
-    version = next(line.split('"')[1] for line in header.read_text().splitlines() if line.startswith("#define SQLITE_VERSION "))
+    version = next(
+        line.split('"')[1] for line in header.read_text().splitlines() if line.startswith("#define SQLITE_VERSION ")
+    )
     components.append(component("sqlite", version, f"pkg:generic/sqlite@{version}", "blessing"))
     rows = [line.split("|") for line in (CHARTS / "README.md").read_text().splitlines() if line.startswith("| vega")]
     for name, version in ((row[1].strip(), row[2].strip()) for row in rows):
@@ -72,7 +85,8 @@ def main(target, out):
         "specVersion": "1.5",
         "version": 1,
         "metadata": {
-            "component": component(own["name"], own["version"], purl(program), own["license"]) | {"type": "application"},
+            "component": component(own["name"], own["version"], purl(program), own["license"])
+            | {"type": "application"},
             "properties": [{"name": "target", "value": target}],
         },
         "components": components,

@@ -57,7 +57,9 @@ def mirror():
     command = ["apt-get", "indextargets", "--format", "$(SITE) $(ORIGIN) $(LABEL)", "Created-By: Packages"]
     sites = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     site = next((line.split()[0] for line in sites if line.split()[1:] == ["Debian", "Debian"]), None)
-    return site or sys.exit("kernels.py: apt here knows no mirror of Debian: name one in DEBIAN_MIRROR, and run apt-get update")
+    return site or sys.exit(
+        "kernels.py: apt here knows no mirror of Debian: name one in DEBIAN_MIRROR, and run apt-get update"
+    )
 
 
 def update(architecture, suites):
@@ -162,7 +164,9 @@ def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words="
     command = [qemu, *machine, "-nodefaults", "-nographic", "-no-reboot", "-kernel", kernel, "-initrd", initrd]
     command += ["-serial", f"file:{log}"]
     command += ["-append", f"console={console} panic=-1 quiet {words}"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(f"{log}.qemu", "w"))
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(f"{log}.qemu", "w")
+    )
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -183,7 +187,11 @@ def accelerator(architecture, kernel, initrd):
 
 def table(columns):
     """A Markdown table with a row for each case and a column for each kernel."""
-    names = list(dict.fromkeys(name for _, cases, _ in columns for name, _, _ in cases if name not in ("kernel", "missing", "host")))
+    names = list(
+        dict.fromkeys(
+            name for _, cases, _ in columns for name, _, _ in cases if name not in ("kernel", "missing", "host")
+        )
+    )
     rows = ["| case | " + " | ".join(column for column, _, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name in names:
         states = [next((state for case, state, _ in cases if case == name), "not reached") for _, cases, _ in columns]
@@ -194,7 +202,9 @@ def table(columns):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=pathlib.Path, required=True, help="a static pipemark")
-    parser.add_argument("--only", action="append", default=[], metavar="VERSION", help="kernels whose version begins so")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="VERSION", help="kernels whose version begins so"
+    )
     parser.add_argument("--flavour", action="append", choices=["cloud", "rt", "generic", "16k"], help="default: cloud")
     parser.add_argument("--processor", choices=list(PROCESSORS), default=HOST)
     parser.add_argument("--suite", action="append", choices=SUITES, help="default: all")
@@ -224,8 +234,12 @@ def main():
             initramfs(initrd, options.program, busyboxes[architecture], busyboxes[HOST], folders)
             accel = accel or accelerator(architecture, kernel, initrd)
             began = time.monotonic()
-            words = ("limit=60 zeros=100000000" if accel == "kvm" else "limit=120 zeros=24000000") + (" quick" if options.quick else "")
-            cases, ended = boot(architecture, kernel, initrd, image, options.seconds, accel, options.cpus, options.numa, words)
+            words = ("limit=60 zeros=100000000" if accel == "kvm" else "limit=120 zeros=24000000") + (
+                " quick" if options.quick else ""
+            )
+            cases, ended = boot(
+                architecture, kernel, initrd, image, options.seconds, accel, options.cpus, options.numa, words
+            )
             bad = [case for case in cases if case[1] == "FAIL"]
             failed |= bool(bad) or not ended
             print(
