@@ -97,7 +97,7 @@ lint:
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
 	tests/prose.py
 	bench/results.py --check
-	@if command -v black >/dev/null; then black --check --quiet --config entrants/pyproject.toml engines entrants bench docs packaging tests; \
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench docs packaging tests; \
 	else echo "no black: the form of Python is not checked"; fi
 
 tools:
