@@ -27,9 +27,9 @@ PIPEMARK = Path(os.environ.get("PIPEMARK", ROOT / "target/release/pipemark"))
 QUICK = ["--runs", "5", "--time", "5ms"]
 HEAD = """# Results
 
-Measured by `make results`, which keeps the figures in `docs/results/` and writes this page from
-them. Medians with their 95 % intervals; of promises the median of the ratios and their range.
-Compare figures of one section only: sections may be of different days and machines.
+`make results` measures these figures, keeps them in `docs/results/`, and writes this page from
+them. Figures are medians with 95 % intervals; for promises, the median and the range of the ratios.
+Compare only figures of one section: sections may be from different days and machines.
 """
 
 
@@ -138,7 +138,7 @@ def page():
     order = [result["name"] for result in tomllib.loads((ROOT / "bench/results.toml").read_text())["result"]]
     found = [DATA / f"{name}.toml" for name in order]
     data = [tomllib.loads(path.read_text()) for path in found if path.exists()]
-    empty = "" if data else "\nNothing was measured yet.\n"
+    empty = "" if data else "\nThere are no measurements yet.\n"
     PAGE.write_text(HEAD + empty + "".join(section(one) + age(one) for one in data))
 
 
