@@ -7,7 +7,7 @@ use std::{io, slice};
 
 pub use pipeio::memory::{Pages, Region, page_size};
 
-/// Bytes to read: a slice, or memory that others may change meanwhile, to which there must be no reference.
+/// Bytes to read: a slice, or memory that others may change meanwhile and to which no reference may exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     start: NonNull<u8>,

@@ -24,13 +24,13 @@ use crate::result_of;
 use crate::ring::{InPlaceSender, Memory, fits};
 use crate::shared::{CacheLine, Shared, refused};
 
-/// Bytes of memory that the sender's blocks cycle through, rounded up to whole blocks, at least two.
+/// Size in bytes of the sender's ring of blocks, rounded up to at least two whole blocks.
 pub const RING_BYTES: usize = 1 << 20;
 
 /// How long a sender waits for its receiver before the first block.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The line in which both identify themselves. The receiver opens its gate once it has.
+/// The line in which both ends identify themselves. The receiver opens its gate after that.
 const ABOUT: usize = LINES;
 /// Words of that line: the process ids of both, and the address and length of the sender's memory.
 const RECEIVER: usize = 0;
@@ -59,7 +59,7 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
 ///
 /// The first send waits for the receiver, ten seconds at most. [`Sender::finish`] waits until the receiver has read
 /// everything or is gone, because the memory disappears with the sender. If the sender is dropped earlier, the receiver
-/// fails. It waits and counts calls like [`ring::sender`](crate::ring::sender).
+/// fails. The sender waits and counts calls like [`ring::sender`](crate::ring::sender).
 ///
 /// # Errors
 /// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails with
@@ -154,12 +154,13 @@ impl VmSender {
             }
         }
         if let Some(receiver) = i32::try_from(about.words[RECEIVER].load(Relaxed)).ok().and_then(Pid::from_raw) {
-            // Fails without Yama, which then restricts nothing. If the permission was needed, the receiver reports an error.
+            // Fails on systems without Yama, which need no permission. Where it was needed, the receiver reports an
+            // error.
             let _ = set_ptracer(PTracer::ProcessID(receiver));
         }
         about.words[SENDER].store(number(getpid()), Relaxed);
         about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
-        // The receiver sees this with the first position that is published.
+        // The receiver sees this together with the first position that is published.
         about.words[CAPACITY].store(capacity as u64, Relaxed);
         self.connected = true;
         Ok(())
@@ -188,7 +189,7 @@ impl Sender for VmSender {
         let all = source.capacity();
         match source.room(all, &mut 0) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-            // Everything was read, or nobody is left to read it.
+            // Everything was read, or the receiver is gone.
             _ => self.finished = true,
         }
         Ok(())
@@ -198,7 +199,7 @@ impl Sender for VmSender {
 impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
-            // Before the memory is unmapped: from now on the receiver may read anything.
+            // Before the memory is unmapped: from now on its addresses may hold anything.
             self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
         }
         if self.connected {
@@ -244,7 +245,7 @@ impl VmReader {
         let len = filled.min(buffer.len());
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
-        // The memory may have been unmapped during the read.
+        // During the read the memory may have been unmapped.
         if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
             return Err(sender_gone());
         }

@@ -8,7 +8,7 @@ use crate::send::{self, Moved, Sender};
 
 /// A link that carries messages.
 pub(crate) trait Channel {
-    /// Bytes that the channel's system calls need in front of each message, at most 16.
+    /// Bytes in front of each message that the channel's system calls need, at most 16.
     const LEAD: usize;
 
     /// Sends a message. It is preceded by `LEAD` bytes, which may be overwritten.

@@ -105,8 +105,8 @@ pub fn message_size(fd: impl AsFd) -> io::Result<usize> {
 }
 
 /// A sender for the queue `fd`, with messages of at most `max_message` bytes, or of the queue's own limit
-/// ([`message_size`]) if that is less. If both ends are one open file, they share its O_NONBLOCK: an end that blocks then
-/// polls, if the other end polls or spins.
+/// ([`message_size`]) if that is less. Two ends that share an open file also share its O_NONBLOCK: if one polls or
+/// spins, the other can't block, and polls too.
 ///
 /// # Errors
 /// If `fd` is not a message queue, `max_message` is 0, or the memory can't be allocated.

@@ -1,5 +1,5 @@
-//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until it is
-//! removed: whoever makes one has to see to that.
+//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until its
+//! maker removes it.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -115,7 +115,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
-        // From now on prepared content is in flight.
+        // From now on prepared content may be in flight.
         self.prepared = true;
         let mut calls = std::mem::take(&mut self.calls);
         self.source.room(len, &mut calls)?;

@@ -35,7 +35,7 @@ impl Map {
             .and_then(|two| bytes.max(two).checked_next_multiple_of(slot))
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
-        // One byte more than whole lines, so that a ring can't be opened as shared lines, or shared lines as a ring.
+        // One byte more than whole lines, so that a ring can't be opened as shared lines, nor shared lines as a ring.
         let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
@@ -54,7 +54,7 @@ impl Map {
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it does not say so"));
         }
-        // Read only once: whoever else holds the ring may change the word later.
+        // Read only once: another holder of the ring may change the word later.
         map.capacity = usize::try_from(map[ABOUT].words[1].load(Relaxed))
             .ok()
             .filter(|capacity| (1..=room).contains(capacity))

@@ -96,7 +96,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (bytes, reads) = stretches.leave()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
-            // A last line without a terminator, a line that is too long, or bytes that were appended meanwhile.
+            // What may be left: a last line without a terminator, a line that is too long, or bytes that were appended
+            // meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }

@@ -1,4 +1,5 @@
-//! Input from sockets that carry messages: each is read whole, and written to an output of this type as one message.
+//! Input from sockets that carry messages: each message is read whole, and stays one message if the output is such a
+//! socket too.
 
 use std::io;
 use std::time::Duration;
@@ -61,7 +62,7 @@ impl Passage<'_> {
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 
-    /// Makes messages from bytes, as long as the socket accepts.
+    /// Makes messages from a stream, each as long as the socket accepts.
     pub(super) fn write_messages(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut longest = LONGEST;
         while !bytes.is_empty() {

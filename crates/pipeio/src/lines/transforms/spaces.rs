@@ -22,7 +22,8 @@ impl Spaces {
         Self::with(Simd::best())
     }
 
-    /// Uses no wider instructions than `simd`, to measure what wider ones gain; the widest there are if the processor lacks it.
+    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those: for measuring what
+    /// wider ones gain.
     pub fn with(simd: Simd) -> Self {
         let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
         Self { simd, shapes: Shapes::new() }
@@ -375,8 +376,8 @@ struct Shape {
 
 const MAX_STORES: usize = 4;
 
-/// Words of other shapes after which a shape is replaced. If each replaced it, two shapes with the same slot would never stay
-/// long enough.
+/// A shape is replaced after this many words of other shapes in its slot. If every such word replaced it, two shapes
+/// with the same slot would evict each other before they are used.
 const MAX_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
@@ -498,8 +499,8 @@ unsafe fn plain<L: Lanes>(
     }
 }
 
-/// Completes the line from `start` to `end`: stores the header for `spaces` spaces, where there is one for many spaces if
-/// `many`. Returns the line's end, and whether it has many spaces.
+/// Completes the line from `start` to `end`: stores the header for `spaces` spaces. `many` says whether the present
+/// header is the one for many spaces. Returns the line's end, and whether it has many spaces.
 ///
 /// # Safety
 ///
@@ -517,8 +518,8 @@ unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut
     }
 }
 
-/// Stores the header for `spaces` spaces of the line from `start` to `end`, where there is a header with the other length, for
-/// many spaces if `many`. Returns the line's new end.
+/// Replaces the header of the line from `start` to `end` with that for `spaces` spaces, which has another length.
+/// `many` says whether the present header is the one for many spaces. Returns the line's new end.
 ///
 /// # Safety
 ///
