@@ -105,7 +105,7 @@ def against_c(rounds):
                 flags += ["--capacity", capacity]
             ratios = alternating(rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink))
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
-            # Being faster than the pair breaks no promise.
+            # Being faster than the pair is no failure.
             promise(what, ratios, least=0.97)
 
 

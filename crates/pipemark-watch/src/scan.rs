@@ -43,7 +43,7 @@ const MOST_STAGES: usize = 400;
 #[derive(Debug)]
 pub(super) struct ScannedProcess {
     shapes: Vec<StageShape>,
-    /// It equalled the one before.
+    /// The result was equal to the one before.
     same: bool,
     /// A thread waits for an unknown descriptor.
     pub strange: bool,
@@ -230,7 +230,7 @@ impl Watcher {
                     now.is_some_and(|now| before.is_none_or(|start| now.start == start))
                 };
                 let mut seeds: Vec<u32> = seeds.iter().filter(lives).copied().collect();
-                // The named processes have exited; the rest goes on.
+                // The requested processes have exited; what is left of the pipeline is sampled further.
                 if seeds.is_empty() {
                     seeds = self.known.keys().copied().collect();
                 }
@@ -388,7 +388,7 @@ impl Watcher {
         self.join(shapes, &places);
     }
 
-    /// The stage that a shape continues, or a new one.
+    /// The earlier stage that these processes continue, or a new one.
     fn place_of(&mut self, shape: &StageShape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
         let parents = self.parents(shape.pids[0]);
@@ -452,7 +452,7 @@ impl Watcher {
             stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))
                 .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
                 .unwrap_or_default();
-            // One that became a stage of its own took its time along.
+            // A process that became a separate stage took its time to that stage.
             stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid) && !self.known.contains_key(pid));
             stage.pids.clone_from(&shape.pids);
         }

@@ -24,7 +24,7 @@ use crate::runner::end::{Done, TrialEnd, early_end_error};
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// How long back-to-back round trips run after the barrier interrupts them, before the window begins.
+/// How long back-to-back round trips run before the window begins: the barrier has interrupted their rhythm.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly; the time limit of a run is far shorter.

@@ -1,5 +1,5 @@
-//! `relay --progress`: shows how much the reader behind it has taken, in one line on a terminal, elsewhere in a line
-//! for each interval.
+//! `relay --progress`: shows how much the relay's reader has taken, on one line of a terminal, or else a line for each
+//! interval.
 
 use std::collections::VecDeque;
 use std::io;
