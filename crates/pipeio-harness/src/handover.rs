@@ -41,7 +41,7 @@ impl CacheLine {
     /// Claims the place of this end, which can be done only once.
     fn take(&self, name: &str) -> io::Result<()> {
         if self.words[0].compare_exchange(0, Self::TAKEN, SeqCst, SeqCst).is_err() {
-            let message = format!("this ring has, or had, a {name} already; make a new ring");
+            let message = format!("this ring already has or had a {name}; make a new ring");
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
         Ok(())
@@ -109,7 +109,7 @@ impl CacheLine {
 fn position_error(which: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        format!("the {which}'s position is not within the ring: it is damaged, or the {which} is hostile"),
+        format!("the {which}'s position is outside of the ring: the ring is damaged, or the {which} is hostile"),
     )
 }
 

@@ -97,7 +97,7 @@ impl Pattern {
     /// # Panics
     /// If `period` is 0.
     pub fn repeating(rule: Rule, period: u64) -> Pattern {
-        assert_ne!(period, 0, "a period has at least one byte");
+        assert_ne!(period, 0, "a period needs at least one byte");
         Pattern { rule, period }
     }
 
@@ -210,7 +210,7 @@ impl fmt::Display for Fault {
                     origin - position
                 )
             }
-            Some(origin) => write!(f, "byte {position} is wrong: byte {origin} and those after it came again"),
+            Some(origin) => write!(f, "byte {position} is wrong: byte {origin} and those after it were repeated"),
             None => write!(f, "byte {position} is wrong: it was changed"),
         }
     }
@@ -450,7 +450,7 @@ mod tests {
         bytes.extend_from_within(4096..8192);
         let fault = fault_in(&bytes, 8192).unwrap();
         assert_eq!(fault, Fault { position: 8193, origin: Some(4097) });
-        assert_eq!(fault.to_string(), "byte 8193 is wrong: byte 4097 and those after it came again");
+        assert_eq!(fault.to_string(), "byte 8193 is wrong: byte 4097 and those after it were repeated");
     }
 
     #[test]

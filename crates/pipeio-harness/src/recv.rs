@@ -83,7 +83,7 @@ pub fn open(
     let flags = if method == ReceiveCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if method == ReceiveCall::Vmsplice && !reads_only(&pipe)? {
-        return Err(crate::invalid("vmsplice takes bytes out of a pipe's read end only"));
+        return Err(crate::invalid("vmsplice receives only from the read end of a pipe"));
     }
     let (wait, block) = (options.wait, options.block);
     // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking: they have a flag for that.

@@ -51,7 +51,11 @@ pub fn create() -> io::Result<OwnedFd> {
 fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     check_block(block)?;
     let lines = Shared::open(fd)?;
-    if lines.len() == ABOUT + 1 { Ok(lines) } else { Err(refused("a link for process_vm_readv", "it has other lines")) }
+    if lines.len() == ABOUT + 1 {
+        Ok(lines)
+    } else {
+        Err(refused("a link for process_vm_readv", "it has another number of lines"))
+    }
 }
 
 /// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so `align`
@@ -143,8 +147,7 @@ impl VmSender {
         let begin = Instant::now();
         while about.gate.load(Acquire) == 0 {
             let Some(left) = CONNECT_TIMEOUT.checked_sub(begin.elapsed()) else {
-                let message =
-                    format!("no process came to read this one's memory within {} s", CONNECT_TIMEOUT.as_secs());
+                let message = format!("no receiver connected within {} s", CONNECT_TIMEOUT.as_secs());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             };
             let left = futex::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -269,7 +272,7 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
         let what = format!("cannot read the memory of process {}", peer.process);
         match error.raw_os_error() {
             Some(libc::EPERM) => {
-                let why = "the kernel allows it to who may trace that process: run both as one user, and see \
+                let why = "that takes permission to trace the process: run both as one user, and see \
                            /proc/sys/kernel/yama/ptrace_scope";
                 io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
             }
@@ -280,5 +283,5 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
 }
 
 fn sender_gone() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and with it what had not been read")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and the bytes that were not read are lost")
 }

@@ -236,7 +236,7 @@ impl Sender for ZeroCopySender {
     }
 
     fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
-        assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
         let mut calls = 0;
         let start = self.place(len, &mut calls)?;
         self.calls += calls;
@@ -247,7 +247,7 @@ impl Sender for ZeroCopySender {
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
-        assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
         self.prepared = true;
         let mut moved = Moved { bytes: 0, calls: std::mem::take(&mut self.calls) };
         let start = self.place(len, &mut moved.calls)?;
@@ -276,8 +276,7 @@ impl Sender for ZeroCopySender {
                 Err(Errno::NOBUFS) if !self.pending.sends.is_empty() => self.pause(false, &mut moved.calls)?,
                 Err(Errno::NOBUFS) => {
                     let message = format!(
-                        "a zero-copy send of {} bytes is above the limit on locked memory (ulimit -l) or on the socket's \
-                         own (/proc/sys/net/core/optmem_max); use smaller blocks or raise it",
+                        "a zero-copy send of {} bytes is above the limit on locked memory (ulimit -l) or the socket's own limit (/proc/sys/net/core/optmem_max); use smaller blocks or raise the limit",
                         bytes.len()
                     );
                     return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));

@@ -270,7 +270,7 @@ impl Relay {
         if kinds.contains(&Kind::Lossy) {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this kind of socket loses messages that come too fast, without a word; use a stream or a Unix socket",
+                "this kind of socket silently loses messages that arrive too fast; use a stream or a Unix socket",
             ));
         }
         if self.buffer.is_some() && kinds[0].has_messages() {

@@ -66,7 +66,7 @@ impl Format {
             Format::Csv => sheet_as_csv(sheet),
             Format::Json => Ok(json.map_or_else(|| sheet_as_json(sheet), json_line)),
             Format::OpenMetrics | Format::Benchmark | Format::Hyperfine | Format::Bencher => {
-                unreachable!("no sheet is written so")
+                unreachable!("sheets have no such format")
             }
         }
     }

@@ -119,7 +119,7 @@ impl Facility {
                 }
             }
             (Facility::HardwareCounters, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => {
-                "this machine has none, like most virtual machines; give the guest a virtual PMU, or measure on the host".to_owned()
+                "this machine has no such counters, like most virtual machines; give the guest a virtual PMU, or measure on the host".to_owned()
             }
             (Facility::PipeCapacity, Errno::PERM) => format!(
                 "refused (EPERM): this user's pipes are above /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids it; close pipes or raise the limit",

@@ -80,7 +80,9 @@ impl Channel for Socket {
         match sent {
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
                 let (len, limit) = (message.len(), limit(&self.fd)?);
-                let text = format!("a message of {len} bytes is above this socket's limit of {limit}; split at less");
+                let text = format!(
+                    "a message of {len} bytes is above this socket's limit of {limit}; lower the sender's limit"
+                );
                 Err(crate::invalid(text))
             }
             Err(error) => Err(error),

@@ -49,16 +49,16 @@ impl Map {
         let refused = |why: &str| refused("a ring", why);
         let mapping = SharedMapping::open(fd, MapFlags::POPULATE, "a ring")?;
         let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0 && mapping.len % LINE == 1);
-        let room = room.ok_or_else(|| refused("it has another size"))?;
+        let room = room.ok_or_else(|| refused("it doesn't have the size of one"))?;
         let mut map = Map { mapping, capacity: room };
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
-            return Err(refused("it does not say so"));
+            return Err(refused("it is not marked as one"));
         }
         // Read only once: another holder of the ring may change the word later.
         map.capacity = usize::try_from(map[ABOUT].words[1].load(Relaxed))
             .ok()
             .filter(|capacity| (1..=room).contains(capacity))
-            .ok_or_else(|| refused("it says that it is larger than it is"))?;
+            .ok_or_else(|| refused("its stated size is larger than its memory"))?;
         Ok(map)
     }
 

@@ -192,7 +192,7 @@ impl<'b> Output<'b> {
     /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were removed.
     #[inline]
     pub fn advance(&mut self, len: usize) {
-        assert!(len <= self.spare, "more bytes appended than there were to spare");
+        assert!(len <= self.spare, "advanced beyond the slice that `spare` returned");
         self.spare -= len;
         self.store.end += len;
     }
@@ -219,7 +219,7 @@ impl<'b> Output<'b> {
     pub fn back_to(&mut self, mark: Mark<'b>) {
         let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
         let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
-        assert!(there, "a mark of what was taken back");
+        assert!(there, "the mark is in a part of the output that was removed");
         (self.store.end, self.spare) = (mark.end, 0);
         self.lent.truncate(mark.lent);
     }
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "a mark of what was taken back"]
+    #[should_panic = "the mark is in a part of the output that was removed"]
     fn a_mark_does_not_outlive_what_it_is_behind() {
         let long = vec![b'x'; LEND];
         let mut output = Output::new(Store::new(1).unwrap());
@@ -342,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn without_spare_nothing_is_appended() {
         advance_panics(|_| ());
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn what_was_spare_is_not_after_something_else_was_appended() {
         advance_panics(|output| {
             let _ = output.spare(10);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn what_was_spare_is_not_after_something_was_taken_back() {
         advance_panics(|output| {
             output.extend(b"x");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn no_more_is_appended_than_was_spare() {
         advance_panics(|output| {
             let len = output.spare(10).unwrap().len();

@@ -388,7 +388,7 @@ fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
-            format!("a buffer of {bytes} bytes is larger than the memory that is available, {available} bytes"),
+            format!("a buffer of {bytes} bytes is larger than the available memory of {available} bytes"),
         )),
         _ => Ok(()),
     }

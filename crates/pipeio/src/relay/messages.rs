@@ -30,7 +30,7 @@ impl Passage<'_> {
             let got = self.once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
             let Some(message) = buffer.get(..got?) else {
                 // Another process took the message whose length was peeked.
-                return Err(io::Error::other("a message was cut: another process reads from the same socket"));
+                return Err(io::Error::other("a message was truncated: another process reads from the same socket"));
             };
             if message.is_empty() && self.messages_ended()? {
                 return Ok(());

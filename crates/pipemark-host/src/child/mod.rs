@@ -216,7 +216,7 @@ impl Child {
             match waitid(WaitId::Pid(self.pid), options) {
                 Ok(Some(status)) if status.stopped() => return Ok(()),
                 Ok(None) | Err(Errno::INTR) if Instant::now() < deadline => {}
-                _ => return Err(RunError::Failed(format!("{} did not become ready to begin", self.name))),
+                _ => return Err(RunError::Failed(format!("{} did not get ready to start", self.name))),
             }
             // No descriptor reports a stopped process, so check again shortly.
             wait_readable(&[], Instant::now() + Duration::from_micros(200), Some(interrupt))?;

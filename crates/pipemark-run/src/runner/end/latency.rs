@@ -227,7 +227,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     }
     stats.bytes_in_all = side.sent;
     if side.received != side.sent {
-        return Err(io::Error::other(format!("{} bytes were asked and {} answered", side.sent, side.received)));
+        return Err(io::Error::other(format!("{} bytes were sent and {} came back", side.sent, side.received)));
     }
     side.sender.finish()?;
     Ok(Done { stats, latency: Some(summary(&trips, due)?), ..side.done() })

@@ -245,7 +245,7 @@ fn summary(report: &Report, elapsed: Nanos) -> String {
                 let error = io::Error::from_raw_os_error(errno);
                 text.push_str(&format!("; {} was refused: {error}", fallback.from));
             }
-            None => text.push_str(&format!("; {} found nothing", fallback.from)),
+            None => text.push_str(&format!("; {} reported an early end of the input", fallback.from)),
         }
     }
     if report.end == End::Output {
