@@ -77,7 +77,7 @@ def thousand(rounds):
     promise("real time of 1024 stages and 128 MiB, start included: cat / relay", ratios, least=10)
     for stage in ("cat", "relay"):
         seconds = [chain(stage, 1024, "64k")[1] / 3 for _ in range(rounds)]
-        promise(f"start and end of 1024 {stage} processes, of their 3 s", seconds, most=1.0)
+        promise(f"start and end of 1024 {stage} processes / 3 s", seconds, most=1.0)
 
 
 def file_to(stage, place, path):

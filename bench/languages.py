@@ -47,7 +47,7 @@ def speed(trial):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pipemark", default=ROOT / "target/release/pipemark")
-    parser.add_argument("--runs", help="rounds, instead of what the suites say")
+    parser.add_argument("--runs", help="rounds, in place of those of the suites")
     parser.add_argument("--scale", default="1")
     parser.add_argument("--only", choices=SUITES, help="one of the two suites")
     options = parser.parse_args()
