@@ -71,7 +71,7 @@ impl Watcher {
             let before = stage.totals;
             stage.totals = now;
             if !interval && before.ticks.is_some() {
-                // Ticks are so coarse that parts of an interval would lose them.
+                // Within an interval the earlier ticks are kept: a part of an interval may be shorter than a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
                 stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
             }

@@ -85,7 +85,7 @@ impl Stretches {
         // The number of runs expected by chance (Wald and Wolfowitz).
         let expected = waits * others / f64::from(samples.max(1));
         let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
-        // The number of waits of equal length with the same sum of squares.
+        // How many waits there would be if all had equal lengths and the same sum of squares.
         let alike = waits * waits / (self.squares as f64).max(1.0);
         let several = self.waits >= FEWEST && others > 0.0 && alike >= ALIKE;
         (several && clustered).then(|| self.squares as f64 / waits * step)

@@ -65,7 +65,7 @@ pub struct WatchedStage {
     pub alive: bool,
     /// When it appeared.
     pub(super) since: Option<Instant>,
-    /// What it waits for, if that is none of the states.
+    /// A description of what the stage waits for, if no state covers it.
     pub(super) waits_for: Option<&'static str>,
     /// The CPUs it may use.
     pub cpus: Vec<usize>,

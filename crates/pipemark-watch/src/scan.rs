@@ -22,7 +22,7 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// How often to check for changes; how often while a pipeline starts; how long it is taken to start.
+/// How often to check for changes; how often while a pipeline starts; and for how long it counts as starting.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);

@@ -179,7 +179,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
 
 /// The numbers of the stages of each pipeline: one pipeline, unless several were requested or a script runs several.
 fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
-    // Hidden processes may join them.
+    // Hidden processes may join these pipelines.
     if figures.stages.iter().any(|stage| stage.hidden) {
         return Vec::new();
     }

@@ -429,8 +429,8 @@ struct ReadSize {
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// Reads until the next decision, the bytes they returned so far, and their start. The first read of all isn't counted,
-    /// because it may have waited.
+    /// The number of reads until the next decision, the bytes that reads have returned since the last decision, and its
+    /// time. The very first read isn't counted, because it may have waited.
     left: u32,
     read: usize,
     since: Option<Instant>,
@@ -441,7 +441,8 @@ struct ReadTrial {
 }
 
 impl ReadSize {
-    /// Reads of a trial, and reads until the next trial: for the largest size and for two pages.
+    /// The number of reads that measure a size, and of reads until sizes are measured again: for the largest size and
+    /// for two pages.
     const TRIAL: [u32; 2] = [64, 256];
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
     /// Two pages have to be this many times as fast as the largest size: a writer of larger blocks may just have been

@@ -31,7 +31,8 @@ use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{MAX_POLLS, poll_for_input};
 
-/// Pieces of at least this many bytes are moved. Smaller ones are copied: a page with few bytes fills as much of a pipe as a full one.
+/// Pieces of at least this many bytes are spliced. Smaller ones are copied: a page with few bytes fills as much of a
+/// pipe as a full one.
 pub(super) const MANY: usize = 32 << 10;
 
 /// A pipe with a smaller capacity is full before a pause is over.

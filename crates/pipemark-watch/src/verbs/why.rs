@@ -294,7 +294,7 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    // A busy machine may never have shown a frame, or the last one is due.
+    // On a busy machine no frame may have been shown yet, or the last one is due.
     live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)

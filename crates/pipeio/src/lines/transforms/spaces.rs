@@ -101,7 +101,8 @@ const CHUNK: usize = 64;
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The most bytes of output for `words` words, which is reached if all are terminators, and the bytes stored beyond them.
+/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and what
+/// is stored beyond it.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -343,7 +344,7 @@ impl SpacesLine {
 /// Whether no line has more than [`SHORT`] bytes in a word in which lines end at the bits `ends`.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
-    // The bits less than 16 after the start of a line or of the word.
+    // Marks each bit whose distance from the start of its line, or of the word, is below 16.
     let mut near = ends << 1 | 1;
     for bits in [1, 2, 4, 8] {
         near |= near << bits;
@@ -351,12 +352,12 @@ fn all_short(ends: u64) -> bool {
     near == u64::MAX
 }
 
-/// What to store for words without spaces, by the bits at which lines end: the bytes of the word and of headers, in the
-/// same order each time. For words whose lines are all [short](all_short), as in a column of numbers.
+/// Cached layouts of the output for words without spaces whose lines are all [short](all_short), as in a column of
+/// numbers. Words with line ends at the same bits have the same layout of the word's and the headers' bytes.
 #[derive(Debug, Clone, Copy)]
 struct Shapes([Shape; SHAPES]);
 
-/// The number of shapes kept. Lines of one length have at most as many.
+/// The number of layouts kept. Lines of one length need at most as many.
 const SHAPES: usize = 1 << SHAPES_BITS;
 const SHAPES_BITS: u32 = 5;
 

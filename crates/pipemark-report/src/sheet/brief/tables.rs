@@ -38,7 +38,8 @@ pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String 
 /// The values of the parameter shown in columns, and for each combination of the others one trial for each value.
 pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
-/// Throughput or round trips over a number, if every combination of the others was measured with each value.
+/// A table of throughput or round trips over a numeric parameter, if every combination of the other parameters was
+/// measured with each of its values.
 pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
     // Chains also show their real time, which has no place in columns.
