@@ -283,7 +283,7 @@ impl Watcher {
         }
     }
 
-    /// The known processes that still exist, and all descendants of theirs or of the root.
+    /// The known processes that still exist, and all descendants of these and of the root.
     fn family(&self) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
         let mut waiting: Vec<u32> = self.known.keys().copied().collect();
@@ -309,7 +309,7 @@ impl Watcher {
         found.into_values().collect()
     }
 
-    /// The same, where the kernel does not list children.
+    /// Likewise, for kernels that do not list children.
     fn family_of_all(&self) -> Vec<Process> {
         let mut all = process::all();
         let mut kept: Vec<u32> = self.known.keys().copied().collect();
@@ -363,7 +363,8 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
-        // Stages with their old first process have precedence, because another stage may now have one of the others.
+        // Stages that still have their first process are matched first, because another process of theirs may now
+        // belong to another stage.
         let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
             shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();

@@ -443,7 +443,7 @@ pub fn of_function(name: &str) -> Option<ThreadWait> {
     FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
 }
 
-/// A description of the wait in this function, if it is none of the states.
+/// A description of the wait in this function, if no state covers it.
 pub fn named(function: &str) -> Option<&'static str> {
     let known = [
         ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),

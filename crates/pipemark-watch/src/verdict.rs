@@ -332,7 +332,7 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
 
-/// Whether stages that share CPUs gain more from CPUs of their own than from one of them that needs half the time.
+/// Whether stages that share CPUs gain more if each has CPUs of its own than if one of them needs half the time.
 fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     /// A stage is the better place to begin unless more CPUs gain more by this factor.
     const CLEARLY: f64 = 1.15;

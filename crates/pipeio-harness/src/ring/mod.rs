@@ -36,7 +36,8 @@ pub enum RingAccess {
     /// The end has a separate buffer, and copies once between it and the ring: like read(2) and write(2), without the
     /// system call.
     Copy,
-    /// Blocks are made or read within the ring. `align` does not apply, and `pages` is only advice, by the sender.
+    /// Blocks are made or read within the ring. `align` does not apply, and `pages` is only advice, which the sender
+    /// gives.
     InPlace,
 }
 

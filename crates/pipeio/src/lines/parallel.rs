@@ -36,7 +36,7 @@ struct Run<'e, 'fd> {
     next: AtomicU64,
     /// Signalled when `next` changes, and at the end.
     turn: Condvar,
-    /// Set at the end, when `cancel` becomes readable too, so that nobody reads on.
+    /// Set at the end, when `cancel` becomes readable too, so that no thread reads further.
     over: AtomicBool,
     cancel: &'e OwnedFd,
     /// How long to wait for a turn before going to sleep.

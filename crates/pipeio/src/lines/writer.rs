@@ -51,7 +51,7 @@ pub(super) struct Writer<'fd> {
     own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
-    /// The most bytes of one call: a socket that keeps messages apart refuses long ones.
+    /// The most bytes of one call: a socket that carries messages refuses long ones.
     most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,

@@ -26,7 +26,7 @@ use crate::memory::Mapping;
 /// The fewest blocks, unless they would be smaller than a page. A block has at most the size of one read.
 const MIN_BLOCKS: usize = 8;
 
-/// Below the mark to [start at](MemoryBuffer::start_at), bytes are written once no more have arrived for this time.
+/// Bytes below the mark to [start at](MemoryBuffer::start_at) are written once no more have arrived for this time.
 const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
 
 /// An empty buffer keeps its memory for this time.

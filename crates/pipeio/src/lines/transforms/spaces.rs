@@ -95,7 +95,7 @@ const fn header_len(many: bool) -> usize {
 /// A line up to this length is copied with one small store. Storing a whole word would cross a cache line each time.
 const SHORT: usize = 16;
 
-/// Words processed between two checks of the room left and of the line's length.
+/// Words processed before the room left and the line's length are checked again.
 const CHUNK: usize = 64;
 
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
@@ -369,7 +369,7 @@ struct Shape {
     stored: usize,
     /// Of these, bytes of the line that continues in the next word.
     unfinished: usize,
-    /// Words of other shapes with the same slot since this one was filled.
+    /// The number of words of other shapes in this slot since this shape was stored.
     missed: u8,
     /// The bytes to store: indices in the word or, from 64 on, in the header.
     indices: [[u8; WORD]; MAX_STORES],

@@ -139,7 +139,7 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     first.into_iter().chain(last).collect()
 }
 
-/// The common volume of all published figures of an experiment, if ours are for another.
+/// The common volume of all published figures of an experiment, if the measured volume differs from it.
 pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSize> {
     let published = || experiment.records.iter().filter_map(|record| Some((record, record.published.as_ref()?)));
     let (_, first) = published().next()?;

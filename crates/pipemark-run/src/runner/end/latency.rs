@@ -301,9 +301,9 @@ struct Timer {
 }
 
 enum Pacing {
-    /// When the previous one is back. Its end time is this one's start time, which saves a clock reading.
+    /// When the previous message is back. Its end time is this one's start time, which saves a clock reading.
     Closed { next_ns: u64 },
-    /// After a pause, once the previous one is back.
+    /// After a pause, which begins when the previous message is back.
     Gap(Duration),
     /// At a fixed rate. Each message is timed from when it is due, so that a stall counts.
     Open { interval: f64, first_ns: u64, nth: u64 },
