@@ -35,7 +35,7 @@ const FEW_SAMPLES: u32 = 60;
 pub(super) const ALSO: f64 = 0.2;
 /// If all stages together are busy for less than this share, nothing moves.
 const IDLE: f64 = 0.1;
-/// A stage that waits for a CPU for more than this share goes faster where other stages take less of them.
+/// If a stage waits for a CPU for more than this share, it gets faster when other stages use less CPU time.
 const CPU_SHORT: f64 = 0.1;
 /// The part of its time that a program may lose to another one that computes at the same time on the same core. A
 /// virtual machine doesn't show which CPUs share a core. With two gzip on the machine where this was written, it was

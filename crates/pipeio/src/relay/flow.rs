@@ -435,8 +435,8 @@ impl Naps {
 mod tests {
     use super::*;
 
-    /// The share of naps in the time of 1000 moves to a pipe of 1 MiB, and the most bytes read from it during one nap. The reader
-    /// takes 64 KiB at a time, at `speed(move)` bytes per second.
+    /// The share of time spent napping during 1000 moves to a pipe of 1 MiB, and the most bytes read from it during one
+    /// nap. The reader takes 64 KiB at a time, at `speed(move)` bytes per second.
     fn naps(speed: impl Fn(u32) -> f64) -> (f64, f64) {
         const CAPACITY: usize = 1 << 20;
         let mut naps = Naps::new(CAPACITY);
