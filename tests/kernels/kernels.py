@@ -217,7 +217,9 @@ def main():
     architecture = options.processor
     for tool in (PROCESSORS[architecture][0], "apt-get", "dpkg-deb"):
         if not shutil.which(tool):
-            sys.exit(f"kernels.py: {tool} is not installed; install it (Debian: qemu-system-x86, qemu-system-arm, apt, dpkg)")
+            sys.exit(
+                f"kernels.py: {tool} is not installed; install it (Debian: qemu-system-x86, qemu-system-arm, apt, dpkg)"
+            )
     suites = options.suite or SUITES
     BUILD.mkdir(parents=True, exist_ok=True)
     busyboxes = {}
