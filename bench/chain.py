@@ -52,10 +52,10 @@ def as_time(rounds):
             return time.monotonic() - begin
 
         ours = ["--source", "head -c {total} /dev/zero"]
-        # Runs of a tenth of a second differ by a quarter: 31 of them tell a median within 5 %.
+        # Runs of a tenth of a second differ by a quarter: 31 of them give the median to within 5 %.
         rounds_here = max(rounds, 31 if length == 0 else 9)
         ratios = alternating(rounds_here, lambda: chain("cat", length, total, *ours)[1], by_time)
-        # With stages the scheduler makes two runs of either differ by more.
+        # With stages, scheduling makes equal runs differ by more.
         bounds = {"least": 0.95, "most": 1.05} if length == 0 else {}
         promise(f"real time of {length} stages and 1.05 GB: chain / time sh -c", ratios, **bounds)
 
@@ -77,7 +77,7 @@ def thousand(rounds):
     promise("real time of 1024 stages and 128 MiB, start included: cat / relay", ratios, least=10)
     for stage in ("cat", "relay"):
         seconds = [chain(stage, 1024, "64k")[1] / 3 for _ in range(rounds)]
-        promise(f"start and end of 1024 {stage} processes, of their 3 s", seconds, most=1.0)
+        promise(f"start and end of 1024 {stage} processes / 3 s", seconds, most=1.0)
 
 
 def file_to(stage, place, path):

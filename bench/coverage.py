@@ -80,7 +80,9 @@ def main():
         options.state.parent.mkdir(exist_ok=True)
         options.state.write_text(json.dumps(state))
     dice = random.Random(1)
-    print("trial: runs; estimate of all (least to greatest); held by runs at random, all over the session, in a row")
+    print(
+        "trial: runs; estimate of all (least to greatest); coverage with runs drawn at random, spread over the session, consecutive"
+    )
     for name, figures in state.items():
         truth, step = estimate(figures)[1], len(figures) // MOST
         parts = [

@@ -31,7 +31,7 @@ def ratio(new, base):
     one, other = rate(new), rate(base)
     logs = [math.log(one[r] / other[r]) for r in one.keys() & other.keys()]
     means = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(logs, 2))
-    # How many means lie outside at each end: Wilcoxon's statistic, by normal approximation.
+    # How many means lie beyond each end of the interval: Wilcoxon's statistic, by normal approximation.
     n = len(logs)
     outside = math.floor(n * (n + 1) / 4 - 1.96 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     if outside < 1:
@@ -47,7 +47,7 @@ def speed(trial):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pipemark", default=ROOT / "target/release/pipemark")
-    parser.add_argument("--runs", help="rounds, instead of what the suites say")
+    parser.add_argument("--runs", help="rounds, in place of those of the suites")
     parser.add_argument("--scale", default="1")
     parser.add_argument("--only", choices=SUITES, help="one of the two suites")
     options = parser.parse_args()

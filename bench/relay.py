@@ -307,7 +307,8 @@ def main():
         sys.exit(f"--only {options.only}: no such cell")
     rounds = kept(program)
     print(
-        f"{len(cells)} cells, {len(places())} placements; {min(len(rounds[cell]) for cell in cells)} rounds were there",
+        f"{len(cells)} cells, {len(places())} placements; "
+        f"{min(len(rounds[cell]) for cell in cells)} rounds or more from earlier calls",
         flush=True,
     )
     error = 0.05 / (len(cells) * len(names))

@@ -105,7 +105,7 @@ def against_c(rounds):
                 flags += ["--capacity", capacity]
             ratios = alternating(rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink))
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
-            # Being faster than the pair breaks no promise.
+            # Being faster than the pair is no failure.
             promise(what, ratios, least=0.97)
 
 
@@ -172,9 +172,9 @@ def quick(_):
         wall = time.monotonic() - begin
         document = json.load(open(out.name))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    promise("`pipemark run quick` of its 35 seconds", [wall / 35], most=1.0)
+    promise("duration of `pipemark run quick` / 35 s", [wall / 35], most=1.0)
     first = min(sample["started_ns"] for trial in document["trials"] for sample in trial["samples"])
-    promise("time from the start of measuring to the first run, of its 50 ms", [first / 50e6], most=1.0)
+    promise("time from the start of measuring to the first run / 50 ms", [first / 50e6], most=1.0)
     del before, after
 
 
@@ -199,7 +199,7 @@ def own_cost(_):
         cpu = max(cpu, (int(stat[11]) + int(stat[12])) / ticks)
         time.sleep(0.05)
     process.wait()
-    promise("memory of the parent, of its 64 MiB", [memory / (64 << 20)], most=1.0)
+    promise("memory of the parent / 64 MiB", [memory / (64 << 20)], most=1.0)
     promise("CPU time of the parent over the time measured", [cpu / (time.monotonic() - begin)], most=0.01)
 
 
@@ -227,7 +227,7 @@ def history(rounds):
             return time.monotonic() - begin
 
         for what, words in [("all of 10,000 runs", ["--limit", "0"]), ("the newest of 10,000 runs", [])]:
-            promise(f"listing {what}, of its 100 ms", [seconds(*words) / 0.1 for _ in range(rounds)], most=1.0)
+            promise(f"listing {what} / 100 ms", [seconds(*words) / 0.1 for _ in range(rounds)], most=1.0)
 
 
 def links(rounds):
@@ -305,7 +305,7 @@ def windows(rounds):
         silent = [[trial for trial in both[time] if not told(trial)] for time in ("20ms", "1s")]
         text = f"{sum(map(told, rows))} of {len(rows)} rows are bimodal; all of them {ratio_of(*map(speeds, both.values()))[1]:.3f}"
         if min(map(len, silent)) < 3:
-            print(f"told    windows of 20 ms / of 1 s, {name}: {text}", flush=True)
+            print(f"noted   windows of 20 ms / of 1 s, {name}: {text}", flush=True)
             continue
         low, ratio, high = ratio_of(*map(speeds, silent))
         if 0.97 <= ratio <= 1.03:

@@ -70,7 +70,7 @@ def main():
     print(f"{count.total():7} in all")
     large = [crate for crate, lines in crates.items() if lines > MOST]
     if large:
-        sys.exit(f"more than {MOST} lines, which is more than one can hold in mind: {', '.join(large)}")
+        sys.exit(f"more than {MOST} lines of code: {', '.join(large)}")
 
 
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -130,7 +130,7 @@ def per_task(bench, rounds):
     promise("a task of PySpark that does nothing", [nothing for _, nothing in costs], unit=" ms")
     promise("the former / the latter", [ours / nothing for ours, nothing in costs])
     promise("CPU time of the driver for a task", [of_driver], unit=" ms")
-    promise("a job of two tasks, executors there", [seconds(2) * 1000 for _ in range(rounds)], unit=" ms")
+    promise("a job of two tasks, executors already running", [seconds(2) * 1000 for _ in range(rounds)], unit=" ms")
     source.unlink()
 
 

@@ -149,7 +149,7 @@ static void give(char *data, long size) {
         if (!strcmp(how, "uring")) {
             done = ring_move(IORING_OP_WRITE, 1, data, size);
         } else {
-            // Programs that wait before they write do this: no more than what is sure to fit.
+            // Like programs that wait before they write, writes no more than is sure to fit.
             int waits = strcmp(how, "read") && strcmp(how, "threads");
             wait_for(1, 1);
             done = write(1, data, waits && size > 4096 ? 4096 : size);

@@ -31,7 +31,7 @@ PLANTED, FASTER = "l3", 1.5
 SLOWDOWNS = [0, 3, 5, 10, 20]
 # Sessions and runs of `ab`; report prints how long each takes.
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
-# Only these slowdowns get the longest of them.
+# Only these slowdowns are also measured with the longest effort.
 LONG = [3]
 # Sessions on each side of `compare`, and planted ones at the end of a series for `trend`.
 SESSIONS, SERIES = 3, 6

@@ -256,7 +256,7 @@ def confusion(options, folder):
                         and max(errors) > 0.05
                         and not any("samples are rough" in note for note in report["notes"])
                     ):
-                        sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, and no note says so")
+                        sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, without a note on it")
     for access, table in tables.items():
         total = collections.Counter()
         print(f"\n{access:24} right  wrong stage  otherwise")
@@ -432,7 +432,7 @@ def main():
     parser.add_argument(
         "--shares",
         action="store_true",
-        help="only shares, five seconds each case; goes on with those of earlier calls",
+        help="only shares, five seconds for each case; continues those of earlier calls",
     )
     parser.add_argument("--cost", action="store_true", help="only what it costs")
     parser.add_argument(

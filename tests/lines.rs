@@ -357,7 +357,7 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 
 #[test]
 fn a_closed_input_is_reported() {
-    // At its start the program opens the same in place of a closed input.
+    // If standard input is closed, the program itself opens /dev/null like this at its start.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -159,7 +159,7 @@ fn a_failing_filter_is_reported_with_its_stderr() {
     assert!(record["reason"].as_str().unwrap().contains("ended before its input did"), "{}", record["reason"]);
     fs::remove_file(&mark).unwrap();
     let (record, _) = trial("file", "awk", &[("awk", &script)]);
-    assert!(record["reason"].as_str().unwrap().contains("ended when it had read 0 of"), "{}", record["reason"]);
+    assert!(record["reason"].as_str().unwrap().contains("ended after reading 0 of"), "{}", record["reason"]);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn the_way_round_changes_nothing() {
 fn full_sees_every_fault() {
     for (change, words) in [
         (lost as Change, "are missing"),
-        (repeated, "came again"),
+        (repeated, "were repeated"),
         (swapped, ""),
         (truncated, "are missing"),
         (changed, ""),

@@ -59,7 +59,7 @@ fn capacities_that_do_not_help_are_restored() {
     assert!(outcome["rounds"].as_u64() >= Some(5), "{outcome}");
 }
 
-/// The writer keeps the pipe full, so it can't be shrunk again in each round.
+/// The writer keeps the pipe full, so the pipe can't be shrunk in every round.
 #[test]
 fn a_full_pipe_is_measured_before_and_after_only() {
     let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));

@@ -29,7 +29,7 @@ impl Running {
         let mut command = Command::new("bash");
         command.args(["-c", pipeline]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().unwrap();
-        // A higher priority than parallel tests, where permitted: the pipeline's own limits are to be found.
+        // A higher priority than parallel tests, where permitted: they must not become the pipeline's bottleneck.
         let _ = rustix::process::setpriority_pgrp(rustix::process::Pid::from_raw(child.id().cast_signed()), -10);
         std::thread::sleep(Duration::from_millis(500));
         Running(child)

@@ -2,7 +2,7 @@
 """Boots Debian kernels in virtual machines with the static program, busybox and `init` from this folder, and prints what works.
 
     tests/kernels/kernels.py --program build/static/pipemark
-    tests/kernels/kernels.py --program … --only 5.10 --only 7        kernels whose version begins so
+    tests/kernels/kernels.py --program … --only 5.10 --only 7        kernels with these versions
     tests/kernels/kernels.py --program … --flavour rt --cpus 8 --numa 2
     tests/kernels/kernels.py --program build/arm64/pipemark --processor arm64 --flavour 16k
 
@@ -203,7 +203,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=pathlib.Path, required=True, help="a static pipemark")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="VERSION", help="kernels whose version begins so"
+        "--only", action="append", default=[], metavar="VERSION", help="only kernels whose version begins with VERSION"
     )
     parser.add_argument("--flavour", action="append", choices=["cloud", "rt", "generic", "16k"], help="default: cloud")
     parser.add_argument("--processor", choices=list(PROCESSORS), default=HOST)
@@ -217,7 +217,9 @@ def main():
     architecture = options.processor
     for tool in (PROCESSORS[architecture][0], "apt-get", "dpkg-deb"):
         if not shutil.which(tool):
-            sys.exit(f"kernels.py: {tool}: not here; install it (Debian: qemu-system-x86, qemu-system-arm, apt, dpkg)")
+            sys.exit(
+                f"kernels.py: {tool} is not installed; install it (Debian: qemu-system-x86, qemu-system-arm, apt, dpkg)"
+            )
     suites = options.suite or SUITES
     BUILD.mkdir(parents=True, exist_ok=True)
     busyboxes = {}

@@ -7,7 +7,7 @@ use std::{io, slice};
 
 pub use pipeio::memory::{Pages, Region, page_size};
 
-/// Bytes to read: a slice, or memory that others may change meanwhile, to which there must be no reference.
+/// Bytes to read: a slice, or memory that others may change meanwhile and to which no reference may exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     start: NonNull<u8>,
@@ -169,7 +169,7 @@ impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for BytesMut<'a> {
 /// # Errors
 /// `InvalidInput` for a block of 0 bytes.
 pub fn check_block(block: usize) -> io::Result<()> {
-    if block > 0 { Ok(()) } else { Err(crate::invalid("a block has at least one byte")) }
+    if block > 0 { Ok(()) } else { Err(crate::invalid("a block needs at least one byte")) }
 }
 
 /// A reusable buffer for one block, starting a given number of bytes after a page boundary.

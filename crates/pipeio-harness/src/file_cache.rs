@@ -9,7 +9,7 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::result_of;
 
-/// Bytes queried in one call, which are 256 KiB of answers with pages of 4 KiB.
+/// Bytes queried in one call; with pages of 4 KiB, the answers take 256 KiB.
 const PIECE: u64 = 1 << 30;
 
 /// The number of a file's pages, and of those in memory.
@@ -31,8 +31,8 @@ pub fn drop_pages(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
-/// Counts the file's pages, by mincore(2). Since Linux 5.2, a process that neither owns the file nor may write to it is told that
-/// all of them are in memory.
+/// Counts the file's pages, by mincore(2). Since Linux 5.2, it reports all pages as in memory to a process that neither
+/// owns the file nor may write to it.
 ///
 /// # Errors
 /// When it can't be mapped: a pipe or a directory, for example.

@@ -1,6 +1,6 @@
-//! One source passes positions in a ring to one sink through lines of shared memory, and each waits for the other. The bytes at
-//! these positions don't matter here: a ring in shared memory ([`crate::ring`]) and one in private memory that the sink reads
-//! from outside ([`crate::vm`]) are handed over alike.
+//! One source passes positions in a ring to one sink through lines of shared memory, and each waits for the other.
+//! Where the bytes are doesn't matter here: in shared memory ([`crate::ring`]), or in private memory of the source that
+//! the sink reads from outside ([`crate::vm`]).
 //!
 //! A position counts bytes since the start. Each end keeps its own, publishes it, and never reads it back. It accepts the
 //! other's position only within what the ring can hold, so that a hostile or damaged peer can't lead it out of bounds.
@@ -23,16 +23,17 @@ pub(crate) const LINES: usize = 8;
 const HEAD: usize = 0;
 /// The sink's position (word 0), written at every release.
 const TAIL: usize = 2;
-/// The source's state, written when it changes, and otherwise in both ends' caches: see `impl CacheLine`.
+/// The source's state, written only when it changes. Between changes both ends have the line in their caches: see `impl
+/// CacheLine`.
 const SOURCE: usize = 4;
 /// The sink's state.
 const SINK: usize = 6;
 
-/// How often a polling end checks before it sleeps: 10 to 30 µs, about the cost of sleeping and waking. So a wait takes at most
-/// twice as long as with the better of the two.
+/// How often a polling end checks before it sleeps: 10 to 30 µs, about the cost of sleeping and waking. So a wait costs
+/// at most twice as much as the cheaper of polling and sleeping.
 const MAX_SPINS: u32 = 500;
 
-/// An end's state, for the other end: the gate says whether it sleeps, the first word whether it is present.
+/// An end's state, for the other end: the gate says whether the end sleeps, the first word whether it is present.
 impl CacheLine {
     const TAKEN: u64 = 1;
     const GONE: u64 = 2;
@@ -40,7 +41,7 @@ impl CacheLine {
     /// Claims the place of this end, which can be done only once.
     fn take(&self, name: &str) -> io::Result<()> {
         if self.words[0].compare_exchange(0, Self::TAKEN, SeqCst, SeqCst).is_err() {
-            let message = format!("this ring has, or had, a {name} already; make a new ring");
+            let message = format!("this ring already has or had a {name}; make a new ring");
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
         Ok(())
@@ -108,7 +109,7 @@ impl CacheLine {
 fn position_error(which: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        format!("the {which}'s position is not within the ring: it is damaged, or the {which} is hostile"),
+        format!("the {which}'s position is outside of the ring: the ring is damaged, or the {which} is hostile"),
     )
 }
 
@@ -238,7 +239,8 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         let (state, source, position) = (&self.lines[SINK], &self.lines[SOURCE], &self.lines[HEAD].words[0]);
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
-                // In this order: whoever sees the end also sees everything that was published before it.
+                // In this order: an end that sees the mark of the end also sees everything that was published before
+                // it.
                 let ended = source.peer_left();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {
@@ -251,7 +253,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         Ok((self.head - tail) as usize)
     }
 
-    /// Returns the room of the next `bytes` to the source. They are no longer used.
+    /// Returns the room of the next `bytes` to the source. The sink no longer uses them.
     #[inline]
     pub(crate) fn release(&mut self, bytes: usize, calls: &mut u32) {
         self.tail += bytes as u64;

@@ -24,7 +24,7 @@
 //! * [`usage`]: resources used by this process or by a child that has ended.
 //! * [`reap`]: reaps children and returns the resources each used.
 //! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
-//! * [`probe`]: tries out what the kernel permits here.
+//! * [`probe`]: tries which system calls the kernel permits here.
 //! * [`file_cache`]: counts and drops the cached pages of a file.
 
 pub mod allocator;

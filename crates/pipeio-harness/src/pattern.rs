@@ -1,9 +1,9 @@
 //! Self-verifying content: bytes that depend on their position in the stream, made and compared at memory speed.
 //!
 //! Word `i` of a stream (8 bytes, little-endian) is `seed + i × STEP` for an odd `STEP`, so no two of the 2⁶⁴ positions
-//! share a word. A receiver compares every byte with the one that belongs at its position. It detects any piece that was
-//! lost, repeated, swapped, moved, truncated or changed, unless it was replaced by equal bytes. The rule can be inverted, so
-//! wrong bytes show where they belong.
+//! share a word. A receiver compares every byte with the one expected at its position. So it detects any piece that was
+//! lost, repeated, swapped, moved, truncated or changed, unless equal bytes replaced it. The rule can be inverted: it
+//! also tells where a wrong byte belongs.
 //!
 //! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and nothing
 //! relies on reading the same value twice.
@@ -97,7 +97,7 @@ impl Pattern {
     /// # Panics
     /// If `period` is 0.
     pub fn repeating(rule: Rule, period: u64) -> Pattern {
-        assert_ne!(period, 0, "a period has at least one byte");
+        assert_ne!(period, 0, "a period needs at least one byte");
         Pattern { rule, period }
     }
 
@@ -130,8 +130,8 @@ impl Pattern {
         });
     }
 
-    /// The first word at `position`, if `len` bytes from there on are whole words within one period. That holds for nearly all
-    /// blocks. Any further step would take as long as a small block's content.
+    /// The first word at `position`, if `len` bytes from there on are whole words within one period. This fast path
+    /// serves nearly all blocks; any further step in it would take as long as filling a small block.
     #[inline]
     fn first_word(&self, position: u64, len: usize) -> Option<u64> {
         match self.rule {
@@ -210,7 +210,7 @@ impl fmt::Display for Fault {
                     origin - position
                 )
             }
-            Some(origin) => write!(f, "byte {position} is wrong: byte {origin} and those after it came again"),
+            Some(origin) => write!(f, "byte {position} is wrong: byte {origin} and those after it were repeated"),
             None => write!(f, "byte {position} is wrong: it was changed"),
         }
     }
@@ -273,7 +273,8 @@ impl Checker {
         self.fault
     }
 
-    /// The position where wrong bytes belong. Two whole words have to match, or a changed byte could seem to be from far away.
+    /// The position where wrong bytes belong. Two whole words have to match: with one, a changed byte could seem to
+    /// come from far away.
     fn origin(&self, position: u64, bytes: &[u8]) -> Option<u64> {
         let Rule::Position { seed } = self.pattern.rule else { return None };
         (0..8.min(bytes.len())).find_map(|shift| {
@@ -281,7 +282,7 @@ impl Checker {
             let index = word.wrapping_sub(seed).wrapping_mul(STEP_INVERSE);
             let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < LONGEST)?;
             let sample = &bytes[..bytes.len().min(shift + 16)];
-            // After a single changed byte the next bytes are in their place again: nothing has moved.
+            // After a single changed byte the next bytes are at their position again: nothing has moved.
             (origin != position
                 && sample.len() >= shift + 16
                 && self.pattern.matching(origin, sample.into()) == sample.len())
@@ -449,7 +450,7 @@ mod tests {
         bytes.extend_from_within(4096..8192);
         let fault = fault_in(&bytes, 8192).unwrap();
         assert_eq!(fault, Fault { position: 8193, origin: Some(4097) });
-        assert_eq!(fault.to_string(), "byte 8193 is wrong: byte 4097 and those after it came again");
+        assert_eq!(fault.to_string(), "byte 8193 is wrong: byte 4097 and those after it were repeated");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Tries which of the kernel's ways to move bytes work here.
+//! Tries which of the kernel's calls that move bytes work here.
 //!
-//! A version number says little: a filter of system calls refuses with EPERM or pretends ENOSYS, a sysctl switches a call off,
-//! a limit leaves no resources. Each probe makes the real call on a few bytes, takes microseconds and leaves nothing behind.
-//! It does not survive a filter that kills instead of refusing.
+//! A version number says little: a filter of system calls refuses with EPERM or pretends ENOSYS, a sysctl switches a
+//! call off, a limit leaves no resources. Each probe makes the real call on a few bytes, takes microseconds and leaves
+//! nothing behind. A filter that kills instead of refusing also kills the prober.
 //!
 //! All probes fail with the error of the call that was refused.
 
@@ -261,7 +261,7 @@ pub fn software_counter() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// No Linux forbids these, so if a probe fails here, the probe is wrong.
+    /// Every Linux permits these, so if a probe fails here, the probe is wrong.
     #[test]
     fn features_of_every_kernel_are_detected() {
         for (name, result) in
@@ -279,7 +279,7 @@ mod tests {
         assert!(pipe_capacity(usize::MAX).is_err());
     }
 
-    /// The right answer depends on the kernel, but there is one and it doesn't change.
+    /// The right answer depends on the kernel, but it must be the same each time.
     #[test]
     fn the_aliasing_test_has_an_answer_where_vmsplice_works() {
         if vmsplice().is_ok() {

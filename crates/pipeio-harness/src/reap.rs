@@ -14,8 +14,8 @@ pub struct Reaped {
     pub status: ExitStatus,
     /// The resources that it used, and the children that it reaped.
     pub usage: Usage,
-    /// The largest resident memory of it, or of one of the children that it reaped, in bytes. The kernel counts from the
-    /// fork, so this is at least what the process that started it had resident then.
+    /// The largest resident memory, in bytes, of the child or of any child that it reaped. The kernel counts from the
+    /// fork, so this is at least what the parent had resident then.
     pub max_rss: u64,
 }
 
@@ -30,8 +30,8 @@ pub enum Reap {
     NoChildren,
 }
 
-/// Reaps one child of this process that has ended, without waiting. If [`std::process::Child`] is used too, its `wait` fails
-/// for a child that was reaped here.
+/// Reaps one child of this process that has ended, without waiting. For a child that was reaped here, `wait` of
+/// [`std::process::Child`] fails.
 ///
 /// # Errors
 /// None is known: the expected cases are those of [`Reap`].

@@ -83,10 +83,10 @@ pub fn open(
     let flags = if method == ReceiveCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if method == ReceiveCall::Vmsplice && !reads_only(&pipe)? {
-        return Err(crate::invalid("vmsplice takes bytes out of a pipe's read end only"));
+        return Err(crate::invalid("vmsplice receives only from the read end of a pipe"));
     }
     let (wait, block) = (options.wait, options.block);
-    // A non-blocking end doesn't make splice and vmsplice non-blocking: they have a flag for that.
+    // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking: they have a flag for that.
     let flags = wait.splice_flags();
     Ok(match method {
         ReceiveCall::Read => Box::new(read(pipe, options)?),
@@ -130,7 +130,7 @@ pub fn read(pipe: OwnedFd, options: &RecvOptions) -> io::Result<impl Receiver + 
     Ok(BufferedReceiver { take, buffer: options.buffer()? })
 }
 
-/// Whether `fd` was opened for reading only. If so, vmsplice(2) writes to the memory that it is given; otherwise it reads the
+/// Whether `fd` is open read-only. If so, vmsplice(2) writes to the memory that it is given; otherwise it reads the
 /// memory and keeps references to its pages.
 pub(crate) fn reads_only(fd: impl AsFd) -> io::Result<bool> {
     Ok(fcntl_getfl(fd)? & OFlags::ACCMODE == OFlags::RDONLY)

@@ -50,7 +50,7 @@ impl SharedMapping {
         Ok((fd, mapping))
     }
 
-    /// Maps a memfd that another process made as `what`.
+    /// Maps a memfd that another process made; `what` names it in the error.
     pub(crate) fn open(fd: impl AsFd, flags: MapFlags, what: &str) -> io::Result<SharedMapping> {
         if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
             return Err(refused(what, "its size is not sealed"));
@@ -83,7 +83,7 @@ impl Drop for SharedMapping {
     }
 }
 
-/// The error for a descriptor that isn't `what` it should be.
+/// The error for a descriptor that isn't `what` was expected.
 pub(crate) fn refused(what: &str, why: &str) -> io::Error {
     crate::invalid(format!("not {what}: {why}"))
 }
@@ -115,8 +115,8 @@ impl Shared {
     /// If `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
         let mapping = SharedMapping::open(fd, MapFlags::empty(), "shared lines")?;
-        // Only lines have such a length, and no length can change. So this memory is used for lines only, whoever opens it
-        // in whatever way.
+        // Only a mapping of lines has such a length, and no length can change. So this memory is used for lines only,
+        // by every process that opens it.
         if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }

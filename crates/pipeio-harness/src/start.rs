@@ -1,9 +1,9 @@
 //! The start of a program, in place of Rust's. Rust's start polls the standard descriptors, and a pipe that was polled once wakes
 //! its reader at every later write (`poll_usage` in fs/pipe.c). That made writes of 8 KiB to a `relay` take 4 % longer on one CPU.
 //!
-//! Like Rust's, this start opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also records what it
-//! found. Unlike with Rust's, reading a closed standard input fails, the message of a stack overflow doesn't name the thread, and
-//! the message of a panic doesn't name the main thread.
+//! Like Rust's, this start opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also records
+//! whether standard output was closed and SIGPIPE ignored. Unlike with Rust's, reading a closed standard input fails,
+//! the message of a stack overflow doesn't name the thread, and the message of a panic doesn't name the main thread.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::io::{self, Write};

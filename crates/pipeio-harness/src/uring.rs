@@ -9,7 +9,7 @@ use crate::wait::Wait;
 pub(crate) struct Ring {
     ring: IoUring,
     wait: Wait,
-    /// A call failed, so an operation may still be in progress that nobody waits for.
+    /// A call failed, so an operation that nobody waits for may still be in progress.
     broken: bool,
 }
 

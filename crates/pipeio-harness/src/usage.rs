@@ -25,8 +25,9 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// The most memory it had resident at once, in bytes. For a reaped child, the most of any one of its processes, and at
-    /// least what this process had resident when it started the child, because the kernel includes that.
+    /// The most memory that the process had resident at once, in bytes. For a reaped child: the most of any one of its
+    /// processes, and at least what this process had resident when it started the child, because the kernel includes
+    /// that.
     pub peak_bytes: u64,
 }
 
@@ -123,7 +124,7 @@ pub fn monotonic_ns() -> u64 {
     nanos(rustix::time::ClockId::Monotonic)
 }
 
-/// CPU time of the calling thread in nanoseconds, which stands still while other threads run.
+/// CPU time of the calling thread in nanoseconds. It doesn't advance while other threads run.
 pub fn thread_cpu_ns() -> u64 {
     nanos(rustix::time::ClockId::ThreadCPUTime)
 }

@@ -24,13 +24,13 @@ use crate::result_of;
 use crate::ring::{InPlaceSender, Memory, fits};
 use crate::shared::{CacheLine, Shared, refused};
 
-/// Bytes of memory that the sender's blocks cycle through, rounded up to whole blocks, at least two.
+/// Size in bytes of the sender's ring of blocks, rounded up to at least two whole blocks.
 pub const RING_BYTES: usize = 1 << 20;
 
 /// How long a sender waits for its receiver before the first block.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The line in which both identify themselves. The receiver opens its gate once it has.
+/// The line in which both ends identify themselves. The receiver opens its gate after that.
 const ABOUT: usize = LINES;
 /// Words of that line: the process ids of both, and the address and length of the sender's memory.
 const RECEIVER: usize = 0;
@@ -51,7 +51,11 @@ pub fn create() -> io::Result<OwnedFd> {
 fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     check_block(block)?;
     let lines = Shared::open(fd)?;
-    if lines.len() == ABOUT + 1 { Ok(lines) } else { Err(refused("a link for process_vm_readv", "it has other lines")) }
+    if lines.len() == ABOUT + 1 {
+        Ok(lines)
+    } else {
+        Err(refused("a link for process_vm_readv", "it has another number of lines"))
+    }
 }
 
 /// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so `align`
@@ -59,7 +63,7 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
 ///
 /// The first send waits for the receiver, ten seconds at most. [`Sender::finish`] waits until the receiver has read
 /// everything or is gone, because the memory disappears with the sender. If the sender is dropped earlier, the receiver
-/// fails. It waits and counts calls like [`ring::sender`](crate::ring::sender).
+/// fails. The sender waits and counts calls like [`ring::sender`](crate::ring::sender).
 ///
 /// # Errors
 /// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails with
@@ -143,8 +147,7 @@ impl VmSender {
         let begin = Instant::now();
         while about.gate.load(Acquire) == 0 {
             let Some(left) = CONNECT_TIMEOUT.checked_sub(begin.elapsed()) else {
-                let message =
-                    format!("no process came to read this one's memory within {} s", CONNECT_TIMEOUT.as_secs());
+                let message = format!("no receiver connected within {} s", CONNECT_TIMEOUT.as_secs());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             };
             let left = futex::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -154,12 +157,13 @@ impl VmSender {
             }
         }
         if let Some(receiver) = i32::try_from(about.words[RECEIVER].load(Relaxed)).ok().and_then(Pid::from_raw) {
-            // Fails without Yama, which then restricts nothing. If the permission was needed, the receiver reports an error.
+            // Fails on systems without Yama, which need no permission. Where it was needed, the receiver reports an
+            // error.
             let _ = set_ptracer(PTracer::ProcessID(receiver));
         }
         about.words[SENDER].store(number(getpid()), Relaxed);
         about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
-        // The receiver sees this with the first position that is published.
+        // The receiver sees this together with the first position that is published.
         about.words[CAPACITY].store(capacity as u64, Relaxed);
         self.connected = true;
         Ok(())
@@ -188,7 +192,7 @@ impl Sender for VmSender {
         let all = source.capacity();
         match source.room(all, &mut 0) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-            // Everything was read, or nobody is left to read it.
+            // Everything was read, or the receiver is gone.
             _ => self.finished = true,
         }
         Ok(())
@@ -198,7 +202,7 @@ impl Sender for VmSender {
 impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
-            // Before the memory is unmapped: from now on the receiver may read anything.
+            // Before the memory is unmapped: from now on its addresses may hold anything.
             self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
         }
         if self.connected {
@@ -244,7 +248,7 @@ impl VmReader {
         let len = filled.min(buffer.len());
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
-        // The memory may have been unmapped during the read.
+        // During the read the memory may have been unmapped.
         if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
             return Err(sender_gone());
         }
@@ -268,7 +272,7 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
         let what = format!("cannot read the memory of process {}", peer.process);
         match error.raw_os_error() {
             Some(libc::EPERM) => {
-                let why = "the kernel allows it to who may trace that process: run both as one user, and see \
+                let why = "that takes permission to trace the process: run both as one user, and see \
                            /proc/sys/kernel/yama/ptrace_scope";
                 io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
             }
@@ -279,5 +283,5 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
 }
 
 fn sender_gone() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and with it what had not been read")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and the bytes that were not read are lost")
 }

@@ -19,14 +19,14 @@ pub enum Wait {
     /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of a time
     /// slice per wait.
     Spin,
-    /// For a descriptor shared with other processes, whose flag is left as it is. The kernel puts the caller to sleep, or
-    /// poll(2) does if the descriptor is non-blocking.
+    /// For a descriptor shared with other processes: its O_NONBLOCK flag stays as it is. The kernel puts the caller to
+    /// sleep, in poll(2) if the descriptor is non-blocking.
     Shared,
 }
 
 impl Wait {
-    /// Sets or clears O_NONBLOCK on `fd` as this policy requires; [`Wait::Shared`] leaves it. The flag belongs to the open file
-    /// description, so it also applies to every process that inherited the same end.
+    /// Sets or clears O_NONBLOCK on `fd` as this policy requires; [`Wait::Shared`] leaves it as it is. The flag belongs
+    /// to the open file description, so it also applies to every process that inherited the same end.
     ///
     /// # Errors
     /// When `fd` is not open.

@@ -24,7 +24,7 @@ use crate::{errno_of, result_of};
 /// that an unprivileged user commonly may have, because pages in flight count as such.
 const RING_BYTES: usize = 4 << 20;
 
-/// Sends in flight from which on completions are collected, so that the socket doesn't run out of room for them
+/// Once this many sends are in flight, completions are collected, so that the socket has room for them
 /// (/proc/sys/net/core/optmem_max).
 const COLLECT_AT: usize = 32;
 
@@ -109,11 +109,11 @@ impl SendRing {
     }
 }
 
-/// Sends that the kernel has not completed. It numbers them from 0, one for each call that sent any bytes.
+/// Sends that the kernel has not completed. The kernel numbers sends from 0; calls that sent no bytes don't count.
 struct PendingSends {
     /// The number of the first send in the queue.
     first: u32,
-    /// The position at which each ends, and whether it is complete.
+    /// The position at which each send ends, and whether it is complete.
     sends: VecDeque<(u64, bool)>,
     completed: u64,
     copied: u64,
@@ -236,7 +236,7 @@ impl Sender for ZeroCopySender {
     }
 
     fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
-        assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
         let mut calls = 0;
         let start = self.place(len, &mut calls)?;
         self.calls += calls;
@@ -247,7 +247,7 @@ impl Sender for ZeroCopySender {
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
-        assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
         self.prepared = true;
         let mut moved = Moved { bytes: 0, calls: std::mem::take(&mut self.calls) };
         let start = self.place(len, &mut moved.calls)?;
@@ -276,8 +276,7 @@ impl Sender for ZeroCopySender {
                 Err(Errno::NOBUFS) if !self.pending.sends.is_empty() => self.pause(false, &mut moved.calls)?,
                 Err(Errno::NOBUFS) => {
                     let message = format!(
-                        "a zero-copy send of {} bytes is above the limit on locked memory (ulimit -l) or on the socket's \
-                         own (/proc/sys/net/core/optmem_max); use smaller blocks or raise it",
+                        "a zero-copy send of {} bytes is above the limit on locked memory (ulimit -l) or the socket's own limit (/proc/sys/net/core/optmem_max); use smaller blocks or raise the limit",
                         bytes.len()
                     );
                     return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
@@ -296,7 +295,7 @@ impl Sender for ZeroCopySender {
 
     fn note(&self) -> Option<String> {
         let PendingSends { completed, copied, .. } = self.pending;
-        // Without counts, because they differ from run to run and the note is about all runs.
+        // Without counts: they differ from run to run, but the note is about all runs.
         let share = if copied == completed { "every zero-copy send" } else { "some of the zero-copy sends" };
         (copied > 0).then(|| format!("the kernel copied {share} nevertheless, as it does on loopback"))
     }
@@ -312,7 +311,7 @@ struct Completion {
 /// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the queue
 /// is empty.
 fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
-    // Aligned as control messages must be, and larger than the one or two that arrive.
+    // Aligned as control messages must be, and with room for more than the one or two that arrive.
     let mut control = [0u64; 32];
     // SAFETY: every field of a msghdr is an integer or a pointer, for which zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -345,7 +344,7 @@ fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
     Ok(None)
 }
 
-/// From linux/errqueue.h: the origin of reports on zero copy, and the code by which they say that the kernel copied.
+/// From linux/errqueue.h: the origin of reports on zero copy, and the code in reports that the kernel copied.
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 

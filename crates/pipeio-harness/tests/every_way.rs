@@ -1,4 +1,4 @@
-//! Every sender into every receiver, with every wait policy and page kind: the bytes that arrive are the bytes sent.
+//! Combines every sender with every receiver, wait policy and page kind: the bytes that arrive are the bytes sent.
 
 use std::thread;
 
@@ -185,7 +185,7 @@ fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
     let options =
         send::SendOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
     let mut sender = send::open(Send::Vmsplice, link.writer, &options).unwrap();
-    // A second pipe takes over the link's pages: as far as the sender can see, they have been read.
+    // A second pipe takes over the pages: the sender can only see that its own pipe is empty.
     let kept = Pipe::new().unwrap();
     for value in 0..16 {
         sender.fresh(4096).unwrap().fill(value);
@@ -258,7 +258,7 @@ fn the_wrong_end_of_a_pipe_is_refused() {
     assert!(recv::open(Recv::Vmsplice, pipe.writer, &RECV).is_err());
 }
 
-/// An empty read would look like the end of the input, and empty writes would never end.
+/// Reading a block of 0 bytes would look like the end of the input, and writing it would never end.
 #[test]
 fn a_block_of_no_bytes_is_refused() {
     let empty = || Pipe::new().unwrap();

@@ -281,7 +281,7 @@ fn a_mapping_that_is_not_a_ring_is_refused() {
     assert_eq!(ring::receiver(fd, &options, RingAccess::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 
-/// Sizes around a limit on messages, and odd ones.
+/// Sizes around a limit on messages, and sizes that are no power of two.
 fn around(limit: usize) -> [usize; 8] {
     [1, 7, limit - 1, limit, limit + 1, 2 * limit, 2 * limit + 1, 9 * limit + 5]
 }
@@ -343,7 +343,7 @@ fn a_closed_peer_is_detected_where_the_kernel_reports_it() {
         let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
         assert_eq!(sender.send(8).unwrap_err().kind(), ErrorKind::BrokenPipe, "{kind:?}");
     }
-    // Messages that were sent still arrive, although the sender left without reading what was sent to it.
+    // Messages still arrive after their sender has left without reading those sent to it.
     let (near, far) = socket_pair(SocketType::SEQPACKET);
     rustix::net::send(&far, b"unread", rustix::net::SendFlags::empty()).unwrap();
     let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
@@ -639,7 +639,7 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
 fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
     let (near, far) = tcp_pair();
     let block = 1 << 20;
-    // More than the memory, if this process may request that; otherwise the socket is full before the memory is.
+    // More than the memory, if this process may request that; otherwise more than the socket accepts.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
     let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
     let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(block, Wait::Block)).unwrap();

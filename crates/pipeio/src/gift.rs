@@ -41,11 +41,11 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use crate::memory::{Pages, Region, page_size};
 use crate::pipe::Access;
 
-/// Bytes of memory that gifts are cut from before its pages are dropped. Small enough that a dropped huge page is still in
-/// the cache when the kernel hands it out again.
+/// Size in bytes of the region that gifts are cut from; its pages are dropped when it is used up. Small enough that a
+/// dropped huge page is still in the cache when the kernel hands it out again.
 const REGION: usize = 8 << 20;
 
-/// Smaller gifts are copied: a pipe has one slot per page, and replacing a page that was given away costs a page fault.
+/// Smaller gifts are copied: each page given away takes one slot of the pipe, and replacing it costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
 /// Bytes that [`GiftWriter`] gathers for one gift.
@@ -60,7 +60,7 @@ pub struct Gifts {
     next: usize,
 }
 
-// SAFETY: the pointer is to the region, which is sent along, and is used only for parts that no gift was made of.
+// SAFETY: the pointer is to the region, which is sent along, and is used only for parts of it that belong to no gift.
 unsafe impl Send for Gifts {}
 
 impl Gifts {
@@ -108,7 +108,7 @@ impl Gifts {
 pub struct Gift {
     start: NonNull<u8>,
     len: usize,
-    /// The region that contains it, which is freed or reused only once no gift in it is left.
+    /// The region that contains the gift. It is freed or reused only once no gift in it is left.
     _region: Arc<Region>,
 }
 
@@ -161,9 +161,9 @@ impl Gift {
         while self.len > 0 {
             let moved = if gives {
                 let bytes = [IoSliceRaw::from_slice(&self)];
-                // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not for reading only.
-                // Nobody writes to the bytes that the pipe takes: the gift begins after them from then on, and the pages are
-                // dropped before the memory is handed out again.
+                // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not
+                // read-only. Nobody writes to the bytes that the pipe takes: the gift begins after them from then on,
+                // and the pages are dropped before the memory is handed out again.
                 unsafe { vmsplice(to, &bytes, flags) }
             } else {
                 rustix::io::write(to, &self)
@@ -177,7 +177,8 @@ impl Gift {
                     self.skip(moved);
                 }
                 Err(Errno::INTR) => {}
-                // `to` is no pipe, or a filter of system calls refuses. If the descriptor itself is wrong, write(2) reports that.
+                // `to` is no pipe, or a system-call filter refuses vmsplice. If the descriptor itself is wrong,
+                // write(2) reports that.
                 Err(Errno::BADF | Errno::INVAL | Errno::PERM | Errno::NOSYS) if gives => gives = false,
                 Err(error) => return Err(Unsent { gift: self, error: error.into() }),
             }

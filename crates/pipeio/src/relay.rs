@@ -270,7 +270,7 @@ impl Relay {
         if kinds.contains(&Kind::Lossy) {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this kind of socket loses messages that come too fast, without a word; use a stream or a Unix socket",
+                "this kind of socket silently loses messages that arrive too fast; use a stream or a Unix socket",
             ));
         }
         if self.buffer.is_some() && kinds[0].has_messages() {
@@ -667,8 +667,8 @@ impl Passage<'_> {
             |got: &io::Result<usize>| got.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::IO));
         let mut got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
         if self.kinds[0] == Kind::TerminalMaster && closed(&got) {
-            // The last program has closed the terminal's other side. The kernel checks for input first and for that second
-            // (n_tty_read), so bytes that were written between the two checks are still there: read again.
+            // The last program has closed the terminal's other side. The kernel checks for input before it checks for
+            // that (n_tty_read), so bytes that were written between the two checks are still there: read again.
             got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
             if closed(&got) {
                 return Ok(0);

@@ -39,7 +39,7 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     }
 }
 
-/// How often an input is checked before the process sleeps, which takes about ten microseconds.
+/// How often an input is checked before the process sleeps. All checks together take about ten microseconds.
 pub(crate) const MAX_POLLS: u32 = 16;
 
 /// Waits for input without sleeping, for about as long as a sleep and a wake-up take. Meanwhile a writer on the same CPU

@@ -82,11 +82,11 @@ fn a_writer_continues_while_the_reader_pauses() {
 fn a_full_buffer_takes_no_more_before_its_mark() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 25), None);
     let source = thread::spawn(move || input.write_all(&content(3 << 20)).unwrap());
-    // Until it was full, bytes also passed through, at most as many as the pipe holds.
+    // While the buffer filled, bytes also passed through it, at most as many as the pipe holds.
     eventually("it is full", || handle.read() >= 1 << 20);
     thread::sleep(Duration::from_millis(100));
     let full = handle.read();
-    // Take half of it, which leaves more than its mark.
+    // Take half of the buffer: its fill level stays above the mark.
     output.read_exact(&mut vec![0; 1 << 19]).unwrap();
     eventually("it falls", || handle.written() >= 1 << 19);
     assert_eq!(handle.read(), full);
@@ -104,7 +104,7 @@ fn below_its_mark_bytes_wait_for_more_for_a_while() {
     input.write_all(b"little").unwrap();
     output.read_exact(&mut [0; 6]).unwrap();
     assert!(begin.elapsed() >= Duration::from_secs(1), "it came before a pause");
-    // Bytes before the end of the input don't wait.
+    // The last bytes of the input don't wait.
     input.write_all(b"end").unwrap();
     drop(input);
     let mut rest = String::new();
@@ -122,7 +122,7 @@ fn bytes_without_a_reader_are_counted() {
     drop(output);
     let report = thread.join().unwrap().unwrap();
     assert_eq!(report.end, End::Output);
-    // All bytes that were read, except those taken. Some may still be in the pipe before the relay.
+    // All bytes that the relay has read, except those taken. Some may still be in the pipe in front of it.
     assert!((1 << 19..=(1 << 20) - 1000).contains(&report.undelivered), "{}", report.undelivered);
 }
 

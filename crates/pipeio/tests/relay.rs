@@ -659,7 +659,7 @@ fn packets_become_bytes() {
             }
         }
     });
-    // A reader with a small buffer loses the rest of a packet, unless the relay has made it plain bytes.
+    // A reader with a small buffer loses the rest of a packet, unless the relay has turned the packet into plain bytes.
     let report = Relay::new().run(&source, &writer).unwrap();
     drop(writer);
     assert!(sink.join().unwrap() == text, "{report:?}");

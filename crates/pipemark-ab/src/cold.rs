@@ -15,7 +15,7 @@ use pipemark_model::neutral;
 pub struct ColdPages {
     /// Pages of all files together.
     pub pages: u64,
-    /// The most of them that stayed in memory before a run, although they were dropped.
+    /// The most of these pages that were still in memory before any run, although they had been dropped.
     pub stayed: u64,
 }
 

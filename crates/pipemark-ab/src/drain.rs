@@ -83,7 +83,7 @@ impl KeptEnds {
 /// Reads all streams to their ends and waits until all stages have ended; none is reaped.
 ///
 /// While a stage runs, `writers` keeps the streams from ending: the end of a stream and the end of its stage would each
-/// wake this thread, and a short run is measured with what a wake-up takes.
+/// wake this thread, and a wake-up adds noticeably to the time of a short run.
 ///
 /// # Errors
 /// At the deadline, or when the user interrupts.

@@ -53,7 +53,7 @@ pub struct RoundPlan {
     pub memory: bool,
     /// Files whose pages are dropped before each run.
     pub cold: Vec<PathBuf>,
-    /// Whether a failed command becomes a row, and the rest goes on.
+    /// Whether a failed command becomes a row, and the others are still measured.
     pub keep_going: bool,
     /// Whether to print the expected time.
     pub announced: bool,

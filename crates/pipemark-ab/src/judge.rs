@@ -155,7 +155,7 @@ impl Judge<'_> {
         let compared = |off: f64| against(&of(off), base, criterion).ok();
         let Some(comparisons) = compared(0.0) else { return judged };
         let ranks = by.then(|| Ranking::of(&of(0.0), base, criterion).ok()).flatten().map(|ranking| ranking.ranks);
-        // The shell's start is known with an error, which widens the interval.
+        // The measured start of the shell has an error, which widens the interval.
         let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.subtracted() {
             Some([median, low, high]) if kind.key == TIME => {
                 [low - median, high - median].into_iter().filter_map(compared).collect()

@@ -20,7 +20,7 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// Data did not verify.
     pub const NOT_VERIFIED: u8 = 3;
-    /// `compare` or `ab` reached this verdict, and `--fail-on` names it. The codes below are likewise.
+    /// `compare` or `ab` reached this verdict, and `--fail-on` names it. The codes below are for the other verdicts.
     pub const WORSE: u8 = 10;
     /// A trial is on one side only, or was not measured on both.
     pub const MISSING: u8 = 11;
@@ -93,7 +93,7 @@ impl From<serde_json::Error> for ExitError {
     }
 }
 
-/// For errors of standard output: a reader that left early is no error.
+/// The ending for an error of standard output: a reader that left early is no error.
 impl From<io::Error> for ExitError {
     fn from(error: io::Error) -> ExitError {
         match error.kind() {

@@ -66,7 +66,7 @@ impl Format {
             Format::Csv => sheet_as_csv(sheet),
             Format::Json => Ok(json.map_or_else(|| sheet_as_json(sheet), json_line)),
             Format::OpenMetrics | Format::Benchmark | Format::Hyperfine | Format::Bencher => {
-                unreachable!("no sheet is written so")
+                unreachable!("sheets have no such format")
             }
         }
     }
@@ -90,12 +90,12 @@ impl FormatOption {
     }
 }
 
-/// The properties of the terminal at standard output. Without a terminal, the width is COLUMNS, or 80.
+/// The properties of the terminal at standard output: see [`terminal_of`].
 pub fn terminal() -> Terminal {
     terminal_of(&io::stdout())
 }
 
-/// The properties of the terminal at a stream, likewise.
+/// The properties of the terminal at a stream. Without a terminal, the width is COLUMNS, or 80.
 pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || set("COLUMNS")?.parse().ok();
@@ -116,7 +116,7 @@ fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where results go besides what is printed: for verbs that measure or compare.
+/// Where results go in addition to standard output: for verbs that measure or compare.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ExportOptions {

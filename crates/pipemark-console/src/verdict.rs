@@ -31,8 +31,8 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
     threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
 }
 
-/// The interval that decides the verdict, or if there is none that of the runs, or else the number of runs of both
-/// sides.
+/// The interval that decides the verdict; if there is none, the interval of the runs; without that, the number of runs
+/// on both sides.
 pub fn interval(comparison: &Comparison) -> String {
     let runs = comparison.low.zip(comparison.high);
     match comparison.judged().or(runs).unzip() {

@@ -1,6 +1,6 @@
-//! `--against`: a program of the user's, with a row in the table beside pipemark's. Its command can contain the numbers
-//! of blocks and bytes. Its figure is the rate or the time that it prints, or otherwise the time from its start to its
-//! end.
+//! `--against`: a program that the user adds, with a row in the table beside pipemark's. Its command can contain the
+//! numbers of blocks and bytes. Its figure is the rate or the time that it prints, or otherwise the time from its start
+//! to its end.
 
 use pipemark_model::{Better, Language, RATE_UNITS, Stages};
 

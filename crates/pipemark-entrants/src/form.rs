@@ -134,7 +134,7 @@ impl EntrantFile {
         let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
         opened.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         if text.len() as u64 > MAX_BYTES {
-            return Err(format!("{} is larger than 64 KiB, the limit for a form", file.display()));
+            return Err(format!("{} is larger than 64 KiB, the limit for a description", file.display()));
         }
         EntrantFile::parse(&file.display().to_string(), &text)
     }
@@ -155,14 +155,14 @@ impl EntrantFile {
     fn check(&self) -> Result<(), String> {
         for tool in &self.tools {
             if tool.ways.iter().any(Vec::is_empty) || tool.ways.is_empty() {
-                return Err(format!("the tool '{}' has no way to call it", tool.name));
+                return Err(format!("the tool '{}' has no command that calls it", tool.name));
             }
             check_bounds(&tool.name, [&tool.at_least, &tool.below])?;
         }
         let programs = || self.filter.values().chain(&self.idiomatic).chain(&self.tuned).chain(&self.tuned_else);
         let commands = programs().flat_map(|program| program.build.iter().chain([&program.run]));
         if self.build.commands.iter().chain(commands).any(Vec::is_empty) {
-            return Err("a command without words".to_owned());
+            return Err("a command is empty".to_owned());
         }
         for (name, versions) in programs().flat_map(|program| &program.with) {
             if !self.tools.iter().any(|tool| tool.name == *name && tool.version.is_some()) {
@@ -171,7 +171,7 @@ impl EntrantFile {
             check_bounds(name, [&versions.at_least, &versions.below])?;
         }
         if self.tuned.is_none() && !self.tuned_else.is_empty() {
-            return Err("[[tuned_else]] stands in for [tuned], which is missing".to_owned());
+            return Err("[[tuned_else]] replaces [tuned], which is missing".to_owned());
         }
         match (&self.idiomatic, &self.tuned, self.filter.is_empty()) {
             (Some(program), None, true) if program.prints.is_some() => Ok(()),
@@ -216,8 +216,8 @@ mod tests {
         assert!(EntrantFile::parse("x.toml", WHOLE).is_ok());
         for (from, to, words) in [
             ("name = \"X\"", "nmae = \"X\"", ":2: unknown field `nmae`"),
-            ("[[\"x\"]]", "[]", "no way to call it"),
-            ("[\"{x}\"]", "[]", "a command without words"),
+            ("[[\"x\"]]", "[]", "no command that calls it"),
+            ("[\"{x}\"]", "[]", "a command is empty"),
             ("install = \"x\"", "install = \"x\"\nbelow = \"new\"", "'new' is not a version"),
             ("[tuned]", "[tunde]", "unknown field `tunde`"),
             ("[tuned]", "[filter.x]", "either [idiomatic] and [tuned]"),

@@ -175,7 +175,8 @@ impl Project {
         let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
         let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
             Some(tool) => tool.words.clone(),
-            // The path is valid in any process of a run, because it is this program before it becomes another.
+            // Each process of a run is this program before it executes another one, so this path is valid in all of
+            // them.
             None if word == "{pipemark}" => vec!["/proc/self/exe".to_owned()],
             None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
             None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{folder}", &folder)],

@@ -10,7 +10,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub fn allowed(files: &SystemFiles) -> Vec<Cpu> {
     let mut cpus: Vec<Cpu> = match rustix::thread::sched_getaffinity(None) {
         Ok(set) => (0..Cpu::LIMIT).filter(|&cpu| set.is_set(cpu.into())).map(Cpu).collect(),
-        // The call fails with a set of 1024 CPUs if the kernel knows of more.
+        // The call fails with a set of 1024 CPUs if the kernel supports more.
         Err(_) => listed(files),
     };
     if cpus.is_empty() {
@@ -33,12 +33,12 @@ fn listed(files: &SystemFiles) -> Vec<Cpu> {
 pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
     let locate = |&cpu: &Cpu| {
         let folder = format!("{CPUS}/cpu{cpu}/topology");
-        // thread_siblings_list is the name before Linux 5.3.
+        // thread_siblings_list is the file's name before Linux 5.3.
         let siblings = ["core_cpus_list", "thread_siblings_list"]
             .iter()
             .find_map(|name| cpu_list(&files.text(format!("{folder}/{name}"))?));
         let core = siblings.and_then(|siblings| siblings.into_iter().min()).unwrap_or(cpu);
-        // Some ARM systems have -1 here.
+        // Some ARM systems report -1 here.
         let package = files.value(format!("{folder}/physical_package_id")).unwrap_or(0);
         CpuTopology { cpu, core: core.0.into(), package, node: node(files, cpu) }
     };
@@ -86,7 +86,7 @@ pub fn cpuinfo(files: &SystemFiles) -> String {
 
 /// The processor's name.
 pub fn model(files: &SystemFiles, cpuinfo: &str) -> String {
-    // x86 and s390 have names; ARM has numbers, and often a board with a name.
+    // x86 and s390 report names; ARM reports numbers, and often a board with a name.
     let named = ["model name", "Processor", "cpu model", "cpu", "uarch"].iter().find_map(|key| field(cpuinfo, key));
     if let Some(name) = named {
         return name.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -40,7 +40,7 @@ struct Ticks {
 }
 
 impl Reading {
-    /// Reads the counters now. Child processes count as pipemark's own once they have been waited for.
+    /// Reads the counters now. Only child processes that have been waited for count as pipemark's own.
     pub fn now() -> Reading {
         let files = SystemFiles::live();
         let groups = ControlGroups::find(&files);
@@ -158,9 +158,9 @@ ctxt 11379923
     #[test]
     fn a_quiet_machine_is_no_warning() {
         assert_eq!(after(500, 500, 0, 1000), []);
-        // Slightly more than pipemark used: the kernel's own work.
+        // Slightly more than pipemark used: the rest is the kernel's own work.
         assert_eq!(after(500, 500, 0, 950), []);
-        // More than the CPUs spent, because processes are counted in a different way.
+        // More than the CPUs spent: processes are counted in a different way.
         assert_eq!(after(500, 500, 0, 1010), []);
         assert_eq!(after(0, 0, 0, 0), []);
     }

@@ -1,4 +1,5 @@
-//! Reads small text files such as those in /proc and /sys. A file that is hidden, unreadable or malformed is `None`.
+//! Reads small text files such as those in /proc and /sys. Returns `None` for a file that is hidden, unreadable or
+//! malformed.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +8,7 @@ use std::str::FromStr;
 
 use pipemark_model::Cpu;
 
-/// At most this many bytes of a file are read. The longest file is a mount table of hundreds of containers.
+/// The most bytes read of a file. The longest file is the mount table of a machine with hundreds of containers.
 const LONGEST: u64 = 256 << 10;
 
 /// The file system to read from: this machine's, or a sample of another machine's.

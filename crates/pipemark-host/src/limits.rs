@@ -14,7 +14,7 @@ pub struct ControlGroups {
     processes: Vec<PathBuf>,
 }
 
-/// What control groups leave at this moment; `None` if there is no limit, or if it cannot be read.
+/// What control groups still allow at this moment; `None` if there is no limit, or if it cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
     /// Processes and threads that may be started.
@@ -136,7 +136,7 @@ impl Mount<'_> {
 
 /// The folders of the group `path` and of its ancestors, if the group `root` is mounted at `point`.
 fn ancestry(point: &Path, root: &str, path: &str) -> Vec<PathBuf> {
-    // A group outside the mount is invisible; only the folder of the mount itself is left.
+    // The group is outside the mount and so invisible; only the folder of the mount itself can be read.
     let inner = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
     let inner = if inner.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { inner };
     inner.ancestors().map(|part| point.join(part)).collect()

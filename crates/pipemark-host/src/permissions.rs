@@ -1,5 +1,4 @@
-//! Which system calls are available here, found by trying them; and for each refusal, its reason and what would lift
-//! it.
+//! Which system calls are available here, found by trying them; and for each refusal, its reason and a remedy.
 
 use std::{fmt, io};
 
@@ -74,7 +73,7 @@ fn largest_pipe() -> io::Result<()> {
 }
 
 impl Facility {
-    /// Why it is unavailable although the probe works, if so.
+    /// Why a facility is unavailable although its probe works; `None` if it is available.
     fn withheld(self, files: &SystemFiles) -> Option<String> {
         let why = match self {
             Facility::ProcessVm => match files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")? {
@@ -120,7 +119,7 @@ impl Facility {
                 }
             }
             (Facility::HardwareCounters, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => {
-                "this machine has none, like most virtual machines; give the guest a virtual PMU, or measure on the host".to_owned()
+                "this machine has no such counters, like most virtual machines; give the guest a virtual PMU, or measure on the host".to_owned()
             }
             (Facility::PipeCapacity, Errno::PERM) => format!(
                 "refused (EPERM): this user's pipes are above /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids it; close pipes or raise the limit",
@@ -173,8 +172,8 @@ pub fn probe_all(files: &SystemFiles) -> Vec<Permission> {
     Facility::iter().map(permission).collect()
 }
 
-/// Whether this process may exceed all pipe limits, and whether it may exceed the per-user ones. A capability inside a
-/// user namespace lifts no limit, so the first is found by exceeding the limit.
+/// Returns whether this process may exceed all pipe limits, and whether it may exceed the per-user limits. The first is
+/// found by trying: a capability inside a user namespace lifts no limit.
 pub fn pipe_limits_lifted(files: &SystemFiles, pipe_max_size: u64) -> (bool, bool) {
     let all = usize::try_from(pipe_max_size)
         .ok()

@@ -3,8 +3,9 @@
 use crate::methods::{RecvMethod, SendMethod};
 use crate::value::word_enum;
 
-/// Passes the table of links to a macro. A row has the link's name, in parentheses the module of `pipemark-run`'s
-/// `link` whose type of the same name makes it (none for a copy within one process), and its traits.
+/// Passes the table of links to a macro. A row has the link's name; in parentheses its module in `link` of
+/// `pipemark-run`, whose type of the same name makes the link (none for a copy within one process); and the link's
+/// properties.
 #[macro_export]
 macro_rules! each_link {
     ($use:ident) => {

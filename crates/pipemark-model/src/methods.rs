@@ -98,9 +98,9 @@ word_enum! {
 word_enum! {
     /// Whether the C library registers restartable sequences (rseq(2)) for the ends.
     pub enum Rseq {
-        /// As the system has it.
+        /// The system's default.
         System,
-        /// Not: each switch of processes is then a little cheaper.
+        /// Not registered: each context switch is slightly cheaper.
         Off,
     }
 }

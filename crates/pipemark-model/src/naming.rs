@@ -8,9 +8,9 @@ use crate::parameter::{Key, Settings, Value};
 use crate::place::Place;
 
 /// The parameters in which jobs differ, starting with those of `first`. The volume of a run is included only if the
-/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total.
-/// Of pipemark's own trials beside programs of others, the program comes first, followed by the parameters in which the
-/// trials of either kind differ.
+/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total. If some trials run
+/// other programs and some don't, the program comes first, followed by the parameters in which the trials of either
+/// kind differ.
 pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if jobs.is_empty() {
         return Vec::new();
@@ -47,7 +47,7 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// Whether some are programs of others and some are pipemark's own.
+/// Whether some jobs run other programs and some are pipemark's own.
 pub fn is_beside_programs(jobs: &[&Job]) -> bool {
     jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }
@@ -75,7 +75,7 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
             _ => "memory copy".to_owned(),
         };
     }
-    // Both methods are named, even if only one is asked for: one alone would not say which end it belongs to.
+    // Both methods are named, even if only one is requested: one alone would not show which end it belongs to.
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
     let words = |with_defaults: bool| {
         let word = |key: &Key| {

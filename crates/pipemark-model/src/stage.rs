@@ -92,7 +92,9 @@ impl FromStr for Stages {
                 }
                 (None, ' ' | '\t') => stages.last_mut().expect("at least one").extend(word.take()),
                 (None, '<' | '>' | '&' | ';' | '`' | '$' | '(' | ')') => {
-                    return Err(refuse(&format!("no shell is used that knows '{c}'; quote it, or use sh -c '…'")));
+                    return Err(refuse(&format!(
+                        "'{c}' is shell syntax, but no shell is used; quote it, or use sh -c '…'"
+                    )));
                 }
                 (None, c) => word.get_or_insert_default().push(c),
             }

@@ -82,13 +82,13 @@ impl Published {
         format!("{} for {}{}", self.shown(), bytes_in_words(total), self.rate())
     }
 
-    /// The same where the volume that was published stands above.
+    /// As [`shown_next_to`](Published::shown_next_to), but without the published volume, which a heading already names.
     pub fn shown_with_rate(&self, volume: Volume) -> String {
         let rate = self.other_volume(volume).map_or_else(String::new, |_| self.rate());
         format!("{}{rate}", self.shown())
     }
 
-    /// Of a time, the rate in brackets.
+    /// For a published time: the rate, in brackets.
     fn rate(&self) -> String {
         let is_time = self.throughput > 0.0 && !self.as_published.ends_with("/s");
         if is_time { format!(" ({})", Throughput(self.throughput)) } else { String::new() }

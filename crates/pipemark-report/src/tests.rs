@@ -1,5 +1,6 @@
-//! Every comparison in a finding or a claim is one of two rows of one table: of one experiment, with the same volume, place,
-//! verification and all else that the finding isn't about, and its ratio is that of the figure that it names.
+//! Checks that every comparison in a finding or a claim is between two rows of one table. The rows have the same
+//! experiment, volume, place, verification and other settings, except those that the finding is about. The ratio must
+//! be that of the named figure.
 
 use proptest::prelude::*;
 use proptest::strategy::BoxedStrategy;
@@ -19,7 +20,7 @@ use crate::findings::claims::answered;
 use crate::findings::findings;
 use crate::sheet::fixture::of_suite;
 
-/// What the trials of a finding may differ in, by its rule; in all else they are alike.
+/// The parameters in which the trials of a finding may differ, by rule. They must be equal in all others.
 const VARIES: [(&[&str], &[Key]); 14] = {
     use Key::*;
     [
@@ -39,9 +40,10 @@ const VARIES: [(&[&str], &[Key]); 14] = {
         (&["chain-cost", "chain-published"], &[Length]),
     ]
 };
-/// Rules about one trial, or about lines through many.
+/// Rules about one trial, or about a line fitted through many.
 const OF_ONE: [&str; 6] = ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
-/// Rules that tell shares in per cent, besides the limits of 3, 5 and 10 % by which rules say that two are alike.
+/// Rules that report shares in per cent. The limits of 3, 5 and 10 %, within which rules call two trials equal, need no
+/// evidence.
 const SHARES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
 const LIMITS: [&str; 3] = ["3", "5", "10"];
 
@@ -49,19 +51,19 @@ fn of_filters(rule: &str) -> bool {
     FILTERS.iter().filter_map(|(_, form)| form.finding.as_ref()).any(|finding| finding.rule == rule)
 }
 
-/// What the trials of a rule may differ in; `None` where it may be anything within an experiment.
+/// The parameters in which the trials of a rule may differ; `None` if they may differ in any within an experiment.
 fn varies(rule: &str) -> Option<&'static [Key]> {
     match VARIES.iter().find(|(rules, _)| rules.contains(&rule)) {
         Some((_, keys)) => Some(keys),
         None if of_filters(rule) => Some(&[Key::Filter]),
         None if OF_ONE.contains(&rule) => Some(&[]),
-        // Each is compared with what was published for it.
+        // Each trial is compared with the figure published for it.
         None if rule == "published" => None,
         None => panic!("{rule}: say in VARIES what its trials may differ in"),
     }
 }
 
-/// Whether two jobs are the same but for these parameters and the volume.
+/// Whether two jobs are the same except for these parameters and the volume.
 fn same_but(keys: &[Key], one: &Job, other: &Job) -> bool {
     let (own, their) = (one.settings(), other.settings());
     let fixed = |key: &Key| !key.is_volume() && !keys.contains(key);
@@ -74,7 +76,7 @@ fn find<'a>(trial: &Json, all: &'a [Record]) -> Option<&'a Record> {
     all.iter().find(|record| Some(&*record.id) == id && Some(&*record.experiment) == experiment)
 }
 
-/// Each object below `json` that `wanted` takes.
+/// Collects each object in `json` that `wanted` accepts.
 fn below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool, found: &mut Vec<&'e Json>) {
     if wanted(json) {
         found.push(json);
@@ -92,7 +94,7 @@ fn all_below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool) -> Vec<&'e Json
     found
 }
 
-/// The figure of one trial over that of another, in the rounds of both.
+/// The figure of one trial divided by that of another, in the rounds that both have.
 fn ratio(figure: &str, of: &Record, to: &Record) -> Option<Estimate> {
     if figure == "speed" {
         return ratio_of(&of.samples, &to.samples);
@@ -105,8 +107,8 @@ fn close(one: Option<f64>, other: Option<f64>) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one / other - 1.0).abs() < 1e-9)
 }
 
-/// What is wrong with a comparison: `None` if its trials can share a table and their ratio, either way round, is the
-/// stated one.
+/// A description of a wrong comparison. `None` if a table can show its trials together, and their ratio or its inverse
+/// is the stated one.
 fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     let shown = || {
         let (of, to) = (find(&comparison["of"], all)?, find(&comparison["to"], all)?);
@@ -128,13 +130,14 @@ fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     shown().is_none().then(|| format!("{rule}: {comparison}"))
 }
 
-/// The faults of a finding's trials, that each comparison has besides: of different kinds, in different experiments.
+/// Faults of a finding's trials as a whole: they differ in kind, or belong to different experiments.
 fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let trials = all_below(evidence, &|json| json["trial"].is_string());
     let records: Option<Vec<&Record>> = trials.iter().map(|trial| find(trial, all)).collect();
     let Some(records) = records else { return vec![format!("{rule}: no such row: {trials:?}")] };
     let Some(first) = records.first() else { return Vec::new() };
-    // A fixed cost takes two volumes, each with both filters; chains and what was published have a volume each.
+    // A fixed cost is from two volumes, each with both filters; chains and published figures each have their own
+    // volume.
     let of_two = evidence["of"].is_array();
     let of_many = rule.starts_with("chain-") || rule == "published";
     let alike = |other: &&&Record| {
@@ -155,7 +158,7 @@ fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     faults
 }
 
-/// The numbers of a finding that are no ratio of two trials, computed once more from the records.
+/// The numbers of a finding that are not ratios of two trials, recomputed from the records.
 fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
     let published = |record: &Record| record.published.as_ref().map(|own| own.throughput);
     let own = |record: &Record| record.estimate.as_ref().map(|own| own.throughput().median);
@@ -185,7 +188,7 @@ fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
     }
 }
 
-/// The figures of a text that nothing below it says.
+/// The figures in a text for which there is no evidence.
 fn untold(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
     let before = |mark: &str| -> Vec<String> {
         let figures = text.match_indices(mark).map(|(at, _)| text[..at].rsplit([' ', '(']).next().unwrap_or_default());
@@ -206,7 +209,8 @@ fn untold(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
     untold.into_iter().map(|figure| format!("{rule}: no evidence for {figure}: {text}")).collect()
 }
 
-/// `None` where a table shows the two that a claim's answer compares, and their ratio is the answer.
+/// A description of a wrong claim. `None` if a table shows the two trials that its answer compares, and the answer is
+/// their ratio.
 fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<String> {
     let row = |id: &String| all.iter().find(|record| record.experiment == one.experiment && record.id == *id);
     let shown = || {
@@ -232,14 +236,14 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
         };
         let own = ratio(figure, of, to).map(|own| own.median);
         let own = own.map(|own| if claim.figure == "gain" { (own - 1.0) * 100.0 } else { own });
-        // How far runs scatter is no figure of a run.
+        // The scatter of the runs isn't a figure of a single run.
         let equal = claim.figure == "spread" || own.is_some_and(|own| (own - one.figure).abs() <= own.abs() * 1e-9);
         (kind && equal).then_some(())
     };
     shown().is_none().then(|| format!("claim {}: {one:?}", claim.id))
 }
 
-/// The comparisons of findings and claims that no table shows.
+/// The comparisons in findings and claims that no table shows.
 fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     let mut faults = Vec::new();
     for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref()) {
@@ -259,7 +263,7 @@ fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     faults
 }
 
-/// What a filter of lines leaves besides.
+/// Adds what only a line filter has: the usage of its process.
 fn with_pipeline(mut outcome: Outcome) -> Outcome {
     if outcome.trial.job.lines().is_some() {
         for sample in &mut outcome.samples {
@@ -288,14 +292,14 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(words)
 }
 
-/// Settings of which each has one of several values.
+/// Settings, each with one of several values.
 fn settings(axes: &'static [(&'static str, &'static [&'static str])]) -> BoxedStrategy<Params> {
     let values: Vec<BoxedStrategy<(&str, &str)>> =
         axes.iter().map(|(key, values)| word(values).prop_map(|value| (*key, value)).boxed()).collect();
     values.boxed()
 }
 
-/// The kinds of trials, each with what tells some of them apart.
+/// Kinds of trials, each with the settings in which trials differ.
 fn kinds() -> Vec<BoxedStrategy<Params>> {
     vec![
         settings(&[
@@ -337,7 +341,8 @@ fn kinds() -> Vec<BoxedStrategy<Params>> {
     ]
 }
 
-/// Trials of one of three experiments, which share settings and differ in volume; some have a published figure.
+/// Trials of one of three experiments, which have settings in common and differ in volume; some have a published
+/// figure.
 fn overlapping(params: BoxedStrategy<Params>) -> impl Strategy<Value = Record> {
     let volume = prop::sample::select(vec![("total", "1g"), ("total", "20m"), ("time", "200ms"), ("time", "50ms")]);
     let runs = prop::collection::vec(0.99..1.01f64, 7);
@@ -360,7 +365,7 @@ fn overlapping(params: BoxedStrategy<Params>) -> impl Strategy<Value = Record> {
     )
 }
 
-/// Documents of one kind of trials, so that many differ in little, or of all kinds.
+/// Documents with one kind of trials, many of which differ in one setting only; or with all kinds.
 fn documents() -> impl Strategy<Value = Vec<Record>> {
     let of = |params: BoxedStrategy<Params>| prop::collection::vec(overlapping(params), 20..80).boxed();
     let all = prop::strategy::Union::new(kinds()).boxed();
@@ -427,7 +432,7 @@ fn compared(of: &Record, to: &Record) -> Json {
     json!({ "figure": "throughput", "ratio": median, "low": low, "high": high, "of": row(of), "to": row(to) })
 }
 
-/// What these tests are to see, they see: a true ratio of two rows that no finding about capacity may compare.
+/// The checks above detect a true ratio of two rows that a finding about capacity must not compare.
 #[test]
 fn a_ratio_of_two_tables_is_seen() {
     let with = |experiment: &str, params: &[(&str, &str)]| {
@@ -488,7 +493,7 @@ fn an_invented_figure_is_seen() {
     assert_eq!(told("It gives 2.10× the throughput, and cuts it to 19.0 %.").len(), 2);
 }
 
-/// The same for claims: the true ratio to a row that differs in more than the claim says.
+/// Likewise for claims: a true ratio to a row that differs in more than the claim says.
 #[test]
 fn a_claim_about_more_than_it_says_is_seen() {
     let with = |experiment: &str, params: &[(&str, &str)]| {

@@ -29,7 +29,7 @@ pub enum Scale {
     Linear,
     /// Equal steps for equal ratios.
     Log,
-    /// Like `Log`, but with a place for 0: the logarithm of 1 + the figure over this one, which is above 0.
+    /// Like `Log`, but with a place for 0: the logarithm of 1 + figure / this number, which is above 0.
     LogWithZero(f64),
     /// Shares q of a whole, placed at −log10(1 − q): 1 is 90 %, 2 is 99 %.
     Nines,

@@ -168,11 +168,12 @@ mod tests {
         let hair: Vec<f64> = (0..30).map(|at| if at < 15 { 1.0 } else { 1.004 } + 1e-5 * f64::from(at % 3)).collect();
         assert_eq!(found(&hair, 1), []);
         let long: Vec<f64> = series(&mut dice, &[(300, 1.0), (60, 0.8), (60, 1.0)]);
-        // Of such series with three stretches of noise, one in twenty gets a further cut.
+        // The noise in these three stretches causes a further cut in one of twenty such series.
         assert_eq!(found(&long, 1)[..2], [(300, Verdict::Worse), (360, Verdict::Better)]);
     }
 
-    /// Without the test against correlation it is 36 of 150. Both are far above the 2 % of independent sessions.
+    /// Without the test against correlation, 36 of 150 series have a false change. Both rates are far above the 2 % of
+    /// independent sessions.
     #[test]
     fn states_that_last_are_a_little_more_seldom_a_change() {
         let mut dice = Dice::new(4);

@@ -133,12 +133,13 @@ mod tests {
         assert!(!is_narrow(&Estimate { max: 116.0, ..estimate }, 0.03), "another speed may have been met");
     }
 
-    /// Wilcoxon's ranks (Siegel 1956, table G): of 10 runs the 9th of 55 middles from either end.
+    /// Wilcoxon's ranks (Siegel 1956, table G): with 10 runs, the 9th of the 55 pair means from either end.
     #[test]
     fn the_interval_is_that_of_the_signed_rank_test() {
         let figures = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
         let estimate = from_runs(&figures).unwrap();
-        // The middles are powers of 2 with exponents 0, 0.5, 1, 1, 1.5, 1.5, 2, 2, 2, …: the 9th is 2, the middle one 4.5.
+        // The pair means are powers of 2 with exponents 0, 0.5, 1, 1, 1.5, 1.5, 2, 2, 2, …: the 9th is 2, the middle
+        // one 4.5.
         let exponents = [estimate.low.unwrap(), estimate.median, estimate.high.unwrap()].map(f64::log2);
         assert!(exponents.iter().zip([2.0, 4.5, 7.0]).all(|(is, wanted)| (is - wanted).abs() < 1e-12), "{exponents:?}");
         let narrower = |runs: usize| {

@@ -29,8 +29,8 @@ impl NullDistribution {
             let (n, m) = (n as f64, m as f64);
             return NullDistribution::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
         }
-        // The greatest figure of all is one of the n, and then greater than all m, or one of the m. `columns[b]` holds
-        // the distribution for a against b.
+        // The greatest figure is either one of the n, and then greater than all m, or it is one of the m. `columns[b]`
+        // holds the distribution for a against b figures.
         let mut columns = vec![vec![0.0; greatest + 1]; m + 1];
         for column in &mut columns {
             column[0] = 1.0;

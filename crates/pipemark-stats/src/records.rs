@@ -74,8 +74,8 @@ fn measured(outcome: &Outcome) -> bool {
     outcome.status == Status::Ok && outcome.verified != Some(false)
 }
 
-/// `None` if a run moved nothing or took no time: it has no CPU time per GiB and no ratio to another run, and to omit
-/// it would make the trial look better than it is. A figure that one run lacks is not estimated.
+/// `None` if a run moved nothing or took no time: it has no CPU time per GiB and no ratio to another run, and omitting
+/// the run would make the trial look better than it is. A figure that one run lacks is not estimated.
 fn estimates(samples: &[Sample]) -> Option<Estimates> {
     let of = |figure: Figure| {
         let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;

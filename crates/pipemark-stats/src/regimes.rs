@@ -149,7 +149,7 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
     let idle = |regime: &Regime| regime.idle_ns.map(|ns| ns / regime.ns);
     let (slow_idle, fast_idle) = (idle(slow), idle(fast));
     if slow_idle.iter().chain(&fast_idle).all(|share| *share < AWAKE) {
-        return Some("the ends hardly slept in either".to_owned());
+        return Some("the ends hardly slept in either mode".to_owned());
     }
     let [source, sink] = [0, 1].map(|side| slow_idle[side] - fast_idle[side]);
     Some(match (per_block(slow), per_block(fast)) {
@@ -455,7 +455,7 @@ mod tests {
             pieces.source_ns = vec![9_100_000; 20];
         }
         let text = regimes(&awake, 65536).unwrap().to_string();
-        assert!(text.ends_with("30 %: the ends hardly slept in either"), "{text}");
+        assert!(text.ends_with("30 %: the ends hardly slept in either mode"), "{text}");
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.waiting_ns = (0..20).map(|nth| if nth % 10 < 7 { 0 } else { 9_000_000 }).collect();
         }

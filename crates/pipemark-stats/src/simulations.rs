@@ -301,7 +301,8 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
 }
 
 /// A session of seven runs, with a correlation of 0.32 between successive runs, as measured. With `states`, each
-/// session is at random in one of two states (3.3 or 4.2 GiB/s); otherwise sessions differ by noise of `loud`.
+/// session is at random in one of two states (3.3 or 4.2 GiB/s); otherwise sessions differ by normal noise with the
+/// standard deviation `loud`.
 fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
     let state = match (states, dice.uniform() < 0.5) {
         (true, true) => 4.2 / 3.3,

@@ -94,7 +94,8 @@ fn behind(samples: &[Sample]) -> Option<Warning> {
     (late > 0).then_some(Warning::Behind { sent, due })
 }
 
-/// Warns of a different capacity: the kernel rounds up, refuses, or silently gives less to a user over the limit.
+/// Warns if the capacity granted differs from the one requested: the kernel rounds up, refuses, or silently gives less
+/// to a user over the limit.
 fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample], page_size: u64) -> Option<Warning> {
     let (default, quota) = (DEFAULT_PAGES * page_size, QUOTA_PAGES * page_size);
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);

@@ -1,5 +1,5 @@
-//! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omitted: what this machine
-//! refuses or has exhausted, and experiments that a short pipeline leaves no time for.
+//! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omits what this machine refuses
+//! or has exhausted, and experiments that take longer than a short pipeline runs.
 
 use pipemark_model::ByteSize;
 
@@ -89,7 +89,7 @@ fn beyond(peer: &PeerFigures) -> Remedy {
 
 fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
-    // With several threads it needs more than one.
+    // A stage with several threads needs more than one CPU.
     let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
     (alone && stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
 }
@@ -125,7 +125,7 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
     }
 }
 
-/// Besides the verdict on a stage, a larger pipe next to it.
+/// A larger pipe next to the stage of a verdict, as additional advice.
 fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     let (pipe, _) = bursting(figures)?;
     if beyond_pipes(figures, pipe).is_some() || !can_grow(pipe, figures) {
@@ -202,7 +202,7 @@ fn more_cpus(figures: &PipelineFigures) -> Remedy {
     }
 }
 
-/// The limit that keeps new pipes small here, if that matters: then none can be enlarged.
+/// The per-user limit, if it keeps new pipes small here and that matters: no pipe can then be enlarged.
 fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
     // Over the limit a new pipe has two pages.
     let page = rustix::param::page_size() as u64;

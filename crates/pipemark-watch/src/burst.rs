@@ -17,7 +17,7 @@ pub fn size(pipe: &PipeFigures) -> Option<f64> {
     written.into_iter().chain(read).reduce(f64::max)
 }
 
-/// The same, if it is larger than any pipe of this machine.
+/// The size of a burst, if it is larger than any pipe of this machine.
 pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
     let largest = (figures.limits.largest_pipe as f64).max(LARGEST_PIPE);
     size(pipe).filter(|&size| size > 2.0 * largest)

@@ -10,8 +10,8 @@ const SMALL: f64 = 2048.0;
 const MOSTLY: f64 = 0.25;
 /// Calls are worth mentioning from this share on: then the stage's busy share gives no bound.
 const PARTLY: f64 = 0.10;
-/// Kernel time of one call in seconds. Above this, something other than the call takes the time. With waking another
-/// process on another CPU of a virtual machine, a call took up to 12 µs.
+/// Kernel time of one call in seconds. Above this, something other than the call takes the time. On a virtual machine,
+/// a call that woke a process on another CPU took up to 12 µs.
 const DEAREST: f64 = 25e-6;
 /// Two stages' sizes per call count as equal within this factor.
 const SAME: f64 = 2.0;
@@ -87,7 +87,8 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
 }
 
-/// The stage that makes the small pieces which `payer` reads or writes, and whether its own writes do.
+/// The stage that causes the small pieces that `payer` reads or writes, and whether its writes cause them rather than
+/// its reads.
 fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
     let writer_of = |stage: &StageFigures| {
         let pipe = figures.pipes.iter().find(|pipe| pipe.to == stage.number)?;

@@ -45,7 +45,8 @@ impl Watcher {
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
-                // A child of the watched command has no time from before. Starts are known to 10 ms only.
+                // A child of the watched command used no time before sampling began. Start times are known to 10 ms
+                // only.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LOADED);
@@ -70,7 +71,7 @@ impl Watcher {
             let before = stage.totals;
             stage.totals = now;
             if !interval && before.ticks.is_some() {
-                // Ticks are so coarse that parts of an interval would lose them.
+                // Within an interval the earlier ticks are kept: a part of an interval may be shorter than a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
                 stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
             }

@@ -11,8 +11,8 @@ use crate::topology::upstream_first;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
-    /// Samples in which all of its threads were sampled while one ran, and those of them in which one waited for
-    /// input.
+    /// Samples of all threads, taken while one of them ran; and how many of these samples found a thread that waited
+    /// for input.
     pub looked: u32,
     pub hungry: u32,
     /// The sum of its numbers of threads over all samples.
@@ -85,7 +85,7 @@ impl Stretches {
         // The number of runs expected by chance (Wald and Wolfowitz).
         let expected = waits * others / f64::from(samples.max(1));
         let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
-        // The number of waits of equal length with the same sum of squares.
+        // How many waits there would be if all had equal lengths and the same sum of squares.
         let alike = waits * waits / (self.squares as f64).max(1.0);
         let several = self.waits >= FEWEST && others > 0.0 && alike >= ALIKE;
         (several && clustered).then(|| self.squares as f64 / waits * step)
@@ -235,7 +235,8 @@ impl PipelineFigures {
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
                 let step = interval.seconds / f64::from(interval.samples.max(1));
-                // A stage that writes to another one, which has the same output, only passed that on, as tar does to gzip.
+                // Of two stages with the same output, of which one writes to the other, the writer only passed the
+                // output on, as tar does to gzip.
                 let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
                 let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
                 if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
@@ -268,7 +269,7 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
-        // A parent and its child may hold more pipes than they use, such as one that shows the other's exit.
+        // A parent and its child may hold more pipes than they use, such as one that shows when the other has exited.
         let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
         let used: Vec<[usize; 2]> = pipes
             .iter()
@@ -367,7 +368,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
     let most = most.min(stage.threads.max(1) as f64);
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
-    // The first process of a pipeline may count for two until its child runs another program.
+    // `stage.threads` may include a forked child of the first process that hasn't run its program yet; the mean
+    // doesn't.
     let threads =
         if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
     let shares = corrected(counts, seconds, threads, ends);
@@ -602,7 +604,7 @@ mod tests {
         };
         // The second reader splices.
         assert_eq!(rates(30.0, [15.0, 1.2]), [Some(15.0); 2]);
-        // It deals its output out.
+        // It distributes its output among its readers.
         assert_eq!(rates(15.0, [10.0, 5.0]), [Some(10.0), Some(5.0)]);
         assert_eq!(rates(15.0, [10.0, 0.2]), [None, None]);
     }

@@ -26,7 +26,7 @@ pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipelin
         return None;
     }
     let by = if found.tcp { "TCP" } else { "a Unix socket" };
-    // If its input is waiting, it waits to send, or for an answer before it reads on.
+    // If the stage has unread input, it waits to send, or for an answer before it reads on.
     let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= PRESSED);
     let sends = found.sends || pressed;
     let what = if sends { "takes its data" } else { "sends data" };

@@ -196,7 +196,7 @@ impl Process {
         if words.trim().is_empty() { Vec::new() } else { words.split('\0').map(str::to_owned).collect() }
     }
 
-    /// The same as one line of at most 200 characters.
+    /// The command line as one line of at most 200 characters.
     pub fn command(&self) -> String {
         let words = self.words();
         if words.is_empty() { self.comm.clone() } else { words.join(" ").chars().take(200).collect() }

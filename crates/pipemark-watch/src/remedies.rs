@@ -57,7 +57,7 @@ static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
     table.remedy
 });
 
-/// Words without options for a single thread, which is none more.
+/// The words without options that request a single thread: they would contradict parallel work.
 fn without_one_thread(words: &[String]) -> Vec<String> {
     const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
     const APART: [&str; 4] = ["-T", "--threads", "-@", "-j"];
@@ -72,7 +72,8 @@ fn without_one_thread(words: &[String]) -> Vec<String> {
     kept
 }
 
-/// Whether a stage reads what a process writes that it started: its standard input is not the pipeline's data.
+/// Whether a stage reads the output of a process that it started itself: then its standard input is not the pipeline's
+/// data.
 fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     let typed = figures.typed.as_deref().unwrap_or_default();
     begins_with(typed, &stage.name) && figures.pipes.iter().any(|pipe| pipe.to == stage.number)
@@ -103,7 +104,7 @@ impl RemedyRow {
             && (!self.socket || figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket))
     }
 
-    /// Whether the pipeline as typed names the program that starts this one, and not this one.
+    /// Whether the typed pipeline names a program that starts this one, but not this one.
     fn is_started_by(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
         let typed = figures.typed.as_deref().unwrap_or_default();
         self.by.iter().any(|name| names(typed, name)) && !names(typed, &stage.name)
@@ -155,7 +156,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
 
 /// Remedies that make the stages use less CPU time; none that takes more CPUs.
 pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
-    /// A stage that uses less of a CPU than this is not worth it.
+    /// Remedies for stages that use less of a CPU than this aren't worth it.
     const USES: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
@@ -176,7 +177,7 @@ pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remed
     named_once(figures, stages.filter_map(|stage| Some((stage, of_stage(stage)?))))
 }
 
-/// The first row of the table for a stage's program, if it may take more CPUs or doesn't.
+/// The first row of the table that applies to a stage's program; rows that need more CPUs only if `parallel`.
 fn of_program(
     stage: &StageFigures,
     verdict: &PipelineVerdict,

@@ -26,9 +26,9 @@ const HUNGRY: u32 = 4;
 /// What to watch.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// This process, its children, and those of them that pipes join to it.
+    /// A command that this program started: its process and all descendants.
     Child(u32),
-    /// The pipelines that these processes are in.
+    /// The pipelines that these processes are in, with all processes that pipes join to them.
     Processes(Vec<u32>),
 }
 
@@ -65,7 +65,7 @@ pub struct WatchedStage {
     pub alive: bool,
     /// When it appeared.
     pub(super) since: Option<Instant>,
-    /// What it waits for, if that is none of the states.
+    /// A description of what the stage waits for, if no state covers it.
     pub(super) waits_for: Option<&'static str>,
     /// The CPUs it may use.
     pub cpus: Vec<usize>,
@@ -210,7 +210,7 @@ impl Watcher {
         threads.map(Thread::access).max().unwrap_or(self.options.access)
     }
 
-    /// The time until the next sample: about the default period, randomized so that it never locks step with the
+    /// The time until the next sample: about the default period, randomized so that samples never run in step with the
     /// pipeline.
     pub fn pause(&mut self) -> Duration {
         // xorshift: the quality of the randomness doesn't matter.
@@ -327,7 +327,7 @@ impl Watcher {
             };
             let blocked = waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs);
             let starved = waits(pipe.to, ThreadState::Starved, |moment| &moment.ins);
-            // Who has run in between waits anew, although each sample finds him waiting.
+            // An end that ran between two samples waits anew, although both samples found it waiting.
             for (nth, (stage, waits)) in [(pipe.from, blocked), (pipe.to, starved)].into_iter().enumerate() {
                 let now = if waits { slices(&self.stages[stage], &mut self.known) } else { None };
                 let before = std::mem::replace(&mut pipe.slices[nth], now);

@@ -22,7 +22,7 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// How often to check for changes; how often while a pipeline starts; how long it is taken to start.
+/// How often to check for changes; how often while a pipeline starts; and for how long it counts as starting.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
@@ -43,7 +43,7 @@ const MOST_STAGES: usize = 400;
 #[derive(Debug)]
 pub(super) struct ScannedProcess {
     shapes: Vec<StageShape>,
-    /// It equalled the one before.
+    /// The result was equal to the one before.
     same: bool,
     /// A thread waits for an unknown descriptor.
     pub strange: bool,
@@ -230,7 +230,7 @@ impl Watcher {
                     now.is_some_and(|now| before.is_none_or(|start| now.start == start))
                 };
                 let mut seeds: Vec<u32> = seeds.iter().filter(lives).copied().collect();
-                // The named processes have exited; the rest goes on.
+                // The requested processes have exited; what is left of the pipeline is sampled further.
                 if seeds.is_empty() {
                     seeds = self.known.keys().copied().collect();
                 }
@@ -283,7 +283,7 @@ impl Watcher {
         }
     }
 
-    /// The known processes that still exist, and all descendants of theirs or of the root.
+    /// The known processes that still exist, and all descendants of these and of the root.
     fn family(&self) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
         let mut waiting: Vec<u32> = self.known.keys().copied().collect();
@@ -309,7 +309,7 @@ impl Watcher {
         found.into_values().collect()
     }
 
-    /// The same, where the kernel does not list children.
+    /// Likewise, for kernels that do not list children.
     fn family_of_all(&self) -> Vec<Process> {
         let mut all = process::all();
         let mut kept: Vec<u32> = self.known.keys().copied().collect();
@@ -363,7 +363,8 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
-        // Stages with their old first process have precedence, because another stage may now have one of the others.
+        // Stages that still have their first process are matched first, because another process of theirs may now
+        // belong to another stage.
         let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
             shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
@@ -388,7 +389,7 @@ impl Watcher {
         self.join(shapes, &places);
     }
 
-    /// The stage that a shape continues, or a new one.
+    /// The earlier stage that these processes continue, or a new one.
     fn place_of(&mut self, shape: &StageShape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
         let parents = self.parents(shape.pids[0]);
@@ -452,7 +453,7 @@ impl Watcher {
             stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))
                 .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
                 .unwrap_or_default();
-            // One that became a stage of its own took its time along.
+            // A process that became a separate stage took its time to that stage.
             stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid) && !self.known.contains_key(pid));
             stage.pids.clone_from(&shape.pids);
         }

@@ -97,7 +97,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);
         let busy = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
-        // All of the time: if there are more moments than points, each point is a mean.
+        // A bar covers the whole time: if there are more moments than points, each point is a mean.
         let mean = |moments: &[f64]| moments.iter().sum::<f64>() / moments.len() as f64;
         let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(POINTS).max(1)).rev().map(mean).collect();
         let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);

@@ -213,8 +213,8 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
     }
 }
 
-/// Poll events for reading and for writing. Those of other priority bands, which pipes never raise, stand for waiting
-/// for the other end with a time limit.
+/// Poll events for reading and for writing. Events of other priority bands, which pipes never raise, mark a wait for
+/// the other end with a time limit.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const RDBAND: u32 = libc::POLLRDBAND as u32;
@@ -443,7 +443,7 @@ pub fn of_function(name: &str) -> Option<ThreadWait> {
     FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
 }
 
-/// A description of the wait in this function, if it is none of the states.
+/// A description of the wait in this function, if no state covers it.
 pub fn named(function: &str) -> Option<&'static str> {
     let known = [
         ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),

@@ -112,8 +112,8 @@ impl Thread {
         !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
     }
 
-    /// The descriptors of the call in which it was last observed waiting for something other than a pipe. Those of
-    /// poll(2) are read now: programs keep their lists in one place.
+    /// The descriptors of the call in which it was last observed waiting for something other than a pipe. The list of
+    /// poll(2) is read only now, because a program keeps it at one address.
     pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Way)> {
         match self.outside.map(|call| state::descriptors_in(pid, &call)) {
             Some(Descriptors::Files(files)) => files,

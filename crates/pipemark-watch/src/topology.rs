@@ -90,7 +90,7 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     };
     let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
     for (&pid, ends) in &all {
-        // Inherited ends that another process uses, such as the /dev/fd/63 of another substitution.
+        // Removes inherited ends that another process uses, such as the /dev/fd/63 of another substitution.
         let inherited = |end: &PipeEnd| {
             let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
             let uses = |other: u32| all[&other].iter().any(|own| own.pipe == end.pipe && own.way == end.way);

@@ -49,7 +49,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// The last of the stages that move a relevant number of bytes: bytes that a larger pipe merely holds have not
+    /// The last stage that moves a relevant number of bytes, because bytes that a larger pipe merely holds have not
     /// arrived there.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<Counted> {
         let figures = PipelineFigures::of(watcher, interval);

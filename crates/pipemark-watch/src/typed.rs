@@ -129,8 +129,8 @@ const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zless", "less", ""),
 ];
 
-/// The full name of the program that the kernel calls `comm`, and as typed if a script executed it. Threads may rename
-/// their process.
+/// The full name of the program that the kernel calls `comm`, or its name as typed if a script executed it. Threads may
+/// rename their process.
 pub fn name_of(comm: &str, words: &[String], typed: Option<&str>) -> String {
     let first = words.first().map_or("", |word| base(word));
     let starts = |word: &&String| comm.len() == 15 && base(word).starts_with(comm) && base(word).len() < 40;

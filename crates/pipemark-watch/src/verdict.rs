@@ -17,11 +17,11 @@ const CPUS_WANTED: f64 = 1.25;
 const RUNS: f64 = 0.15;
 /// A stage that is busy for more than this share is not held back by bursts.
 pub(crate) const BUSY: f64 = 0.85;
-/// Making a stage faster that is busy for more than this share may gain more than a larger pipe.
+/// If a stage is busy for more than this share, making it faster may gain more than a larger pipe.
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
 pub(super) const BOTH_WAIT: f64 = 0.12;
-/// Fewer samples of a waiting end are no evidence: that share of the fewest samples would be two.
+/// With fewer samples of a waiting end there is no verdict. `BOTH_WAIT` of `FEWEST_SAMPLES` would be only two.
 const FEWEST_WAITS: f64 = 10.0;
 /// The waits of the two ends of a pipe with bursts alternate at least this often.
 const FEWEST_TURNS: u32 = 3;
@@ -35,10 +35,11 @@ const FEW_SAMPLES: u32 = 60;
 pub(super) const ALSO: f64 = 0.2;
 /// If all stages together are busy for less than this share, nothing moves.
 const IDLE: f64 = 0.1;
-/// A stage that waits for a CPU for more than this share goes faster where other stages take less of them.
+/// If a stage waits for a CPU for more than this share, it gets faster when other stages use less CPU time.
 const CPU_SHORT: f64 = 0.1;
-/// The part of its time that a program may lose to another one that computes at the same time, where two CPUs are of one
-/// core, which a virtual machine doesn't show. It was 0.05 for two gzip where this was written.
+/// The part of its time that a program may lose to another one that computes at the same time on the same core. A
+/// virtual machine doesn't show which CPUs share a core. With two gzip on the machine where this was written, it was
+/// 0.05.
 const CORE_SHARED: f64 = 0.3;
 /// A stage that is stopped for more than this share does nothing else relevant.
 pub(super) const STOPPED: f64 = 0.5;
@@ -90,8 +91,8 @@ pub fn name(figures: &PipelineFigures, number: usize) -> String {
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
 }
 
-/// The busy share of a stage, of the time in which it existed. A stage that waits for input with one thread while others
-/// work would take more if it came, so that doesn't count.
+/// The busy share of a stage, of the time in which it existed. Samples in which one of its threads waits for input
+/// while others work don't count as busy, because the stage would take more input.
 pub(crate) fn busy(stage: &StageFigures) -> f64 {
     (stage.busy - stage.hungry).max(0.0) * stage.present
 }
@@ -178,7 +179,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
 
 /// The numbers of the stages of each pipeline: one pipeline, unless several were requested or a script runs several.
 fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
-    // Hidden processes may join them.
+    // Hidden processes may join these pipelines.
     if figures.stages.iter().any(|stage| stage.hidden) {
         return Vec::new();
     }
@@ -288,10 +289,10 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 
 /// Whether other programs use the CPUs, and the stages mostly wait for one.
 fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// The CPUs that the stages wait for, at least, as a multiple of those that they use.
+    /// The stages wait for at least this number of CPUs, and for at least this multiple of the CPUs that they use.
     const WAITED: f64 = 0.5;
     const MORE: f64 = 2.0;
-    /// The least share of all CPUs used by others.
+    /// Other programs use at least this share of all CPUs.
     const OTHERS: f64 = 0.5;
     let sum = |of: fn(&StageFigures) -> Option<f64>| {
         figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
@@ -331,7 +332,7 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
 
-/// Whether stages that share CPUs gain more from CPUs of their own than from one of them that needs half the time.
+/// Whether stages that share CPUs gain more if each has CPUs of its own than if one of them needs half the time.
 fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     /// A stage is the better place to begin unless more CPUs gain more by this factor.
     const CLEARLY: f64 = 1.15;
@@ -399,7 +400,7 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
 }
 
-/// Whether the busiest stage limits its rate on purpose: then it waits, however it does that.
+/// Whether the busiest stage limits its rate on purpose: then it waits, by whatever call.
 fn limited(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let waits = busiest.sleep + busiest.network + busiest.other + busiest.lock;
     let option = programs::rate_limit(&busiest.words)?;
@@ -453,7 +454,8 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
         return None;
     }
     let (worst, both) = bursting(figures)?;
-    // With bursts larger than any pipe no two stages work at the same time, whatever gains more.
+    // With bursts larger than any pipe no two stages work at the same time, so the bursts are reported even if a faster
+    // stage gains more.
     let size = burst::beyond_pipes(figures, worst);
     if stage_gains_more && size.is_none() {
         return None;
@@ -509,12 +511,12 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    /// The least share of time for which two stages work that are compared by that.
+    /// Stages that work for less than this share of the time aren't compared by their work.
     const WORKS: f64 = 0.25;
     let [first, second, ..] = order else { return None };
     let apart = works(first) - works(second) > 2.0 * BALANCED;
     let busy_alike = !apart && busy(first) - busy(second) <= BALANCED;
-    // Where other programs have the CPUs, what a stage waits for them tells nothing about its own work.
+    // If other programs use the CPUs, how long a stage waits for a CPU says nothing about its own work.
     let work_alike = first.waiting_for_cpu > ALSO
         && (works(first) - works(second)).abs() <= BALANCED / 2.0
         && works(second) >= WORKS;
@@ -558,8 +560,8 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         text.push_str(&format!(" It ran for {} of the time.", percent(busiest.present)));
     }
     let next = order.get(1);
-    // The next stage waits for a CPU while this one uses it. Its kernel time, such as waking others and copying in
-    // pieces, shrinks when the other gets faster.
+    // The next stage may wait for a CPU only because this one uses it. The next stage's kernel time, such as waking
+    // others and copying in pieces, shrinks when this one gets faster.
     let kernel = |next: &StageFigures| next.kernel.unwrap_or(0.0).min(next.computing);
     let alone = |next: &StageFigures| next.busy - next.waiting_for_cpu - kernel(next);
     // With several threads it may run on several CPUs at once.

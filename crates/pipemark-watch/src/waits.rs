@@ -16,7 +16,7 @@ use crate::thread;
 
 /// A stage waits for its socket in at least this share of the samples of an interval.
 const WAITS: f64 = 0.3;
-/// In a pipeline that doesn't move, at most this share of the samples found it working.
+/// A pipeline doesn't move if at most this share of the samples found it working.
 const MOVES: f64 = 0.02;
 
 /// Observations of sockets that a stage waits for.
@@ -154,7 +154,7 @@ fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
     Some((pipemark_model::neutral(&name), way))
 }
 
-/// The sockets that a stage was last observed waiting for, and for each whether it waits to send; those first.
+/// The sockets that a stage was last observed waiting for, and for each whether it waits to send; senders come first.
 fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> Vec<(u64, bool)> {
     let mut found: Vec<(u64, bool)> = Vec::new();
     for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {

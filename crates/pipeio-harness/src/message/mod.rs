@@ -72,7 +72,7 @@ impl Channel for Socket {
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         let sent = self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
             match rustix::net::send(&self.fd, message, SendFlags::NOSIGNAL) {
-                // A datagram socket's errors where other sockets report a broken pipe.
+                // Maps a datagram socket's errors to the broken pipe that other sockets report.
                 Err(Errno::CONNREFUSED | Errno::CONNRESET) => Err(Errno::PIPE),
                 sent => sent,
             }
@@ -80,7 +80,9 @@ impl Channel for Socket {
         match sent {
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
                 let (len, limit) = (message.len(), limit(&self.fd)?);
-                let text = format!("a message of {len} bytes is above this socket's limit of {limit}; split at less");
+                let text = format!(
+                    "a message of {len} bytes is above this socket's limit of {limit}; lower the sender's limit"
+                );
                 Err(crate::invalid(text))
             }
             Err(error) => Err(error),

@@ -8,7 +8,7 @@ use crate::send::{self, Moved, Sender};
 
 /// A link that carries messages.
 pub(crate) trait Channel {
-    /// Bytes that the channel's system calls need in front of each message, at most 16.
+    /// Bytes in front of each message that the channel's system calls need, at most 16.
     const LEAD: usize;
 
     /// Sends a message. It is preceded by `LEAD` bytes, which may be overwritten.
@@ -119,7 +119,7 @@ impl<C: Channel> Receiver for MessageReceiver<C> {
         if self.rest.is_empty() && !self.ended {
             let bytes = self.channel.take(self.buffer.with_lead(C::LEAD, 0, self.limit), &mut calls)?;
             if bytes > self.limit {
-                let message = format!("a message of {bytes} bytes came, above the limit of {}", self.limit);
+                let message = format!("a message of {bytes} bytes arrived, above the limit of {}", self.limit);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             self.rest = 0..bytes;

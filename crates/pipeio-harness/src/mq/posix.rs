@@ -36,7 +36,7 @@ pub fn limits() -> io::Result<PosixLimits> {
 }
 
 fn name_of(name: &str) -> io::Result<CString> {
-    CString::new(name).map_err(|_| crate::invalid("a queue's name has no zero byte"))
+    CString::new(name).map_err(|_| crate::invalid("a queue's name can't contain a zero byte"))
 }
 
 /// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with a
@@ -69,7 +69,7 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             Some(libc::ENOSPC) => {
-                let why = "there are as many as /proc/sys/fs/mqueue/queues_max allows; remove some or raise it";
+                let why = "the limit of /proc/sys/fs/mqueue/queues_max is reached; remove queues or raise it";
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             _ => (error.kind(), error.to_string()),
@@ -105,8 +105,8 @@ pub fn message_size(fd: impl AsFd) -> io::Result<usize> {
 }
 
 /// A sender for the queue `fd`, with messages of at most `max_message` bytes, or of the queue's own limit
-/// ([`message_size`]) if that is less. If both ends are one open file, they share its O_NONBLOCK: an end that blocks then
-/// polls, if the other end polls or spins.
+/// ([`message_size`]) if that is less. Two ends that share an open file also share its O_NONBLOCK: if one polls or
+/// spins, the other can't block, and polls too.
 ///
 /// # Errors
 /// If `fd` is not a message queue, `max_message` is 0, or the memory can't be allocated.

@@ -1,5 +1,5 @@
-//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until it is
-//! removed: whoever makes one has to see to that.
+//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until its
+//! maker removes it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -44,7 +44,8 @@ pub fn create(key: i32) -> io::Result<i32> {
     result_of(unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }).map_err(|error| {
         let (kind, why) = match error.raw_os_error() {
             Some(libc::ENOSPC) => {
-                let why = "there are as many as /proc/sys/kernel/msgmni allows; see ipcs -q, remove some or raise it";
+                let why =
+                    "the limit of /proc/sys/kernel/msgmni is reached; remove queues (ipcs -q lists them) or raise it";
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             _ => (error.kind(), error.to_string()),

@@ -102,7 +102,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
         if self.content == Content::Prepared {
             return Err(only_prepared());
         }
-        assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
         self.source.room(len, &mut self.calls)?;
         let offset = self.source.offset();
         self.is_aside = len > self.source.capacity() - offset;
@@ -114,8 +114,8 @@ impl<M: Memory> Sender for InPlaceSender<M> {
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
-        assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
-        // From now on prepared content is in flight.
+        assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
+        // From now on prepared content may be in flight.
         self.prepared = true;
         let mut calls = std::mem::take(&mut self.calls);
         self.source.room(len, &mut calls)?;

@@ -35,7 +35,7 @@ impl Map {
             .and_then(|two| bytes.max(two).checked_next_multiple_of(slot))
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
-        // One byte more than whole lines, so that a ring can't be opened as shared lines, or shared lines as a ring.
+        // One byte more than whole lines, so that a ring can't be opened as shared lines, nor shared lines as a ring.
         let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
@@ -49,16 +49,16 @@ impl Map {
         let refused = |why: &str| refused("a ring", why);
         let mapping = SharedMapping::open(fd, MapFlags::POPULATE, "a ring")?;
         let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0 && mapping.len % LINE == 1);
-        let room = room.ok_or_else(|| refused("it has another size"))?;
+        let room = room.ok_or_else(|| refused("it doesn't have the size of one"))?;
         let mut map = Map { mapping, capacity: room };
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
-            return Err(refused("it does not say so"));
+            return Err(refused("it is not marked as one"));
         }
-        // Read only once: whoever else holds the ring may change the word later.
+        // Read only once: another holder of the ring may change the word later.
         map.capacity = usize::try_from(map[ABOUT].words[1].load(Relaxed))
             .ok()
             .filter(|capacity| (1..=room).contains(capacity))
-            .ok_or_else(|| refused("it says that it is larger than it is"))?;
+            .ok_or_else(|| refused("its stated size is larger than its memory"))?;
         Ok(map)
     }
 

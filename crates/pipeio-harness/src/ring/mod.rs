@@ -4,9 +4,9 @@
 //! gone. It carries a stream of bytes, so the blocks of the two ends need not match. System calls are made only to sleep, and
 //! to wake an end that sleeps.
 //!
-//! An end that returns from its work, even by an error or a panic, leaves a note: the receiver gets what was sent and then
-//! the end of the stream, the sender gets `BrokenPipe`. An end that is killed leaves none, and the kernel reports nothing
-//! about shared memory: whoever started both ends has to end the other.
+//! An end that returns from its work, even by an error or a panic, records that in the ring: the receiver then gets
+//! what was sent and the end of the stream, the sender gets `BrokenPipe`. An end that is killed can't record it, and
+//! the kernel doesn't report it either: the process that started both ends has to end the other.
 
 mod copy;
 mod in_place;
@@ -36,7 +36,8 @@ pub enum RingAccess {
     /// The end has a separate buffer, and copies once between it and the ring: like read(2) and write(2), without the
     /// system call.
     Copy,
-    /// Blocks are made or read within the ring. `align` does not apply, and `pages` is only advice, by the sender.
+    /// Blocks are made or read within the ring. `align` does not apply, and `pages` is only advice, which the sender
+    /// gives.
     InPlace,
 }
 
@@ -60,8 +61,8 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// The sender of the ring `fd`. A ring has only one, ever.
 ///
 /// In place, prepared content is written once to the whole ring and then only published. So the ring must hold a whole
-/// number of such blocks, as it does of the blocks that it was made for. Fresh blocks may have any length up to the ring's.
-/// One that would extend beyond the ring's end, which is possible after a shorter one, is made elsewhere and copied.
+/// number of such blocks; for blocks of the `slot` size given to [`create`] it does. Fresh blocks may have any length
+/// up to the ring's. After a shorter block, the next may extend beyond the ring's end: it is made elsewhere and copied.
 ///
 /// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as [`Wait::Block`](crate::wait::Wait::Block).
 /// `calls` counts futex(2).
@@ -82,8 +83,8 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions, access: RingAccess) -> i
     })
 }
 
-/// The receiver of the ring `fd`. A ring has only one, ever. In place, the bytes of one receive return to the sender at the
-/// next. It waits and counts calls like [`sender`].
+/// The receiver of the ring `fd`. A ring has only one, ever. In place, the room of the bytes that one receive returns
+/// is freed for the sender by the next receive. Waits and counts calls like [`sender`].
 ///
 /// # Errors
 /// If `fd` is not a ring, or has or had a receiver already.

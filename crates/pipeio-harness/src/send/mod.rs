@@ -115,7 +115,7 @@ pub trait Sender {
         Ok(())
     }
 
-    /// A sentence for the readers of a result about how the bytes were moved, as far as it is known by now.
+    /// A sentence for the report about how the bytes were moved, as far as it is known by now.
     fn note(&self) -> Option<String> {
         None
     }
@@ -157,8 +157,8 @@ pub fn open(call: SendCall, pipe: impl Into<OwnedFd>, options: &SendOptions) -> 
     })
 }
 
-/// [`open`] for [`SendCall::Write`], as a concrete type, so that its calls can be compiled into the loop that makes them. A call
-/// that the compiler can't inline costs some 15 ns where processes have been switched.
+/// [`open`] for [`SendCall::Write`], as a concrete type, so that its calls can be compiled into the loop that makes
+/// them. A call that is not inlined costs some 15 ns after a process switch.
 ///
 /// # Errors
 /// For a block of 0 bytes (`InvalidInput`), or if the memory can't be allocated.

@@ -46,7 +46,7 @@ impl TeeSender {
             )));
         }
         let store = Pipe::new()?;
-        // A user above the page limit keeps a small store, which works, only slower.
+        // For a user above the page limit the store stays small: it works, but slower.
         let _ = set_capacity(&store.writer, STORE);
         Ok(TeeSender { pipe, store, period: period(options.block), prepared: false, wait: options.wait })
     }
@@ -64,7 +64,7 @@ impl TeeSender {
             while left > 0 {
                 match splice(&far, None, &self.store.writer, None, left, SpliceFlags::NONBLOCK) {
                     Ok(taken) if taken % page_size() == 0 && taken > 0 => left -= taken,
-                    // A part of a page would shift everything after it.
+                    // A part of a page would shift all later bytes.
                     Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
                     Err(rustix::io::Errno::AGAIN) => return Ok(()),
                     Err(error) => return Err(error.into()),

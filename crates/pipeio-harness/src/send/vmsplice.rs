@@ -12,9 +12,9 @@ use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prep
 use crate::buffer::{Buffer, BytesMut, GiftMemory};
 use crate::wait::{Direction, Wait};
 
-/// Bytes of memory that fresh content cycles through before its pages are dropped. Small enough that a dropped huge page is
-/// still in the cache when the kernel hands it out again: on a machine with 1 MiB of L2 per core, 2 MiB and 8 MiB moved
-/// 11 GiB/s, 64 MiB 7 GiB/s, 256 MiB 0.4 GiB/s.
+/// Size in bytes of the region for fresh content; its pages are dropped when it is used up. Small enough that a dropped
+/// huge page is still in the cache when the kernel hands it out again: on a machine with 1 MiB of L2 per core, 2 MiB
+/// and 8 MiB moved 11 GiB/s, 64 MiB 7 GiB/s, 256 MiB 0.4 GiB/s.
 const REGION: usize = 8 << 20;
 
 enum Memory {
@@ -43,7 +43,8 @@ impl VmspliceSender {
 /// Gives the pages of `bytes` to the pipe.
 ///
 /// # Safety
-/// `pipe` is a write end. The bytes don't change while any reader may hold their pages: until those are dropped or unmapped.
+/// `pipe` is a write end. The bytes don't change before their pages are dropped or unmapped, because a reader may hold
+/// those pages.
 unsafe fn give(pipe: BorrowedFd<'_>, bytes: &[u8], flags: SpliceFlags) -> rustix::io::Result<usize> {
     let slice = IoSliceRaw::from_slice(bytes);
     // SAFETY: by the caller's promise `pipe` is a write end, so the memory is only read, and it doesn't change afterwards.

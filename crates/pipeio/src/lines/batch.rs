@@ -86,7 +86,7 @@ impl Line<'_> {
 pub enum LineEnd {
     /// With the terminator.
     Terminator,
-    /// With the input: only the last line.
+    /// With the end of the input: only the last line.
     Input,
 }
 

@@ -43,15 +43,15 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Defaults for text files: lines end with `\n` and have up to 1 GiB; output is written, not given away; batches have
-    /// 512 KiB from a file and up to 64 KiB from anything else. If the calling thread may run on one CPU only, an input pipe
-    /// is enlarged to 256 KiB, and its batches have up to that size.
+    /// Default options: lines end with `\n` and have up to 1 GiB; output is written, not given away; a batch has up to
+    /// 512 KiB from a file and up to 64 KiB from anything else. If the calling thread may run on one CPU only, an input
+    /// pipe is enlarged to 256 KiB, and its batches have up to that size.
     pub fn new() -> Self {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
     }
 
-    /// Sets the bytes requested in one read. Any number works; small ones are slow. From a pipe at least a page is requested: it
-    /// may hold packets, which lose the bytes that a read has no room for.
+    /// Sets the bytes requested in one read. Any number works; small ones are slow. From a pipe at least a page is
+    /// requested, because the pipe may hold packets: a read discards the bytes of a packet that it has no room for.
     pub fn batch(mut self, bytes: NonZeroUsize) -> Self {
         self.batch = Some(bytes);
         self
@@ -60,9 +60,9 @@ impl Engine {
     /// The number of threads that is fastest for a transform that does little, on the CPUs this process may use: up to four
     /// for a file, one for anything else.
     ///
-    /// Each thread reads its own parts of a file, until memory bandwidth is used up. Any other input is read by one thread at
-    /// a time, and a pipe's writer needs the second CPU. More threads are faster for a transform that works longer on a batch
-    /// than reading it takes.
+    /// Each thread reads its own parts of a file, until memory bandwidth is used up. Any other input is read by one
+    /// thread at a time, and a pipe's writer needs the second CPU. More threads are faster if transforming a batch
+    /// takes longer than reading it.
     ///
     /// # Errors
     /// When `input` can't be inspected (fstat).
@@ -231,7 +231,8 @@ impl Engine {
         Reader::new(input, cancel, plan)
     }
 
-    /// Where the lines of the range start and end, with the descriptor positioned at their start; without a range, everything.
+    /// Positions the descriptor at the first line of the range, and returns where the range's lines start and end.
+    /// Without a range: the whole input.
     fn span(&self, input: BorrowedFd<'_>) -> Result<Range<u64>, Error> {
         let Some(Range { start: low, end: high }) = self.range.clone() else { return Ok(0..u64::MAX) };
         if !is_file(input)? {
@@ -245,7 +246,7 @@ impl Engine {
             return Ok(size..size);
         }
         let start = line_start(input, self.terminator, low, high)?.unwrap_or(high);
-        // The last line of the range may go on beyond it: it is read up to the longest line's length.
+        // The last line of the range may end beyond it, so reading goes on for up to the longest line's length.
         let far = high.saturating_add(self.max_line as u64).saturating_add(2);
         let end = match start < high {
             true if is_beyond(high) => far,
@@ -277,8 +278,8 @@ fn cannot_read(errno: Errno) -> Error {
     Error::Read(errno.into())
 }
 
-/// Refuses a file as its own output if any of it is left to read. Lines may become longer: they would be overwritten before
-/// they are read, or the run would read its own output forever.
+/// Refuses a file as its own output if any of it is left to read. If lines become longer, the output would overwrite
+/// lines that are not read yet, or the run would read its own output forever.
 fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
     if !is_file(input)? {
         return Ok(());
@@ -313,16 +314,17 @@ fn through_cache(
 /// the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
 const FILE_BATCH: usize = 512 << 10;
 
-/// Bytes of a batch from anything else: a pipe's default capacity. A larger read keeps the pipe's writer waiting longer,
-/// which then fills pages that have left the caches.
+/// Bytes of a batch from anything else: a pipe's default capacity. With larger reads the pipe's writer waits longer,
+/// and then fills pages that have left the caches.
 const BATCH: usize = 64 << 10;
 
-/// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. The pipe's writer runs only while this process doesn't, and is
-/// then woken less often. Runs take 0.8 of the time with lines of 8 bytes, and 0.9 with 285 bytes.
+/// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. There the pipe's writer runs only while this
+/// process sleeps, and a large pipe wakes it less often: runs take 0.8 times as long with lines of 8 bytes, and 0.9
+/// times with 285 bytes.
 const ONE_CPU_BATCH: usize = pipe::FOR_CACHE;
 
-/// Reads in a row whose output may be held back. If lines arrive one by one as fast as they are read, each is written
-/// after about 0.1 ms.
+/// Consecutive reads whose output may be held back. If lines arrive one by one as fast as they are read, each is
+/// written after about 0.1 ms.
 const HOLD_READS: u32 = 64;
 
 /// How a run without an error ended.

@@ -11,7 +11,7 @@ pub(super) use tests::point;
 
 #[cfg(test)]
 mod tests {
-    //! Makes each call and each allocation of a run fail: only that one, or all from it on.
+    //! Makes the calls and allocations of a run fail, each in turn: only that one, or that one and all after it.
 
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::fs::File;
@@ -30,7 +30,8 @@ mod tests {
     use crate::lines::transforms::{Length, Number, Spaces, Upper};
     use crate::lines::{Engine, Error, Fate, Report, SendMethod, Transform, per_line};
 
-    /// Calls until the first failure, and the number of failures. Far from zero while no test injects faults.
+    /// The number of calls until the first failure, and the number of failures. While no test injects faults, the first
+    /// failure is out of reach.
     static BEFORE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
     static FAILURES: AtomicI64 = AtomicI64::new(0);
 
@@ -100,8 +101,8 @@ mod tests {
         rustix::fs::memfd_create("t", MemfdFlags::CLOEXEC).unwrap().into()
     }
 
-    /// Transforms `input`, where calls after the first `before` fail, up to `failures` of them. Returns the output, the
-    /// result, and whether there were at least `before` calls.
+    /// Transforms `input`; after the first `before` calls, up to `failures` calls fail. Returns the output, the result,
+    /// and whether the run made at least `before` calls.
     fn run<T: Transform + Clone + Send>(
         engine: &Engine,
         input: &OwnedFd,
@@ -140,7 +141,7 @@ mod tests {
                     let case =
                         format!("{kind:?}, {threads} threads, {before} calls before {failures} fail: {result:?}");
                     match result {
-                        // The run could do without the call that failed: a thread, or a read that doesn't wait.
+                        // The run can do without the call that failed: starting a thread, or a read that doesn't wait.
                         Ok(_) => assert!(bytes == whole, "{case}"),
                         Err(Error::Memory(_) | Error::Read(_) | Error::Write(_)) => {
                             assert!(whole.starts_with(&bytes), "{case}");
@@ -155,7 +156,8 @@ mod tests {
         }
     }
 
-    /// Runs in a separate process: other tests' allocations would fail too, and the parent notices if it aborts or hangs.
+    /// Runs in a separate process: other tests' allocations would fail too, and the parent can report an abort or a
+    /// hang.
     #[test]
     fn whatever_fails_the_run_ends_with_an_error() {
         const CHILD: &str = "PIPEIO_FAULTS";

@@ -9,7 +9,7 @@
 //! - **Output is prompt.** It is held back only while more whole lines can be read without waiting, and for 64 reads at
 //!   most.
 //! - **Memory is bounded.** It grows only with the longest line, which [`Engine::max_line`] limits.
-//! - **Messages are whole.** Each message of a socket that keeps them apart is read into a buffer with room for all of it.
+//! - **Messages are whole.** A socket that carries messages is read into a buffer with room for the whole message.
 //! - **Shortage is reported.** Lack of memory is an error, never a panic; if threads can't be started, there are fewer.
 //! - **Interrupted calls** are repeated, **non-blocking descriptors** are waited for, and a **reader that leaves** ends the
 //!   run without an error.

@@ -27,13 +27,13 @@ pub struct Output<'b> {
     /// Where this batch's output begins, after output of earlier batches that was held back.
     begin: usize,
     lent: Vec<LentBytes<'b>>,
-    /// There was no memory for some of the output.
+    /// Whether memory was lacking for part of the output.
     short: bool,
-    /// Bytes left of those that the last `spare` returned.
+    /// The bytes left of the slice that the last `spare` returned.
     spare: usize,
 }
 
-/// Bytes of the batch, and the end of those bytes of the store that precede them.
+/// Lent bytes of the batch, which follow the first `after` bytes of the store.
 #[derive(Debug)]
 struct LentBytes<'b> {
     after: usize,
@@ -69,7 +69,8 @@ pub(super) struct Store {
 pub struct Mark<'b> {
     end: usize,
     lent: usize,
-    /// Exactly this lifetime, neither longer nor shorter; a transform can't name it outside of one call.
+    /// Makes `'b` invariant: neither a longer nor a shorter lifetime fits, so a transform can't keep a mark after the
+    /// call.
     batch: PhantomData<fn(&'b ()) -> &'b ()>,
 }
 
@@ -87,9 +88,10 @@ impl Store {
         self.end = self.start;
     }
 
-    /// Leaves the content to the kernel, which refers to its pages: the next output uses other memory.
+    /// Leaves the content to the kernel, which refers to its pages. The next output uses other memory.
     ///
-    /// It may use the rest of the last page: a pipe's reference has an offset and a length, and excludes the bytes beyond.
+    /// The next output may use the rest of the last page: the pipe's reference has an offset and a length, and excludes
+    /// that rest.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.start = self.end;
         // At least half a region is always left, so it grows only for an output larger than that.
@@ -108,7 +110,8 @@ impl<'b> Output<'b> {
         Self { begin: store.end, store, lent: Vec::new(), short: false, spare: 0 }
     }
 
-    /// Returns `flow`, the transform's result. If there was no memory for all of its output, discards that and returns an error.
+    /// Returns `flow`, the transform's result. If memory was lacking for part of the output, discards the output and
+    /// returns an error.
     pub(super) fn settle(&mut self, flow: Result<Flow, Error>) -> Result<Flow, Error> {
         if !self.short {
             return flow;
@@ -189,7 +192,7 @@ impl<'b> Output<'b> {
     /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were removed.
     #[inline]
     pub fn advance(&mut self, len: usize) {
-        assert!(len <= self.spare, "more bytes appended than there were to spare");
+        assert!(len <= self.spare, "advanced beyond the slice that `spare` returned");
         self.spare -= len;
         self.store.end += len;
     }
@@ -216,7 +219,7 @@ impl<'b> Output<'b> {
     pub fn back_to(&mut self, mark: Mark<'b>) {
         let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
         let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
-        assert!(there, "a mark of what was taken back");
+        assert!(there, "the mark is in a part of the output that was removed");
         (self.store.end, self.spare) = (mark.end, 0);
         self.lent.truncate(mark.lent);
     }
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "a mark of what was taken back"]
+    #[should_panic = "the mark is in a part of the output that was removed"]
     fn a_mark_does_not_outlive_what_it_is_behind() {
         let long = vec![b'x'; LEND];
         let mut output = Output::new(Store::new(1).unwrap());
@@ -339,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn without_spare_nothing_is_appended() {
         advance_panics(|_| ());
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn what_was_spare_is_not_after_something_else_was_appended() {
         advance_panics(|output| {
             let _ = output.spare(10);
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn what_was_spare_is_not_after_something_was_taken_back() {
         advance_panics(|output| {
             output.extend(b"x");
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "more bytes appended than there were to spare"]
+    #[should_panic = "advanced beyond the slice that `spare` returned"]
     fn no_more_is_appended_than_was_spare() {
         advance_panics(|output| {
             let len = output.spare(10).unwrap().len();

@@ -36,7 +36,7 @@ struct Run<'e, 'fd> {
     next: AtomicU64,
     /// Signalled when `next` changes, and at the end.
     turn: Condvar,
-    /// Set at the end, when `cancel` becomes readable too, so that nobody reads on.
+    /// Set at the end, when `cancel` becomes readable too, so that no thread reads further.
     over: AtomicBool,
     cancel: &'e OwnedFd,
     /// How long to wait for a turn before going to sleep.
@@ -96,7 +96,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (bytes, reads) = stretches.leave()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
-            // A last line without a terminator, a line that is too long, or bytes that were appended meanwhile.
+            // What may be left: a last line without a terminator, a line that is too long, or bytes that were appended
+            // meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }

@@ -19,7 +19,7 @@ use super::output::Store;
 use super::region::Region;
 use crate::wait::{Direction, MAX_POLLS, until_ready};
 
-/// Bytes of address space for output that a thread has at first. It touches only the memory that it needs.
+/// Address space in bytes that a thread reserves for output at first. Only the part that is written takes memory.
 const STORE: usize = 2 << 20;
 
 /// The start of an unfinished line longer than this isn't copied to the next buffer: the two buffers are swapped.
@@ -58,11 +58,11 @@ pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
     /// Readable once reading is to end; `None` if it can't be polled together with the input.
     cancel: Option<BorrowedFd<'fd>>,
-    /// Whether a read waits. Then `cancel` is polled before each read; otherwise only if there is nothing to read, because
-    /// a FIFO that nobody ever opened for writing is at its end, and poll(2) would wait for it.
+    /// Whether reads wait. If so, `cancel` is polled before each read. Otherwise it is polled only if there is nothing
+    /// to read: a FIFO that nobody ever opened for writing is at its end, but poll(2) would wait for it.
     waits: bool,
     kind: FileType,
-    /// Whether it is a socket that keeps messages apart, and drops those bytes of one that a read has no room for.
+    /// Whether it is a socket that carries messages. A read discards the bytes of a message that it has no room for.
     messages: bool,
     plan: Plan,
     /// The start of an unfinished line: `filled` bytes from `start` on.
@@ -76,7 +76,7 @@ pub(super) struct Reader<'fd> {
     read_size: ReadSize,
     /// The same pipe through a private descriptor that doesn't block.
     nonblocking: Option<OwnedFd>,
-    /// Waits that don't poll before the next that does, and their number the last time.
+    /// How many waits are still to skip polling, and how many skipped it the last time.
     polls_to_skip: u32,
     skipped_polls: u32,
     pub(super) reads: u64,
@@ -87,7 +87,7 @@ enum State {
     Open,
     /// The input ended, or an error was returned.
     Ended,
-    /// The error that follows a batch that had to be cut before it.
+    /// An error is to be returned next, because the last batch was cut off before it.
     Failed(Error),
 }
 
@@ -122,7 +122,7 @@ impl<'fd> Reader<'fd> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(cannot_read)?.st_mode);
         let flags = fcntl_getfl(input).map_err(cannot_read)?;
         if flags.contains(OFlags::WRONLY) {
-            // A pipe's write end could be opened again and read, and would be waited for forever.
+            // The write end of a pipe could be opened again for reading; the read would then wait forever.
             return Err(cannot_read(Errno::BADF));
         }
         // A descriptor without a file type, such as an eventfd or epoll, may poll as readable and yet refuse a read, or the
@@ -139,7 +139,8 @@ impl<'fd> Reader<'fd> {
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
-        // A pipe may hold packets (O_DIRECT) of up to a page, which lose the bytes that a read has no room for.
+        // A pipe may hold packets (O_DIRECT) of up to a page; a read discards the bytes of a packet that it has no room
+        // for.
         let block = if is_pipe { plan.block.max(page_size()) } else { plan.block };
         Ok(Self {
             input,
@@ -285,7 +286,7 @@ impl<'fd> Reader<'fd> {
         Ok(start)
     }
 
-    /// Returns before the rest of a line is read, and keeps its start, which is in `buffer`.
+    /// Returns without the rest of an unfinished line, and keeps the line's start, which is in `buffer`.
     fn leave_pending(&mut self, buffer: &mut Region, start: usize) -> Next {
         mem::swap(&mut self.pending, buffer);
         self.start = start;
@@ -305,7 +306,8 @@ impl<'fd> Reader<'fd> {
         Error::LineTooLong { offset: self.offset + start as u64, limit: self.plan.max_line }
     }
 
-    /// Where the first line of `bytes` starts that is too long, finished or not. Searches about once per `max_line` bytes.
+    /// Returns where the first line of `bytes` that is too long starts, whether it is finished or not. Searches about
+    /// once per `max_line` bytes.
     fn first_too_long(&self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         while bytes.len() - start > self.plan.max_line {
@@ -327,8 +329,9 @@ impl<'fd> Reader<'fd> {
         Some(read)
     }
 
-    /// Reads what is there or arrives shortly: waking a reader at each write may take a writer longer than the reader needs for
-    /// the bytes. After an attempt that finds nothing, the next waits skip it: 1, 3, 7, up to 63 of them.
+    /// Reads what is there or arrives shortly: waking the reader at each write may take the writer longer than the
+    /// reader needs for the bytes. After an attempt that finds nothing, the next waits skip it: 1, 3, 7, up to 63 of
+    /// them.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.try_read(space);
         if read.is_some() || self.nonblocking.is_none() {
@@ -426,8 +429,8 @@ struct ReadSize {
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// Reads until the next decision, the bytes they returned so far, and their start. The first read of all isn't counted,
-    /// because it may have waited.
+    /// The number of reads until the next decision, the bytes that reads have returned since the last decision, and its
+    /// time. The very first read isn't counted, because it may have waited.
     left: u32,
     read: usize,
     since: Option<Instant>,
@@ -438,10 +441,12 @@ struct ReadTrial {
 }
 
 impl ReadSize {
-    /// Reads of a trial, and reads until the next trial: for the largest size and for two pages.
+    /// The number of reads that measure a size, and of reads until sizes are measured again: for the largest size and
+    /// for two pages.
     const TRIAL: [u32; 2] = [64, 256];
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
-    /// How many times as fast two pages have to be: a writer of more may just be slow while the largest size is measured.
+    /// Two pages have to be this many times as fast as the largest size: a writer of larger blocks may just have been
+    /// slow while the largest size was measured.
     const GAIN: f64 = 1.1;
 
     /// Bytes of the two pages that a pipe keeps.
@@ -516,7 +521,7 @@ mod tests {
         }
     }
 
-    /// Otherwise output that was held back would wait for the end of the line.
+    /// Otherwise output that is held back would wait for the end of the unfinished line.
     #[test]
     fn a_line_that_goes_on_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();

@@ -413,7 +413,7 @@ impl<'b> Ends<'b> {
         for (bit, &byte) in rest.iter().enumerate() {
             self.found |= u64::from(byte == self.byte) << bit;
         }
-        // As if there had been a whole word, so that bit 0 is at `seen - WORD`, as for the others.
+        // Counts the rest as a whole word, so that bit 0 is at `seen - WORD`, as it is for other words.
         self.seen += WORD;
     }
 }

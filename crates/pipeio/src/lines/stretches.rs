@@ -32,7 +32,8 @@ pub(super) struct Stretches<'fd> {
 }
 
 impl<'fd> Stretches<'fd> {
-    /// `None` if `input` is not a regular file, has few bytes, or its lines must be read in order or be shorter than a stretch.
+    /// `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if no line may
+    /// be as long as a stretch.
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
@@ -82,7 +83,7 @@ impl<'fd> Stretches<'fd> {
         };
         let Some(first) = first.filter(|_| filled > lead) else { return Ok(extent(lead, lead)) };
         let last_start = memchr::memrchr(terminator, &buffer[first..filled]).map_or(first, |end| first + end + 1);
-        // Returns the lines before one that is too long or has no end. Whoever reads the rest of the file finds that one again.
+        // Leaves out a last line that is too long or has no end. Whoever reads the rest of the file handles that line.
         let leave_the_last = || {
             self.tail.fetch_min(begin + (last_start - lead) as u64, Ordering::Relaxed);
             Ok(extent(first, last_start))

@@ -1,6 +1,6 @@
 //! Starts threads, or fewer if the system can't start all.
 //!
-//! Not std's: they end the process if there is no memory for std's record of a thread.
+//! std's threads are not used, because they abort the process if there is no memory for std's record of a thread.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -21,7 +21,7 @@ struct Task<F> {
 impl<F: FnOnce()> Task<F> {
     fn run(&mut self) {
         if let Some(work) = self.work.take() {
-            // The panic continues in the caller of `run`, which decides about what was left half done.
+            // The panic continues in the caller of `run`, which decides what to do with unfinished work.
             self.panic = catch_unwind(AssertUnwindSafe(work)).err();
         }
     }

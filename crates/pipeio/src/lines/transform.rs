@@ -22,8 +22,8 @@ pub enum Fate {
 pub enum Flow {
     /// Continue with the next batch.
     Continue,
-    /// Stop: the output is written, and the rest of the input is ignored. Some of it has been read already, so whoever reads
-    /// the same descriptor next misses it.
+    /// Stop: the output is written, and the rest of the input is ignored. Some of it has been read already, and is lost
+    /// to the next reader of the descriptor.
     Stop,
 }
 
@@ -31,8 +31,9 @@ pub enum Flow {
 ///
 /// Only [`line`](Self::line) is required. Where it is too slow, [`batch`](Self::batch) processes many lines at once.
 ///
-/// On several threads each has a clone of the transform, which receives some of the batches only. So state that passes from
-/// line to line works on one thread only; buffers may be reused on any. The number of a line comes from the batch.
+/// If there are several threads, each has a clone of the transform, which receives only some of the batches. So state
+/// that is carried from line to line requires a single thread; buffers may be reused on any. The number of a line comes
+/// from the batch.
 ///
 /// ```
 /// use pipeio::lines::{Failure, Fate, Output, Transform};

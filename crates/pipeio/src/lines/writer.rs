@@ -19,8 +19,8 @@ const PIECES: usize = 1024;
 /// Fewer bytes are copied: a pipe has one slot per page, and replacing a page that was given away costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// Longest messages if the output refuses all bytes in one: at most the first number, halved after each refusal while it is above
-/// the second.
+/// Lengths to which messages are limited if the output refuses all bytes in one. The limit starts at the first number
+/// at most, and is halved after each refusal while it is above the second.
 const MAX_OF_A_MESSAGE: usize = 64 << 10;
 const MIN_MESSAGE: usize = 512;
 
@@ -46,12 +46,12 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
-    /// A private duplicate of `output`, to give memory away through. Nobody can replace it by a pipe's read end, from which
+    /// A private duplicate of `output`, for giving memory away. Nobody can replace it by a pipe's read end, from which
     /// vmsplice(2) would read into our memory.
     own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
-    /// The most bytes of one call: a socket that keeps messages apart refuses long ones.
+    /// The most bytes of one call: a socket that carries messages refuses long ones.
     most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
@@ -153,7 +153,7 @@ impl<'fd> Writer<'fd> {
         while given < bytes.len() {
             let rest = [IoSliceRaw::from_slice(&bytes[given..])];
             self.writes += 1;
-            // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not for reading only.
+            // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not read-only.
             // The pipe's references outlive this call, but what a reader sees through them doesn't change:
             // `Output::give_away` ensures that the bytes are never written again.
             let call = || unsafe { rustix::pipe::vmsplice(own, &rest, SpliceFlags::empty()) };

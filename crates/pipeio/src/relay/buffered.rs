@@ -26,7 +26,7 @@ use crate::memory::Mapping;
 /// The fewest blocks, unless they would be smaller than a page. A block has at most the size of one read.
 const MIN_BLOCKS: usize = 8;
 
-/// Below the mark to [start at](MemoryBuffer::start_at), bytes are written once no more have arrived for this time.
+/// Bytes below the mark to [start at](MemoryBuffer::start_at) are written once no more have arrived for this time.
 const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
 
 /// An empty buffer keeps its memory for this time.
@@ -68,7 +68,8 @@ impl MemoryBuffer {
 struct Shared {
     memory: Mapping,
     block: usize,
-    /// Fill levels in bytes: the one at which writing starts, and the one to which a full buffer has to fall.
+    /// Fill levels in bytes: the one at which writing starts, and the one at which reading resumes after the buffer was
+    /// full.
     marks: [u64; 2],
     state: Mutex<State>,
     /// `filled` is signalled when there are bytes to write, `emptied` when there is room.
@@ -94,13 +95,14 @@ struct State {
     ended: Option<io::Result<()>>,
     /// The thread that writes has stopped.
     abandoned: bool,
-    /// The buffer was full, and hasn't fallen to its mark since.
+    /// The buffer was full, and its fill level hasn't fallen to the mark since.
     full: bool,
     writing: bool,
     /// Which threads sleep.
     writer_waits: bool,
     reader_waits: bool,
-    /// The fewest free blocks since the time in `since`: that many, the first in `free`, were not needed.
+    /// The fewest free blocks since the time in `since`. The first blocks in `free`, this many, were not needed in that
+    /// time.
     least_free: usize,
     since: Instant,
 }
@@ -142,7 +144,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room to read into; `None` once nobody writes. For the reading thread only, one call at a time.
+    /// Waits for room to read into; `None` once the writing thread has stopped. For the reading thread only, one call
+    /// at a time.
     #[expect(clippy::mut_from_ref, reason = "it is memory that nobody else uses until `add`")]
     fn room(&self) -> Option<&mut [u8]> {
         let mut state = self.state();
@@ -283,7 +286,7 @@ impl Shared {
         self.state().bytes > 0
     }
 
-    /// Records that nobody writes any more.
+    /// Records that the writing thread has stopped.
     fn abandon(&self) {
         self.state().abandoned = true;
         self.emptied.notify_one();
@@ -354,7 +357,7 @@ impl Passage<'_> {
     }
 }
 
-/// Reads until the input ends or nobody writes any more. Returns the number of calls made.
+/// Reads until the input ends or the writing thread has stopped. Returns the number of calls made.
 fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
     let input: BorrowedFd<'_> = side.input;
     let is_pipe = side.kinds[0] == Kind::Pipe;
@@ -385,7 +388,7 @@ fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
-            format!("a buffer of {bytes} bytes is larger than the memory that is available, {available} bytes"),
+            format!("a buffer of {bytes} bytes is larger than the available memory of {available} bytes"),
         )),
         _ => Ok(()),
     }

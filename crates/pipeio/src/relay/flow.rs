@@ -31,7 +31,8 @@ use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{MAX_POLLS, poll_for_input};
 
-/// Pieces of at least this many bytes are moved. Smaller ones are copied: a page with few bytes fills as much of a pipe as a full one.
+/// Pieces of at least this many bytes are spliced. Smaller ones are copied: a page with few bytes fills as much of a
+/// pipe as a full one.
 pub(super) const MANY: usize = 32 << 10;
 
 /// A pipe with a smaller capacity is full before a pause is over.
@@ -67,8 +68,8 @@ const IDLE: Duration = Duration::from_millis(100);
 /// The fewest and the most windows before the other strategies are measured again, for one window each.
 const STAY: [u32; 2] = [64, 1024];
 
-/// How many times as fast a strategy has to be as one that takes less CPU time. More for large pieces, because there the writer's
-/// own speed varies.
+/// A strategy has to be this many times as fast as one that takes less CPU time. More for large pieces, because there
+/// the writer's own speed varies.
 const GAIN: f64 = 1.05;
 const GAIN_OF_MANY: f64 = 1.25;
 
@@ -146,8 +147,8 @@ impl Passage<'_> {
         Ok(None)
     }
 
-    /// Leaves the output's reader alone for a while if the output's pipe, which `moved` bytes were just passed to, is full and
-    /// `input` has more bytes. Returns whether it did.
+    /// Naps, to leave the output's reader alone, if the output's pipe is full and `input` has more bytes. `moved` bytes
+    /// were just passed to that pipe. Returns whether it napped.
     pub(super) fn nap(&mut self, moved: usize, input: BorrowedFd<'_>) -> bool {
         // The input is not polled: see `poll_for_input`.
         self.nap_if(moved, || ioctl_fionread(input).is_ok_and(|bytes| bytes > 0))
@@ -166,8 +167,8 @@ impl Passage<'_> {
             poll(&mut full, Some(&Timespec::default())) == Ok(0) && more()
         });
         if let Some(nap) = nap {
-            // It ends early if the reader is gone. Pipes have no WRBAND event, so no read ends it, but polling shows
-            // `pipemark why` the descriptor that is waited for.
+            // The nap ends early if the reader is gone. A read doesn't end it, because pipes have no WRBAND event; but
+            // because of the poll, `pipemark why` sees which descriptor is waited for.
             if let Ok(nap) = Timespec::try_from(nap) {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::WRBAND)], Some(&nap));
             }
@@ -222,7 +223,7 @@ pub(super) struct IdleTuner {
     /// Measured speeds in bytes per second, by strategy.
     speeds: [f64; IdleStrategy::Batch as usize + 1],
     untried: &'static [IdleStrategy],
-    /// Windows left before the other strategies are measured again, and the number that it starts from.
+    /// Windows left before the other strategies are measured again, and the number that this countdown starts from.
     left: u32,
     stay: u32,
 }
@@ -434,8 +435,8 @@ impl Naps {
 mod tests {
     use super::*;
 
-    /// The share of naps in the time of 1000 moves to a pipe of 1 MiB, and the most bytes read from it during one nap. The reader
-    /// takes 64 KiB at a time, at `speed(move)` bytes per second.
+    /// The share of time spent napping during 1000 moves to a pipe of 1 MiB, and the most bytes read from it during one
+    /// nap. The reader takes 64 KiB at a time, at `speed(move)` bytes per second.
     fn naps(speed: impl Fn(u32) -> f64) -> (f64, f64) {
         const CAPACITY: usize = 1 << 20;
         let mut naps = Naps::new(CAPACITY);

@@ -111,7 +111,7 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
 /// The longest sleep. A changed limit takes effect after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// The most bytes that pass at once: those of a second divided by this, but at least one.
+/// The bytes of a second, divided by this number, are the most that pass at once; but at least one byte passes.
 const PIECES_A_SECOND: u64 = 50;
 
 /// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the output's pipe.

@@ -1,4 +1,5 @@
-//! Input from sockets that carry messages: each is read whole, and written to an output of this type as one message.
+//! Input from sockets that carry messages: each message is read whole, and stays one message if the output is such a
+//! socket too.
 
 use std::io;
 use std::time::Duration;
@@ -29,7 +30,7 @@ impl Passage<'_> {
             let got = self.once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
             let Some(message) = buffer.get(..got?) else {
                 // Another process took the message whose length was peeked.
-                return Err(io::Error::other("a message was cut: another process reads from the same socket"));
+                return Err(io::Error::other("a message was truncated: another process reads from the same socket"));
             };
             if message.is_empty() && self.messages_ended()? {
                 return Ok(());
@@ -61,7 +62,7 @@ impl Passage<'_> {
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 
-    /// Makes messages from bytes, as long as the socket accepts.
+    /// Makes messages from a stream, each as long as the socket accepts.
     pub(super) fn write_messages(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut longest = LONGEST;
         while !bytes.is_empty() {

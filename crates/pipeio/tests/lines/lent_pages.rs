@@ -13,7 +13,7 @@ use rustix::time::Timespec;
 use super::reference::Job;
 use super::{all, threads};
 
-/// Bytes that the reader's own pipe holds back: the most that an unprivileged user may request.
+/// The capacity of the reader's own pipe, which delays pages: the largest that an unprivileged user may request.
 const HELD: usize = 1 << 20;
 
 /// All lines differ, so a page that was overwritten shows.

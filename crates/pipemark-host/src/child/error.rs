@@ -14,7 +14,7 @@ pub enum RunError {
     /// The bytes that arrived are not the bytes that were sent; the text is a message.
     #[error("{0}")]
     Unverified(String),
-    /// It cannot be done on this machine, or something that it needs is missing; the text is a message.
+    /// This machine can't do it or lacks something that it needs; the text is a message.
     #[error("{0}")]
     NotHere(String),
     /// The user interrupted.

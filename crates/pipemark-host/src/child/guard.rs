@@ -2,8 +2,9 @@
 //! and remove everything that it named in the system. There are two, because one may be killed together with this
 //! process.
 //!
-//! Every descendant of this process has a mark of the run in its environment, by which it is found in /proc, even in a
-//! group or a session of its own. Processes that clear their environment or belong to another user are not found.
+//! Every descendant of this process has a mark of the run in its environment. The guards find it in /proc by that mark,
+//! even in a group or a session of its own. Processes that clear their environment or belong to another user are not
+//! found.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -29,11 +30,12 @@ pub const GUARD_VERB: &str = "__guard";
 /// The environment variable with the marks of all runs that a process descends from.
 const MARK: &str = "PIPEMARK_RUN";
 
-/// How long killed processes may take to end, and how long none must be found, because one may be just about to start.
+/// How long killed processes may take to end; and for how long none must be found before the cleanup is complete,
+/// because one may be about to start.
 const DEATH: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The marks for the processes of this run, and the file in which its guards read the names to remove.
+/// The value of [`MARK`] for this run's processes, and the file from which the guards read the names to remove.
 static GUARDED: OnceLock<(OsString, File)> = OnceLock::new();
 
 /// Starts the guards. If that fails, runs work all the same, but a kill of this process may leave something behind.
@@ -97,8 +99,8 @@ pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
 
 fn start_two(mark: &OsString) -> io::Result<()> {
     for number in ["1", "2"] {
-        // Without the outer run's mark, the guards survive when the processes of that run are killed, and clean up the
-        // inner run.
+        // The guards don't carry the outer run's mark. So they survive when that run's processes are killed, and clean
+        // up the inner run.
         ourselves(GUARD_VERB).args([mark, &number.into()]).env_remove(MARK).process_group(0).spawn()?;
     }
     Ok(())
@@ -120,7 +122,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills what is left of this run, as the guards would, because they may have been killed.
+/// Kills what is left of this run, as the guards would: they may have been killed.
 pub fn kill_remaining() {
     if let Some((marks, _)) = GUARDED.get()
         && let Some(own) = marks.as_encoded_bytes().rsplit(|&byte| byte == b' ').next()
@@ -160,7 +162,7 @@ fn marked(mark: &[u8]) -> impl Iterator<Item = OwnedFd> {
         };
         is_marked()?;
         let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // The pid may have been reused in between.
+        // Between the two calls, the pid may have been reused.
         is_marked()?;
         Some(process)
     })

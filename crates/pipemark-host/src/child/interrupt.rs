@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP as a descriptor, and waits that they end.
+//! Ctrl-C, SIGTERM and SIGHUP as a descriptor, and waits that these signals end.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,8 +28,8 @@ impl Interrupt {
         Ok(Interrupt(ours))
     }
 
-    /// From now on, these signals end the program with `code` after a second, whatever it is doing. For the time in
-    /// which results are written, when a FIFO or a terminal may block for ever. Earlier signals do not count.
+    /// From now on, these signals end the program with `code` after a second, whatever it is doing. Used while results
+    /// are written, because a FIFO or a terminal may block forever. Earlier signals do not count.
     ///
     /// # Errors
     /// If no thread is available.

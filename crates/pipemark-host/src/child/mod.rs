@@ -1,9 +1,9 @@
 //! Processes that pipemark starts. Only this module starts processes, waits for them and reaps them.
 //!
 //! [`Child::start`] starts a command, this program itself ([`ourselves`]) or any other, in a [`ProcessGroup`].
-//! [`Child::start_foreign`] starts a foreign program so that it never outlives pipemark, on one CPU if requested, and
-//! keeps the beginning of its standard error. It can be held before its first instruction, to start counters and clocks
-//! there ([`Child::wait_until_held`], [`Child::release`]).
+//! [`Child::start_foreign`] starts a foreign program that never outlives pipemark, on one CPU if requested, and keeps
+//! the beginning of its standard error. The program can be held before its first instruction, so that counters and
+//! clocks start there ([`Child::wait_until_held`], [`Child::release`]).
 //!
 //! [`Child::wait`] waits until a deadline and reaps, [`wait_for_first`] waits for the first of several without reaping
 //! it, and [`wait_readable`] waits for sockets and pipes. All of them end when the user interrupts. A dropped child is
@@ -38,7 +38,7 @@ use pipemark_model::Cpu;
 pub use error::RunError;
 pub use interrupt::{Interrupt, wait_readable};
 
-/// The hidden verb with which this program becomes a foreign one.
+/// The hidden verb with which this program turns itself into a foreign one.
 pub const STAGE_VERB: &str = "__stage";
 
 /// The bytes kept of a foreign program's standard error. Further writes fail, so that the program can neither fill the
@@ -146,7 +146,8 @@ impl Child {
         &self.name
     }
 
-    /// Its exit status, and the resources used by it and by the children that it waited for; `None` until it is reaped.
+    /// The exit status, and the resources used by the process and by the children that it waited for; `None` until it
+    /// is reaped.
     pub fn end(&self) -> Option<(ExitStatus, Usage)> {
         self.end
     }
@@ -184,8 +185,8 @@ impl Child {
         text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).replace('\n', "; ")
     }
 
-    /// A descriptor that becomes readable when it ends. It is not kept open, because a chain may have more stages than
-    /// there are descriptors.
+    /// A descriptor that becomes readable when the process ends. It is not kept open, because a chain may have more
+    /// stages than there are descriptors.
     ///
     /// # Errors
     /// If no descriptor is available.
@@ -193,8 +194,8 @@ impl Child {
         Ok(pidfd_open(self.pid, PidfdFlags::empty())?)
     }
 
-    /// Waits until the deadline for its end, kills what it left in its group, and reaps it. Returns whether it has
-    /// ended.
+    /// Waits for the process to end, until the deadline at most. Then kills what is left of its group, and reaps it.
+    /// Returns whether it has ended.
     ///
     /// # Errors
     /// If the user interrupts, or it cannot be waited for.
@@ -215,7 +216,7 @@ impl Child {
             match waitid(WaitId::Pid(self.pid), options) {
                 Ok(Some(status)) if status.stopped() => return Ok(()),
                 Ok(None) | Err(Errno::INTR) if Instant::now() < deadline => {}
-                _ => return Err(RunError::Failed(format!("{} did not become ready to begin", self.name))),
+                _ => return Err(RunError::Failed(format!("{} did not get ready to start", self.name))),
             }
             // No descriptor reports a stopped process, so check again shortly.
             wait_readable(&[], Instant::now() + Duration::from_micros(200), Some(interrupt))?;
@@ -336,8 +337,8 @@ pub fn exec_program(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     Err(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-/// In the child: makes the kernel kill it when its parent ends. Returns whether the parent still exists: one that ended
-/// before causes no signal.
+/// In the child: makes the kernel kill it when its parent ends. Returns whether the parent still exists: if it ended
+/// before this call, no signal follows.
 pub fn die_with_parent(parent: u32) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
@@ -389,7 +390,7 @@ mod tests {
         drop(command);
         assert_eq!(child.wait(soon(), None), Ok(true));
         assert_eq!(child.describe_end(0), "ended with exit code 3");
-        // The pipe ends when no process has its writing end open.
+        // The pipe ends once no process has its write end open.
         assert_eq!(wait_readable(&[ours.as_fd()], soon(), None), Ok(Some(0)));
     }
 

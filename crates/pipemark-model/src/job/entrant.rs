@@ -34,7 +34,7 @@ impl Entrant {
         };
         let refuse = |what: &str| refuse(format!("the entrant {language} {program} {what}"));
         let Volume::Total(total) = volume else {
-            return refuse("moves a number of bytes, not for a time; give a total");
+            return refuse("runs for a number of bytes, not for a time; give a total");
         };
         let verify = settings.verify.unwrap_or(Verify::Count);
         if verify == Verify::Count {

@@ -28,7 +28,7 @@ impl LinesJob {
         match (feed.endless(), volume) {
             (true, Volume::Total(_)) => return refuse(format!("the feed {feed} never ends; give a time")),
             (false, Volume::Time(_)) => {
-                return refuse(format!("the feed {feed} is made as large as its total; give one"));
+                return refuse(format!("the feed {feed} has the size of its total; give a total"));
             }
             _ => {}
         }

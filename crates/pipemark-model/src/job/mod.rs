@@ -159,7 +159,7 @@ impl Job {
     /// Whether the sink reads the bytes.
     pub fn touched(&self) -> bool {
         match self {
-            // A program that keeps no contract is not asked what it does with them.
+            // A program that doesn't follow the contract isn't known to read the bytes.
             Job::Entrant(own) => own.verify.reads(),
             _ => self.ends().is_some_and(Ends::touched),
         }

@@ -35,7 +35,7 @@ fn contradictions_are_named() {
         ("source=yes|cat total=1m", "one command"),
         ("mode=latency source=yes", "passes a stream on"),
         ("feed=file", "needs a filter"),
-        ("feed=file filter=sed place=free", "give one"),
+        ("feed=file filter=sed place=free", "give a total"),
         ("feed=yes-long filter=sed total=1m place=free", "give a time"),
         ("feed=yes-long filter=sed", "use place free"),
         ("feed=yes-long filter=sed place=free block=1k", "the filter sed does not accept block 1 KiB"),

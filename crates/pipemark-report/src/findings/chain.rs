@@ -10,7 +10,7 @@ use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, Weighting};
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// pipe-speed calls "give or take about 10 %" linear.
+/// pipe-speed calls a chain linear "give or take about 10 %".
 const STRAIGHT: f64 = 0.1;
 
 /// Lines that explain less of the variance than this are not reported.

@@ -578,7 +578,8 @@ mod tests {
             }
         }
         let width = |open: usize| {
-            // One is exact; the ranges of the others are narrower than their noise.
+            // The first claim is decided by exact ratios. The others stay open, because their ranges are narrower than
+            // the noise.
             let mut claims = vec![claim("ratio", Some(0.1), None)];
             claims.extend(vec![claim("gain", Some(-0.1), Some(0.1)); open]);
             let answers = answered(claims, &records);

@@ -106,7 +106,7 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     };
     let mut pairs: Vec<(MeasuredTrial, MeasuredTrial)> = of(filter).into_iter().filter_map(pair).collect();
     pairs.sort_by(|one, other| one.1.bytes().total_cmp(&other.1.bytes()));
-    // The two volumes may be of two experiments, all else is the same.
+    // The two volumes may belong to two experiments; everything else is equal.
     let volumes = |pairs: Vec<(MeasuredTrial<'a>, MeasuredTrial<'a>)>| {
         let (small, large) = (*pairs.first()?, *pairs.last()?);
         (large.1.bytes() >= 2.0 * small.1.bytes()).then_some((small, large))

@@ -168,7 +168,7 @@ impl Crossover<'_> {
         [self.ahead[self.ahead.len() - 1], self.behind[0]].map(|contrast| contrast.new.ends().block)
     }
 
-    /// Whether it is at the same sizes as `known` and shares a link with it.
+    /// Whether this crossover is at the same sizes as `known` and has a link in common with it.
     fn repeats(&self, known: &Crossover) -> bool {
         self.place() == known.place() && self.names.iter().any(|name| known.names.contains(name))
     }

@@ -86,7 +86,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     for (_, mut own) in group_by_key(all.iter().map(|one| (&one.record.experiment, *one))) {
         let mut order: Vec<usize> = (0..own.len()).collect();
         order.sort_by_key(|at| own[*at].job.volume());
-        // A part holds the volumes that are like its smallest.
+        // The volumes of a part are like its smallest volume.
         let mut of = vec![0; own.len()];
         for pair in order.windows(2) {
             let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");

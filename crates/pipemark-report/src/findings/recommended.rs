@@ -60,7 +60,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let for_reading = choose(&read);
     let words = |one: &MeasuredTrial| setting(one.job, &[Key::Verify]);
     let same = |plain: &MeasuredTrial| for_reading.is_some_and(|other| words(&other) == words(plain));
-    // The weights keep this order.
+    // The first number is the effect: it keeps the findings in this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
         (2.0, choose(&untouched), "Best for passing data on unread", &untouched),

@@ -168,7 +168,7 @@ fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     ]
 }
 
-/// The verdict's name. If nothing can be judged there is no verdict, not even one for programs.
+/// The verdict's name, or "no verdict" if nothing can be judged; for people and for programs.
 fn verdict_in_words(comparison: &Comparison) -> &'static str {
     match comparison.judged() {
         None => NO_VERDICT,

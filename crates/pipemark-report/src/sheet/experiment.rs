@@ -62,7 +62,7 @@ impl<'a> MeasuredExperiment<'a> {
         keys
     }
 
-    /// The settings common to all trials, as text; beside programs of others, those common to pipemark's own.
+    /// The settings common to all trials, as text. If some trials run other programs, only pipemark's own count.
     pub(super) fn shared(&self) -> Vec<String> {
         let mut jobs = self.jobs();
         if is_beside_programs(&jobs) {

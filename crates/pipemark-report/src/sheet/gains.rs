@@ -91,7 +91,7 @@ pub(super) const MARKS: [(char, &str); 3] = [
     ('?', "inconclusive when all cells are judged together, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
-/// A gain counts as none if its whole interval is this near to none, in per cent.
+/// A gain counts as none if its whole interval is within this distance of zero, in per cent.
 const NO_GAIN: f64 = 10.0;
 
 /// The baseline of a trial, if it was measured.
@@ -192,7 +192,7 @@ impl Gain {
         self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
-    /// Whether its whole interval is near no gain.
+    /// Whether its whole interval is near zero.
     fn is_none(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
     }

@@ -157,8 +157,8 @@ fn huge_pages(host: &Host) -> Option<String> {
     }
 }
 
-/// Each source holds a block and each sink holds one too. With a sender that gives pages away, a
-/// pipe full of them is added.
+/// Why the ends need too much memory, if they do. Each source and each sink needs a block; a sender that gives pages
+/// away also needs as much as the pipe holds.
 fn memory(ends: &Ends, host: &Host) -> Option<String> {
     let (per_pair, pairs) = match ends.link {
         LinkKind::MemoryCopy => (ends.block.0.saturating_mul(2), 1),

@@ -9,8 +9,8 @@ use pipemark_model::{Chain, Cpu, Entrant, Feed, Host, Job, LinesJob};
 
 pub use machine::missing;
 
-/// The CPUs of the writer and the reader, if the trial can run on `host`; `None` leaves them to the
-/// scheduler. `entrants` must hold, prepared, those that the trial needs.
+/// The CPUs of the writer and the reader, if the trial can run on `host`; `None` leaves them to the scheduler.
+/// `entrants` must contain those that the trial needs, already prepared.
 ///
 /// # Errors
 /// Why it can't run.

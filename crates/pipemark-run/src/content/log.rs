@@ -94,7 +94,7 @@ mod tests {
             lines.append(&mut bytes);
         }
         let text = String::from_utf8(bytes).unwrap();
-        // A new format would change the check of every stored file, so it must be intended.
+        // Stored files are checked against this format, so a change of it must be intended.
         assert_eq!(text.lines().next().unwrap(), FIRST);
         assert!(text.lines().all(|line| (80..LONGEST_LINE).contains(&line.len())));
         assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");

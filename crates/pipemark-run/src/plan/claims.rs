@@ -35,8 +35,8 @@ pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>,
     }
 }
 
-/// Multiplies the difference of `figure` from `neutral` by `times`. The difference is how much more
-/// the larger side has: half of a loss to 50 % is a loss to 67 %.
+/// Multiplies the difference between `figure` and `neutral` by `times`. The difference is relative to the smaller of
+/// the two: half of a loss to 50 % is a loss to 67 %.
 pub(super) fn scaled(neutral: f64, figure: f64, times: f64) -> f64 {
     let ratio = if neutral == 0.0 { 1.0 + figure / 100.0 } else { figure };
     let scaled = if ratio >= 1.0 { 1.0 + (ratio - 1.0) * times } else { 1.0 / (1.0 + (1.0 / ratio - 1.0) * times) };

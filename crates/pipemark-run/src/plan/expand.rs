@@ -100,7 +100,7 @@ fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
 /// Bytes that a chain moves in the first of the runs that choose its volume.
 const FIRST_VOLUME: ByteSize = ByteSize(16 << 20);
 
-/// The design with a first volume, in place of the one that is still to be chosen.
+/// The design with a first guess of the volume, which measuring replaces later.
 fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> {
     let refuse =
         |sentence: &str| Err(Refusal::new(format!("experiment '{}': {sentence}", design.name), design.at.clone()));

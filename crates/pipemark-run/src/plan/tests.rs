@@ -552,7 +552,7 @@ fn a_claim_fits_its_trials() {
     let small = "of = [{ capacity = \"32k\" }]\nto = { capacity = \"64k\" }\n";
     let claim = &of(&format!("{small}about = 0.5")).unwrap().claims[0];
     assert_eq!(claim.experiments.len(), 1);
-    // Half of a loss to half is a loss to two thirds, twice one to a third.
+    // Half of a loss to one half is a loss to two thirds; twice that loss is a loss to one third.
     assert!(
         (claim.low.unwrap() - 1.0 / 3.0).abs() < 1e-9 && (claim.high.unwrap() - 2.0 / 3.0).abs() < 1e-9,
         "{claim:?}"

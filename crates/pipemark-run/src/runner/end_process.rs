@@ -194,8 +194,8 @@ impl EndProcess {
 /// The environment variable with the C library's settings.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// glibc's tunables for an end without restartable sequences: the inherited ones and this one; `None` where they stay
-/// on. glibc registers one for each thread, and the kernel then accesses its memory at every context switch.
+/// glibc's tunables that switch off restartable sequences in an end, after the inherited tunables; `None` to leave them
+/// on. If they are on, the kernel accesses the memory that glibc registers for each thread at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -168,7 +168,9 @@ impl FilterPipeline {
         let read = moved(&self.filter, "rchar");
         // /proc/PID/io doesn't count splice(2). A reader's count includes its libraries, so the writer's is preferred.
         match written.max(read) {
-            0 => Err(RunError::NotHere("bytes passed are unknown: /proc/PID/io doesn't count here".to_owned())),
+            0 => Err(RunError::NotHere(
+                "the number of bytes passed is unknown: /proc/PID/io counts nothing here".to_owned(),
+            )),
             _ if written >= read / 2 => Ok(written),
             _ => Ok(read),
         }
@@ -191,7 +193,7 @@ impl FilterPipeline {
             let at = file.stream_position().unwrap_or(*bytes);
             if at != *bytes {
                 let name = self.filter.name();
-                return Err(RunError::Unverified(format!("{name} ended when it had read {at} of {bytes} bytes")));
+                return Err(RunError::Unverified(format!("{name} ended after reading {at} of {bytes} bytes")));
             }
         }
         Ok(usages)

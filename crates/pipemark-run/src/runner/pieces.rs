@@ -49,7 +49,7 @@ pub struct Sampler {
     interval: Duration,
     /// The time of the next sample.
     pub next: Instant,
-    /// Of each end: its line of the shared page, whether its byte count is of arrivals, its side, its schedstat file.
+    /// For each end: its line in the shared page, whether it counts arriving bytes, its side, its schedstat file.
     ends: Vec<(usize, bool, usize, Option<File>)>,
     snapshots: Vec<CounterSnapshot>,
     last: Option<CounterSnapshot>,

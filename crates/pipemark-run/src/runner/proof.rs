@@ -35,12 +35,14 @@ pub fn check_filter(
     words: &[String],
     conditions: &Conditions<'_>,
 ) -> Result<(), RunError> {
-    let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
+    let failed = |error: io::Error| {
+        RunError::Failed(format!("the output of {filter} could not be checked: {}", explained(&error)))
+    };
     let text = text();
     let (mut running, file) = start(filter, words, &text).map_err(failed)?;
     if !running.wait(Instant::now() + conditions.limit, Some(conditions.interrupt))? {
         let (bytes, limit) = (text.len(), conditions.limit);
-        return Err(RunError::Failed(format!("{filter} had not transformed {bytes} bytes after {limit:?}")));
+        return Err(RunError::Failed(format!("{filter} did not transform {bytes} bytes within {limit:?}")));
     }
     running.succeeded()?;
     let output = written(file).map_err(failed)?;

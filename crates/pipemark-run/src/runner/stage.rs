@@ -114,8 +114,8 @@ impl RunningStages {
         while !self.stages.is_empty() {
             self.reap_ended();
             if self.failed_stage(is_failure).is_some() {
-                // An exiting process closes its pipes before it can be reaped, so the stage behind it, which ends at
-                // that, may have been reaped first.
+                // An exiting process closes its pipes before it can be reaped. The stage behind it then ends too, and
+                // may be reaped first.
                 thread::sleep(Duration::from_millis(5));
                 self.reap_ended();
                 let sentence = self.failed_stage(is_failure).unwrap_or_default();

@@ -161,7 +161,7 @@ impl ProcessTree {
             }
             match (linger_until, kill_until) {
                 (_, Some(until)) if now > until => {
-                    return Err(io::Error::other("its processes do not end though they were killed"));
+                    return Err(io::Error::other("its processes were killed but do not end"));
                 }
                 // Killing a process makes its children ours, so the next iteration finds them.
                 (_, Some(_)) => {

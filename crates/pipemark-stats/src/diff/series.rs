@@ -106,8 +106,8 @@ impl SidesSeries {
         }
     }
 
-    /// The comparison, as one of several, and the reason if there is no verdict. `family` adjusts comparisons by rounds
-    /// of a single session.
+    /// The comparison, adjusted as one of several, and the reason if there is no verdict. `family` adjusts comparisons
+    /// by rounds of a single session.
     pub fn compare(
         &self,
         family: &Family,

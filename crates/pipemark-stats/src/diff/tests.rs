@@ -323,7 +323,7 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     assert_eq!(why(&judged(&history)), (Verdict::Better, None));
     assert_eq!(judged(&history).known_sessions, 5);
     assert_eq!(why(&judged(&history[..4])).0, Verdict::Inconclusive, "four sessions of one trial know too little");
-    // Sessions that differ by two thirds leave no certainty about a factor of two.
+    // If sessions differ by two thirds, even a factor of two is inconclusive.
     let mut loud = history.clone();
     for (session, by) in loud.iter_mut().zip([3u64, 5, 3, 5, 4]) {
         session.trials[0].samples.iter_mut().for_each(|sample| sample.bytes = sample.bytes * by / 4);

@@ -1,6 +1,7 @@
-//! Relays signals while a pipeline runs that this program started: each reaches the pipeline exactly once. A signal
-//! sent to the process group is there already; one sent to this process alone is passed on. To distinguish the two, a
-//! witness, another process of the group that does nothing else, reports which signals were sent to the group.
+//! Relays signals to a running pipeline that this program started: each signal reaches the pipeline exactly once. A
+//! signal sent to the process group has reached the pipeline already; a signal sent to this process alone is passed on.
+//! To distinguish the two, a witness, another process of the group that does nothing else, reports which signals were
+//! sent to the group.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;

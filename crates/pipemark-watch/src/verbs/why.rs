@@ -294,7 +294,7 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    // A busy machine may never have shown a frame, or the last one is due.
+    // On a busy machine no frame may have been shown yet, or the last one is due.
     live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)
@@ -399,7 +399,7 @@ pub fn start(
         part.intervals.into_iter().for_each(|interval| timeline.add(interval));
         match key {
             None => break,
-            // The screen gets Ctrl-C as a key, so the pipeline's signal must come from here.
+            // The screen gets Ctrl-C as a key, so the signal must be sent to the pipeline here.
             Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
             // The screen closes, the pipeline goes on.
             Some(Key::Quit | Key::Next) => {}

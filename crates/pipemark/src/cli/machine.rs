@@ -28,7 +28,7 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
     let vmsplice = match host.vmsplice_shares_pages {
         Some(true) => "shares pages: a later change is visible to the reader",
         Some(false) => "copies pages on this kernel: no gain",
-        None => "cannot be tried here",
+        None => "could not be tested here",
     };
     let usable = host.permissions.iter().filter(|permission| permission.missing.is_none());
     let usable: Vec<&str> = usable.map(|permission| permission.name.as_str()).collect();

@@ -120,7 +120,7 @@ verbs! {
     /// List suites, links, methods and this machine's properties
     List(list::ListOptions) "list" examples!("list"), list::run;
     /// Pass standard input to standard output like cat, without copying bytes where possible
-    // Users of pv, mbuffer and dd look for a line to type.
+    // Examples first, because users of pv, mbuffer and dd look for a command to copy.
     #[command(long_about = examples!("relay_first"))]
     Relay(relay::RelayOptions) "relay" examples!("relay"), relay::run;
     /// Explain a verb or a topic, such as method or units

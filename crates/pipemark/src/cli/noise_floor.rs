@@ -168,7 +168,7 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
     sheet
         .heading(2, &format!("{} against itself, {} sessions of {} rounds", floor.trial, floor.sessions, floor.rounds));
     let between = format!(
-        "Sessions differ by {} % from their mean. Of {} pairs of sessions, {} would be better or worse by their runs alone.",
+        "Sessions differ by {} % from their mean. Of {} pairs of sessions, {} would be better or worse if only their runs were compared.",
         digits(floor.between_sessions * 100.0),
         floor.pairs,
         floor.differ_by_runs

@@ -15,7 +15,7 @@ pub trait KeySet: Clone + Send + Sync + 'static {
     const HEADING: &'static str;
     /// The flags that people need first, in this order. `-h` shows no others.
     const COMMON: &'static [Key];
-    /// All parameters. The first axis changes slowest, so the parameters that people compare within are last.
+    /// All parameters. The first axis changes slowest, so the parameters whose values people compare directly are last.
     const KEYS: &'static [Key];
     /// Defaults in help that differ from the table of parameters.
     const DEFAULTS: &'static [(Key, &'static str)];

@@ -71,7 +71,7 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
     let head = format!("{}: {count} {}, {runs}{sessions}", plan.suite, plural(count, "trial", "trials"));
     let volumes = match volumes {
         0 => String::new(),
-        _ => format!("; {volumes} of them move a number of bytes, in unknown time"),
+        _ => format!("; {volumes} of them move a number of bytes, which takes an unknown time"),
     };
     format!("{head}, about {}{volumes}", in_words(all))
 }

@@ -241,7 +241,7 @@ fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<Str
     }
 }
 
-/// A sentence as text, a row in other formats.
+/// Formats a sentence as text, or as a row in other formats.
 fn sheet(arrived: &Arrived, format: Format) -> Sheet {
     if format == Format::Text {
         let mut sheet = Sheet::default();

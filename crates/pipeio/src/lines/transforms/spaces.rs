@@ -22,7 +22,8 @@ impl Spaces {
         Self::with(Simd::best())
     }
 
-    /// Uses no wider instructions than `simd`, to measure what wider ones gain; the widest there are if the processor lacks it.
+    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those: for measuring what
+    /// wider ones gain.
     pub fn with(simd: Simd) -> Self {
         let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
         Self { simd, shapes: Shapes::new() }
@@ -94,13 +95,14 @@ const fn header_len(many: bool) -> usize {
 /// A line up to this length is copied with one small store. Storing a whole word would cross a cache line each time.
 const SHORT: usize = 16;
 
-/// Words processed between two checks of the room left and of the line's length.
+/// Words processed before the room left and the line's length are checked again.
 const CHUNK: usize = 64;
 
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The most bytes of output for `words` words, which is reached if all are terminators, and the bytes stored beyond them.
+/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and what
+/// is stored beyond it.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -342,7 +344,7 @@ impl SpacesLine {
 /// Whether no line has more than [`SHORT`] bytes in a word in which lines end at the bits `ends`.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
-    // The bits less than 16 after the start of a line or of the word.
+    // Marks each bit whose distance from the start of its line, or of the word, is below 16.
     let mut near = ends << 1 | 1;
     for bits in [1, 2, 4, 8] {
         near |= near << bits;
@@ -350,12 +352,12 @@ fn all_short(ends: u64) -> bool {
     near == u64::MAX
 }
 
-/// What to store for words without spaces, by the bits at which lines end: the bytes of the word and of headers, in the
-/// same order each time. For words whose lines are all [short](all_short), as in a column of numbers.
+/// Cached layouts of the output for words without spaces whose lines are all [short](all_short), as in a column of
+/// numbers. Words with line ends at the same bits have the same layout of the word's and the headers' bytes.
 #[derive(Debug, Clone, Copy)]
 struct Shapes([Shape; SHAPES]);
 
-/// The number of shapes kept. Lines of one length have at most as many.
+/// The number of layouts kept. Lines of one length need at most as many.
 const SHAPES: usize = 1 << SHAPES_BITS;
 const SHAPES_BITS: u32 = 5;
 
@@ -367,7 +369,7 @@ struct Shape {
     stored: usize,
     /// Of these, bytes of the line that continues in the next word.
     unfinished: usize,
-    /// Words of other shapes with the same slot since this one was filled.
+    /// The number of words of other shapes in this slot since this shape was stored.
     missed: u8,
     /// The bytes to store: indices in the word or, from 64 on, in the header.
     indices: [[u8; WORD]; MAX_STORES],
@@ -375,8 +377,8 @@ struct Shape {
 
 const MAX_STORES: usize = 4;
 
-/// Words of other shapes after which a shape is replaced. If each replaced it, two shapes with the same slot would never stay
-/// long enough.
+/// A shape is replaced after this many words of other shapes in its slot. If every such word replaced it, two shapes
+/// with the same slot would evict each other before they are used.
 const MAX_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
@@ -498,8 +500,8 @@ unsafe fn plain<L: Lanes>(
     }
 }
 
-/// Completes the line from `start` to `end`: stores the header for `spaces` spaces, where there is one for many spaces if
-/// `many`. Returns the line's end, and whether it has many spaces.
+/// Completes the line from `start` to `end`: stores the header for `spaces` spaces. `many` says whether the present
+/// header is the one for many spaces. Returns the line's end, and whether it has many spaces.
 ///
 /// # Safety
 ///
@@ -517,8 +519,8 @@ unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut
     }
 }
 
-/// Stores the header for `spaces` spaces of the line from `start` to `end`, where there is a header with the other length, for
-/// many spaces if `many`. Returns the line's new end.
+/// Replaces the header of the line from `start` to `end` with that for `spaces` spaces, which has another length.
+/// `many` says whether the present header is the one for many spaces. Returns the line's new end.
 ///
 /// # Safety
 ///

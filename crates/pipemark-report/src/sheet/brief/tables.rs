@@ -38,10 +38,11 @@ pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String 
 /// The values of the parameter shown in columns, and for each combination of the others one trial for each value.
 pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
-/// Throughput or round trips over a number, if every combination of the others was measured with each value.
+/// A table of throughput or round trips over a numeric parameter, if every combination of the other parameters was
+/// measured with each of its values.
 pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
-    // Chains need their real time beside, which has no place in columns.
+    // Chains also show their real time, which has no place in columns.
     if experiment.about.headline && is_chained(experiment) {
         return None;
     }
@@ -138,7 +139,7 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     first.into_iter().chain(last).collect()
 }
 
-/// The common volume of all published figures of an experiment, if ours are for another.
+/// The common volume of all published figures of an experiment, if the measured volume differs from it.
 pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSize> {
     let published = || experiment.records.iter().filter_map(|record| Some((record, record.published.as_ref()?)));
     let (_, first) = published().next()?;
@@ -168,7 +169,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    // Among rows whose bytes are read, rows with unread bytes have no ratio and no bar.
+    // If the bytes of some rows are read, rows with unread bytes have no ratio and no bar.
     let aside = |record: &Record| differs && is_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
@@ -210,7 +211,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
                 let calls = estimates.and_then(|own| own.get(Figure::Calls));
                 calls.map(|calls| format!("{:.0} calls", calls.median))
             }
-            // pipemark's own trials beside it have none.
+            // Other programs report a start-up time; pipemark's own trials in the same table have none.
             _ if beside_programs => None,
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
@@ -242,7 +243,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         Column::bars(""),
     ];
     let mut rows: Vec<Vec<Cell>> = shown.iter().map(row).collect();
-    // Words are worth more than bars.
+    // Text has precedence over bars.
     let chars = |cell: &Cell| cell.text.chars().count() + cell.mark.chars().count();
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
     let needed: usize = widths.filter(|width| *width > 0).map(|width| width + 2).sum();

@@ -24,7 +24,7 @@ use crate::runner::end::{Done, TrialEnd, early_end_error};
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// How long back-to-back round trips run after the barrier interrupts them, before the window begins.
+/// How long back-to-back round trips run before the window begins: the barrier has interrupted their rhythm.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly; the time limit of a run is far shorter.
@@ -227,7 +227,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     }
     stats.bytes_in_all = side.sent;
     if side.received != side.sent {
-        return Err(io::Error::other(format!("{} bytes were asked and {} answered", side.sent, side.received)));
+        return Err(io::Error::other(format!("{} bytes were sent and {} came back", side.sent, side.received)));
     }
     side.sender.finish()?;
     Ok(Done { stats, latency: Some(summary(&trips, due)?), ..side.done() })
@@ -301,9 +301,9 @@ struct Timer {
 }
 
 enum Pacing {
-    /// When the previous one is back. Its end time is this one's start time, which saves a clock reading.
+    /// When the previous message is back. Its end time is this one's start time, which saves a clock reading.
     Closed { next_ns: u64 },
-    /// After a pause, once the previous one is back.
+    /// After a pause, which begins when the previous message is back.
     Gap(Duration),
     /// At a fixed rate. Each message is timed from when it is due, so that a stall counts.
     Open { interval: f64, first_ns: u64, nth: u64 },

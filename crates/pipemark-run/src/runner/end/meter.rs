@@ -206,7 +206,7 @@ mod tests {
         };
         let drawn = lengths(2002);
         assert!(drawn.iter().all(|&us| (250.0..=750.0).contains(&us)));
-        // A tenth of them in each tenth of the range, within five standard deviations.
+        // Each tenth of the range has a tenth of the delays, within five standard deviations.
         for tenth in 0..10 {
             let low = 250.0 + 50.0 * f64::from(tenth);
             let count = drawn.iter().filter(|&&us| (low..low + 50.0).contains(&us)).count();

@@ -263,7 +263,7 @@ fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     )?;
     if let Some((other, _)) = figures.next() {
         let [one, other] = [column, other].map(|at| neutral(&headings[at]));
-        return Err(format!("line 1: '{one}' and '{other}' both have a unit; leave one column"));
+        return Err(format!("line 1: '{one}' and '{other}' both have a unit; keep only one of these columns"));
     }
     let places = asked.iter().map(|key| {
         let place = headings.iter().position(|heading| heading == key.name());

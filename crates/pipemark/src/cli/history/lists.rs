@@ -63,7 +63,7 @@ fn label(entry: &Entry) -> Cell {
     entry.label.as_ref().map_or_else(Cell::default, Cell::text)
 }
 
-/// The trials of several sessions. The figure of a session is the figure of its runs.
+/// The trials of several sessions. A trial has one figure per session, estimated from its runs.
 pub fn sessions(documents: &[&Document]) -> Sheet {
     let figures = |record: &Record| -> Vec<f64> {
         let same = |other: &&Record| other.experiment == record.experiment && other.job == record.job;

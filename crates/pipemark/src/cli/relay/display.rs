@@ -1,5 +1,5 @@
-//! `relay --progress`: shows how much the reader behind it has taken, in one line on a terminal, elsewhere in a line
-//! for each interval.
+//! `relay --progress`: shows how much the relay's reader has taken, on one line of a terminal, or else a line for each
+//! interval.
 
 use std::collections::VecDeque;
 use std::io;
@@ -94,7 +94,8 @@ struct Counts {
 
 impl Counts {
     fn now(handle: &RelayHandle) -> Counts {
-        // Counted first: bytes written meanwhile are in the pipe, and would seem taken if they were counted last.
+        // Read before the fill level: bytes written between the two calls would otherwise count as delivered although
+        // they are still in the pipe.
         let written = handle.written();
         let (held, read) = (unread(rustix::stdio::stdout()), handle.read());
         Counts { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }

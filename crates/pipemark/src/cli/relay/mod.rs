@@ -133,7 +133,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
         if sigpipe_was_ignored() || process::id() == 1 {
             return Err(ExitError::failed("standard input could not be passed to standard output: Broken pipe"));
         }
-        // Ends like cat when its reader has left, which shells and pipefail recognize.
+        // Ends by SIGPIPE, as cat does when its reader has left: shells and pipefail recognize that.
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
     Ok(())
@@ -245,7 +245,7 @@ fn summary(report: &Report, elapsed: Nanos) -> String {
                 let error = io::Error::from_raw_os_error(errno);
                 text.push_str(&format!("; {} was refused: {error}", fallback.from));
             }
-            None => text.push_str(&format!("; {} found nothing", fallback.from)),
+            None => text.push_str(&format!("; {} reported an early end of the input", fallback.from)),
         }
     }
     if report.end == End::Output {
