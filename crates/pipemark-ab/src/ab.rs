@@ -381,10 +381,8 @@ impl AbPlan {
             &mut on_run,
         )?;
         progress.finish();
-        if rounds.interrupted {
-            // The results so far have been written.
-            interrupt.end_the_program_with(exit::INTERRUPTED)?;
-        }
+        // While results are written, a FIFO or a terminal may block for ever.
+        interrupt.end_the_program_with(exit::INTERRUPTED)?;
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =
             rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
