@@ -62,11 +62,13 @@ fn verdicts_have_codes_when_asked_for() {
 /// Each session repeats the warm-up of both commands, in an environment of another size, and counts as one observation.
 #[test]
 fn sessions_are_fresh_starts_and_are_what_is_compared() {
-    let script = "echo start ${#PIPEMARK_PADDING} >&2; sleep 0.01";
-    let words = ["--runs", "1", "--sessions", "5", "--json", "-", "--", script, "--", "sleep 0.4"];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let script = format!("echo ${{#PIPEMARK_PADDING}} >>{}; sleep 0.01", file.path().display());
+    let words = ["--runs", "1", "--sessions", "5", "--json", "-", "--", &script, "--", "sleep 0.4"];
     let ended = ab(&[&["--fail-on", "worse"], &words[..]].concat());
     assert_eq!(ended.code(), Some(10), "{}", ended.stderr);
-    let starts: Vec<&str> = ended.stderr.lines().filter_map(|line| line.strip_prefix("start ")).collect();
+    let starts = std::fs::read_to_string(file.path()).unwrap();
+    let starts: Vec<&str> = starts.lines().collect();
     assert_eq!(starts, ["0", "0", "272", "272", "544", "544", "816", "816", "1088", "1088"]);
     let outcome: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let comparison = &outcome["commands"][1]["figures"]["time"]["comparison"];
@@ -88,8 +90,10 @@ fn the_capacity_is_that_of_the_pipes_between_the_stages() {
     let outcome = ended.measured();
     assert_eq!(outcome["commands"][0]["capacity_granted"], 8192);
     assert_eq!(outcome["commands"][1]["capacity_granted"], 262_144);
-    // Warm-up runs A, B; then the only round runs B, A.
-    assert_eq!(ended.stderr.split_whitespace().collect::<Vec<_>>(), ["8192", "262144", "262144", "8192"]);
+    // Both runs of each command print the same.
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let again = |label: &str, text: &str| format!("{label}: repeated once on standard error: {text}");
+    assert_eq!(lines, ["8192", "262144", &again("A", "8192"), &again("B", "262144")]);
 }
 
 #[test]
@@ -166,8 +170,17 @@ fn a_timed_out_command_is_killed_with_its_children() {
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("longer than --limit"), "{}", ended.stderr);
     assert!(begin.elapsed() < Duration::from_secs(40), "it was waited for");
-    // Background processes end with the run.
-    assert_eq!(ab(&["--runs", "1", "--", "sleep 50 >/dev/null 2>&1 & true", "--", "true"]).code(), Some(0));
+    // Background processes end with the run, even with standard error open.
+    for background in ["sleep 50 >/dev/null 2>&1 & true", "sleep 50 >/dev/null & true"] {
+        assert_eq!(ab(&["--runs", "1", "--", background, "--", "true"]).code(), Some(0), "{background}");
+    }
+    // The end of the output is waited for.
+    let late = ab(&["--runs", "1", "--json", "-", "--", "(sleep 0.1; echo late) & true"]).measured();
+    assert_eq!(late["commands"][0]["output"], 5);
+    let ended = ab(&["--limit", "200ms", "--", "sleep 50 & echo x"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.contains("a background process kept its output open"), "{}", ended.stderr);
+    assert!(begin.elapsed() < Duration::from_secs(40), "it was waited for");
 }
 
 #[test]
@@ -178,6 +191,26 @@ fn ctrl_c_ends_everything() {
     let (ended, left) = started.end();
     assert_eq!(ended.code(), Some(130), "{}", ended.stderr);
     assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_fifo_is_no_input_and_ctrl_c_ends_a_wait_for_its_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let [fifo, done] = ["fifo", "done"].map(|name| folder.path().join(name).display().to_string());
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    for flag in ["--input", "--cold"] {
+        let ended = ab(&["--runs", "1", flag, &fifo, "--", "cat"]);
+        assert!(ended.code() == Some(1) && ended.stderr.contains("it is a pipe"), "{flag}: {}", ended.stderr);
+    }
+    let cleanup = format!("touch {done}");
+    let started = Started::pipemark(&["ab", "--runs", "1", "--cleanup", &cleanup, "--json", &fifo, "--", "true"]);
+    while !std::path::Path::new(&done).exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    started.signal(Signal::INT);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(130), Vec::<String>::new()), "{}", ended.stderr);
 }
 
 /// An interrupted measurement keeps its complete rounds and still runs --cleanup.
@@ -213,6 +246,8 @@ fn bad_usage_is_code_2() {
         (&["--capacity", "64k,1m", "--", "seq 3"], "no pipe"),
         (&["--capacity", "64k,1m", "--", "seq 3 | cat; true"], "put it in ( )"),
         (&["--capacity", "quota,1m", "--", "seq 3 | cat"], "use a size"),
+        (&["--sessions", "4", "--fail-on", "worse", "--", "true", "--", "true"], "use --sessions 5 or more"),
+        (&["--runs", "2", "--fail-on", "worse,better", "--", "true", "--", "true"], "use --runs 10"),
         (&["--fail-on", "slower", "--", "true", "--", "true"], "not a verdict"),
         (&["--runs", "0", "--", "true", "--", "true"], "invalid value"),
         (&["--parameter", "n=1..4:0", "--", "seq {n}"], "the step is 0"),
@@ -236,6 +271,28 @@ fn bad_usage_is_code_2() {
             "{words:?}: {}",
             ended.stderr
         );
+    }
+}
+
+#[test]
+fn a_text_on_standard_error_is_printed_once() {
+    let ended = ab(&["--runs", "4", "--", "nosuchcommand | wc -c"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("nosuchcommand: not found").count(), 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("A: repeated 4 times on standard error: "), "{}", ended.stderr);
+    // The advice shows the failure.
+    assert!(ended.stderr.contains("--capacity default reports any"), "{}", ended.stderr);
+    let ended = ab(&["--runs", "1", "--capacity", "default", "--", "nosuchcommand | wc -c"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.contains("'nosuchcommand' ended with exit code 127"), "{}", ended.stderr);
+
+    // Also of a run that fails or takes too long; long texts without their middle.
+    let ended = ab(&["--limit", "300ms", "--", "echo password: >&2; sleep 50"]);
+    assert!(ended.code() == Some(1) && ended.stderr.contains("password:"), "{}", ended.stderr);
+    let ended = ab(&["--runs", "1", "--", "echo first >&2; seq 100000 >&2; echo last >&2"]);
+    assert!(ended.code() == Some(0) && ended.stderr.len() < 200_000, "{} bytes", ended.stderr.len());
+    for part in ["first\n", "bytes omitted", "\nlast\n"] {
+        assert!(ended.stderr.contains(part), "{part}");
     }
 }
 

@@ -211,6 +211,7 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
         (files.put("cut.json", &document().to_string()[..2000]), "does not hold results of pipemark"),
         (files.put("other.json", "{\"results\": []}"), "names no schema"),
         (with("schema.json", &|d| d["schema"] = json!("pipemark/99\u{1b}[2J")), "has the schema 'pipemark/99"),
+        (with("why.json", &|d| d["schema"] = json!("pipemark-why/1")), "holds results of 'pipemark why'; expected"),
         (with("workload.json", &|d| d["workload"] = json!(99)), "version 99"),
         (with("none.json", &|d| d["trials"] = json!([])), "has no trials"),
         (with("word.json", &|d| d["trials"][0]["params"]["send"] = json!("pigeon\u{1b}[2J")), "unknown variant"),

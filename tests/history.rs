@@ -359,16 +359,38 @@ fn runs_are_found_by_their_labels() {
 fn nothing_kept_yet_is_no_error_to_list() {
     let past = Past::new();
     for words in [&["history"][..], &["history", "list"], &["history", "trend"]] {
-        let ended = past.run(words);
+        let ended = pipemark(words);
         assert_eq!((ended.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
         assert!(ended.stderr.contains("history is empty"));
     }
-    assert!(!past.db().exists(), "looking makes nothing");
     for words in [&["history", "show"][..], &["history", "export", "1"], &["history", "delete", "1"]] {
         assert_eq!(past.run(words).code(), Some(2), "{words:?}");
+        assert_eq!(pipemark(words).code(), Some(2), "{words:?}");
     }
+    assert!(!past.db().exists(), "looking makes nothing");
     past.measure(&[]);
     assert_eq!(past.run(&["history", "show", "7"]).code(), Some(2));
+    // A history that is named has to be there.
+    for words in [&["history"][..], &["history", "trend"], &["history", "show"], &["compare", "a", "b"], &["report"]] {
+        for missing in ["/nosuchfolder/h.db", "nosuchfile.db"] {
+            let ended = pipemark(&[words, &["--db", missing]].concat());
+            assert_eq!((ended.code(), ended.stdout.as_str()), (Some(2), ""), "{words:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains(&format!("there is no history {missing};")), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn db_may_precede_what_history_does_and_other_options_may_not() {
+    let past = Past::new();
+    past.measure(&[]);
+    let db = past.db().display().to_string();
+    for words in [&["--db", &db, "show"][..], &["show", "--db", &db], &["--db", "/nosuchfile", "show", "--db", &db]] {
+        let ended = pipemark(&[&["history"], words].concat());
+        assert!(ended.code() == Some(0) && ended.stdout.contains("B/s"), "{words:?}: {ended:?}");
+    }
+    let ended = pipemark(&["history", "--limit", "3", "show"]);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("only --db may precede"), "{}", ended.stderr);
 }
 
 #[test]

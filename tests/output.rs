@@ -213,7 +213,8 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
         assert!(ended.stdout.contains("B/s"), "what was measured is shown");
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    for words in [&[&SMALL[..], &["--no-save"]].concat()[..], &["list"], &["list", "machine"]] {
+    let small = [&SMALL[..], &["--no-save"]].concat();
+    for words in [&small[..], &["list"], &["list", "machine"], &["--help"], &["--version"]] {
         let output = Command::new(PIPEMARK).args(words).stdout(full.try_clone().unwrap()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{words:?}");

@@ -270,6 +270,26 @@ fn charts_are_drawn_in_the_terminal() {
 }
 
 #[test]
+fn the_default_page_replaces_only_a_page_of_its_own() {
+    let files = Files::new();
+    files.document("a.json", &measured());
+    let report = |words: &[&str]| {
+        let mut command = Command::new(PIPEMARK);
+        let output = command.args(["report", "./a.json"]).args(words).current_dir(&files.0).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for _ in 0..2 {
+        assert_eq!(report(&[]), (Some(0), "wrote report.html\n".to_owned()));
+    }
+    let foreign = "<html>another program's</html>";
+    fs::write(files.path("report.html"), foreign).unwrap();
+    let (code, text) = report(&[]);
+    assert!(code == Some(2) && text.contains("report.html exists and isn't a report of pipemark"), "{text}");
+    assert_eq!(fs::read_to_string(files.path("report.html")).unwrap(), foreign);
+    assert_eq!(report(&["-o", "report.html"]).0, Some(0));
+}
+
+#[test]
 fn a_file_that_holds_no_results_is_named() {
     let files = Files::new();
     let write = |name: &str, text: &str| {

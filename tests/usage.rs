@@ -104,6 +104,10 @@ fn the_version_is_the_package_s() {
 fn bad_usage_is_code_2_with_a_sentence() {
     for (words, expected) in [
         (&["fly"][..], "unrecognized subcommand"),
+        (&["wy"], "exists: 'why'"),
+        (&["bx", "--runs", "3"], "exists: 'bw'"),
+        (&["histroy"], "exists: 'history'"),
+        (&["history", "shwo", "1"], "exists: 'show'"),
         (&["run", "quik"], "did you mean quick?"),
         (&["run", "./nosuch.toml"], "no such file"),
         (&["run", "/"], "it is a directory"),

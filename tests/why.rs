@@ -479,7 +479,8 @@ fn a_record_is_kept_shown_and_drawn() {
     let script = format!(
         "{PIPEMARK} why --record -- 'yes | head -c 3000000000 >/dev/null' || exit
         {PIPEMARK} history; {PIPEMARK} history show; {PIPEMARK} history export -o kept.json; {PIPEMARK} report -o -
-        {PIPEMARK} history import kept.json; {PIPEMARK} report --terminal"
+        {PIPEMARK} history import kept.json; {PIPEMARK} report --terminal
+        {PIPEMARK} compare 1 kept.json; echo compare ended with $?"
     );
     let ended = run(&["bash", "-c"], &[&script]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
@@ -495,6 +496,8 @@ fn a_record_is_kept_shown_and_drawn() {
     ] {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
+    assert!(ended.stderr.contains("1 is a recording of 'pipemark why'"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("compare ended with 2"));
     // A record has at most 720 moments of each stage, however long the pipeline ran.
     assert!(ended.stdout.len() < 20_000_000);
 }

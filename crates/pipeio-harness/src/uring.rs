@@ -1,15 +1,16 @@
 //! An io_uring for one operation at a time, used by the io_uring sender and receiver.
 
 use std::io;
+use std::time::Duration;
 
-use io_uring::{IoUring, squeue};
+use io_uring::{IoUring, squeue, types};
 
 use crate::wait::Wait;
 
 pub(crate) struct Ring {
     ring: IoUring,
     wait: Wait,
-    /// A call failed, so an operation that nobody waits for may still be in progress.
+    /// A call failed, so an operation that nobody waits for may be in the submission queue.
     broken: bool,
 }
 
@@ -30,7 +31,7 @@ impl Ring {
     }
 
     /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was interrupted or
-    /// refused with EAGAIN.
+    /// refused with EAGAIN. Whatever it returns, no operation is in progress afterwards.
     ///
     /// # Safety
     /// The operation's memory and descriptor stay valid and untouched until this returns.
@@ -39,19 +40,20 @@ impl Ring {
             return Err(io::Error::other("this ring failed before; open another"));
         }
         loop {
-            // SAFETY: the caller keeps the operation's memory until we return, which is after its completion. After a failed call
-            // the operation may still be in progress, but the ring is then `broken`, and the registered buffer stays mapped.
+            // SAFETY: the caller keeps the operation's memory until we return. That is after its completion, or when the kernel has
+            // not taken it out of the queue: the ring is then `broken`, and the kernel never reads the queue again.
             unsafe { self.ring.submission().push(entry) }
                 .map_err(|_| io::Error::other("the submission queue is full"))?;
             // A spinning end doesn't sleep in the kernel, but has to enter it for completions to be delivered.
             let wanted = usize::from(self.wait != Wait::Spin);
             let result = loop {
-                *calls += 1;
+                *calls = calls.saturating_add(1);
                 match self.ring.submit_and_wait(wanted) {
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
                         self.broken = true;
+                        self.settle();
                         return Err(error);
                     }
                 }
@@ -65,5 +67,57 @@ impl Ring {
                 error => return Err(io::Error::from_raw_os_error(-error)),
             }
         }
+    }
+
+    /// Cancels the operation if the kernel has taken it out of the submission queue, and waits until it is complete, without the
+    /// call that failed. If the kernel refuses to cancel it, waits until the pipe's other end ends it.
+    fn settle(&mut self) {
+        if !self.ring.submission().is_empty() {
+            return;
+        }
+        while self.ring.completion().next().is_none() {
+            // The kernel completes operations of a thread when that returns from a system call, such as this or the pause.
+            let _ = self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Between two attempts to end an operation.
+const PAUSE: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+
+    use io_uring::opcode;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_in_progress_is_ended_before_its_memory_is_free() {
+        let mut buffer = [0; 8];
+        // SAFETY: the ring is dropped before the buffer.
+        let ring = unsafe { Ring::new(Wait::Block, &mut buffer) };
+        let Ok(mut ring) = ring else { return eprintln!("skipped: no io_uring here") };
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        // A read of an empty pipe, left in progress as by a failed wait.
+        let read =
+            opcode::ReadFixed::new(types::Fd(reader.as_raw_fd()), buffer.as_mut_ptr(), 8, 0).offset(u64::MAX).build();
+        // SAFETY: the buffer is not used before `settle` returns.
+        unsafe { ring.ring.submission().push(&read) }.unwrap();
+        ring.ring.submit().unwrap();
+        ring.settle();
+        // What is written now is not taken by that read.
+        writer.write_all(b"x").unwrap();
+        drop(writer);
+        let mut byte = [0];
+        reader.read_exact(&mut byte).unwrap();
+        assert_eq!((byte, buffer), (*b"x", [0; 8]));
+        // An operation that the kernel has not taken needs no wait.
+        // SAFETY: as above; the kernel never takes it.
+        unsafe { ring.ring.submission().push(&read) }.unwrap();
+        ring.settle();
     }
 }

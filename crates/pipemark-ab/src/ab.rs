@@ -16,12 +16,13 @@ use pipemark_console::{
 use pipemark_entrants::PrintedFigure;
 use pipemark_model::{Better, Capacity, neutral, parse_duration};
 use pipemark_stats::compare::MAX_RUNS;
+use pipemark_stats::verdict::Verdict;
 
 use crate::commands::{CommandEntry, CommandWords, MAX_UNASKED, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
 use crate::export::{bencher_json, benchmark_json, hyperfine_json, run_line};
-use crate::interleaving::{RoundPlan, run_rounds};
-use crate::judge::Judge;
+use crate::interleaving::{MIN_ROUNDS, RoundPlan, run_rounds};
+use crate::judge::{Judge, MIN_SESSIONS, allow_verdict};
 use crate::placeholders::Parameter;
 use crate::result::{AB_SCHEMA, AbResult, FigureInfo};
 use crate::run_figures::{FigureKind, PIPELINE_MEMORY, TIME, kinds, place};
@@ -253,6 +254,29 @@ fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> 
     FailOnCommand::ALL.into_iter().find(|what| fail_on.contains(what) && happened(what))
 }
 
+/// Refuses a `--fail-on` that could never fail, because there would be no verdict.
+fn refuse_vain_condition(fail_on: &[FailOnCommand], commands: usize, rounds: &RoundOptions) -> Result<(), ExitError> {
+    let needs_verdict = |what: &FailOnCommand| match what {
+        FailOnCommand::Verdict(verdict) => *verdict != Verdict::Inconclusive,
+        FailOnCommand::NoVerdict => false,
+    };
+    if fail_on.is_empty() || !fail_on.iter().all(needs_verdict) || allow_verdict(commands, rounds.runs, rounds.sessions)
+    {
+        return Ok(());
+    }
+    let names: Vec<&str> = fail_on.iter().map(|what| what.name()).collect();
+    let too_few = match (rounds.sessions, rounds.runs) {
+        (1, Some(runs)) => format!("--runs {runs} is too few for a verdict; use --runs {MIN_ROUNDS}"),
+        (sessions, _) => {
+            format!("--sessions {sessions} is too few for a verdict; use --sessions {MIN_SESSIONS} or more")
+        }
+    };
+    Err(ExitError::usage(format_args!(
+        "{too_few}, or add no-verdict to --fail-on ({} alone could never fail)",
+        names.join(",")
+    )))
+}
+
 /// The plan of a run.
 struct AbPlan {
     entries: Vec<CommandEntry>,
@@ -299,6 +323,7 @@ impl AbPlan {
         if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
             return Err(ExitError::usage("--fail-on and --threshold need at least two commands: -- 'A' -- 'B'"));
         }
+        refuse_vain_condition(&judging.fail_on, entries.len(), rounds)?;
         let kinds = kinds(&judging.figure);
         let by = place(&kinds, &judging.by)?;
         let several = rounds.sessions > 1;
@@ -356,10 +381,8 @@ impl AbPlan {
             &mut on_run,
         )?;
         progress.finish();
-        if rounds.interrupted {
-            // The results so far have been written.
-            interrupt.end_the_program_with(exit::INTERRUPTED)?;
-        }
+        // While results are written, a FIFO or a terminal may block for ever.
+        interrupt.end_the_program_with(exit::INTERRUPTED)?;
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =
             rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
@@ -399,8 +422,7 @@ impl AbPlan {
     }
 
     fn least_runs(&self) -> u32 {
-        let own =
-            self.rounds.rounds.unwrap_or(if self.rounds.sessions == 1 { crate::interleaving::MIN_ROUNDS } else { 1 });
+        let own = self.rounds.rounds.unwrap_or(if self.rounds.sessions == 1 { MIN_ROUNDS } else { 1 });
         (own + self.rounds.warmup) * self.rounds.sessions
     }
 }

@@ -1,6 +1,5 @@
 //! `--cold FILE`: files whose pages are dropped before each run.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use pipeio_harness::file_cache;
@@ -8,6 +7,8 @@ use serde::Serialize;
 
 use pipemark_host::child::RunError;
 use pipemark_model::neutral;
+
+use crate::conditions::open_repeatedly;
 
 /// How cold the files were.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -27,7 +28,7 @@ pub fn drop_all(files: &[PathBuf], before: ColdPages) -> Result<ColdPages, RunEr
     let mut now = ColdPages::default();
     for path in files {
         let named = |error| RunError::Failed(format!("--cold {}: {error}", neutral(&path.to_string_lossy())));
-        let file = File::open(path).map_err(named)?;
+        let file = open_repeatedly("--cold", path)?;
         file_cache::drop_pages(&file).map_err(named)?;
         let counted = file_cache::count(&file).map_err(named)?;
         now.pages += counted.all;

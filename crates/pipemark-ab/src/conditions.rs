@@ -1,8 +1,9 @@
 //! Conditions shared by all commands of a call: shell, environment, CPUs, standard input, time limit.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -65,10 +66,21 @@ impl RunConditions {
     /// When the file can't be opened.
     pub fn standard_input(&self) -> Result<Stdio, RunError> {
         let Some(path) = &self.input else { return Ok(Stdio::null()) };
-        let file = File::open(path)
-            .map_err(|error| RunError::Failed(format!("--input {}: {error}", neutral(&path.to_string_lossy()))))?;
-        Ok(Stdio::from(file))
+        Ok(Stdio::from(open_repeatedly("--input", path)?))
     }
+}
+
+/// Opens a file that each run opens, so not a FIFO: it would block until another process writes, and its bytes come only once.
+///
+/// # Errors
+/// When it can't be opened; the message names the flag.
+pub(crate) fn open_repeatedly(flag: &str, path: &Path) -> Result<File, RunError> {
+    let failed = |what: &str| RunError::Failed(format!("{flag} {}: {what}", neutral(&path.to_string_lossy())));
+    let metadata = fs::metadata(path).map_err(|error| failed(&error.to_string()))?;
+    if metadata.file_type().is_fifo() {
+        return Err(failed("it is a pipe, whose bytes only one run can read; save them to a file"));
+    }
+    File::open(path).map_err(|error| failed(&error.to_string()))
 }
 
 /// Calls `act` with this thread restricted to these CPUs, which child processes inherit.
@@ -116,6 +128,15 @@ pub(crate) fn not_run(error: io::Error) -> RunError {
 /// The time limit was exceeded.
 pub(crate) fn too_long() -> RunError {
     RunError::Failed("it took longer than --limit and was aborted; raise --limit if it needs longer".to_owned())
+}
+
+/// At the time limit only a background process was left.
+pub(crate) fn left_open() -> RunError {
+    RunError::Failed(
+        "it ended, but a background process kept its output open longer than --limit; redirect the output of that \
+         process, such as to /dev/null"
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]

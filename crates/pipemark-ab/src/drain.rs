@@ -11,12 +11,14 @@ use sha2::{Digest, Sha256};
 
 use pipemark_host::child::{Child, Interrupt, RunError, wait_readable};
 
-use crate::conditions::{not_run, too_long};
+use crate::conditions::{left_open, not_run, too_long};
 
 /// Bytes read from a pipe at once.
 pub const TAKEN: usize = 1 << 20;
-/// Bytes kept from the beginning and from the end of each stream; those between are only counted.
+/// Bytes kept from the beginning and from the end of a stream with figures; those between are only counted.
 const KEPT: usize = 8 << 20;
+/// Likewise of standard error that is only shown.
+const SHOWN: usize = 32 << 10;
 
 /// A stream of the command.
 pub struct OutputStream {
@@ -26,19 +28,28 @@ pub struct OutputStream {
     kept: Option<KeptEnds>,
     /// Bytes so far.
     pub bytes: u64,
+    /// Whether a run lasts until the end of this stream.
+    awaited: bool,
     ended: bool,
 }
 
 impl OutputStream {
-    /// A stream of which nothing has been read.
-    pub fn new(reader: PipeReader, hashed: bool, kept: bool) -> OutputStream {
+    /// Standard output, of which nothing has been read.
+    pub fn output(reader: PipeReader, hashed: bool, kept: bool) -> OutputStream {
         OutputStream {
             reader,
             hash: hashed.then(Sha256::new),
-            kept: kept.then(KeptEnds::default),
+            kept: kept.then(|| KeptEnds::new(KEPT)),
             bytes: 0,
+            awaited: true,
             ended: false,
         }
+    }
+
+    /// Standard error. A background process may keep it open: a run lasts until its end only if figures are read from it.
+    pub fn errors(reader: PipeReader, figures: bool) -> OutputStream {
+        let kept = Some(KeptEnds::new(if figures { KEPT } else { SHOWN }));
+        OutputStream { kept, awaited: figures, ..OutputStream::output(reader, false, false) }
     }
 
     /// Reads what is available, without waiting; splices it to /dev/null unless it is hashed or kept.
@@ -56,31 +67,53 @@ impl OutputStream {
         Ok(count)
     }
 
+    /// Reads once what is available, and counts it; notices the end.
+    fn read(&mut self, nowhere: &File, block: &mut [u8]) -> Result<(), RunError> {
+        match self.take(nowhere, block) {
+            Ok(0) => self.ended = true,
+            Ok(count) => self.bytes += count as u64,
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(not_run(error.into())),
+        }
+        Ok(())
+    }
+
     /// The kept output, without the middle of a long one; empty if it isn't kept.
     pub fn printed(&mut self) -> Vec<u8> {
-        self.kept.take().map_or_else(Vec::new, |kept| [kept.beginning, kept.end].concat())
+        let Some(KeptEnds { beginning, end, .. }) = self.kept.take() else { return Vec::new() };
+        let omitted = self.bytes - (beginning.len() + end.len()) as u64;
+        let between =
+            if omitted == 0 || self.awaited { String::new() } else { format!("\n[{omitted} bytes omitted]\n") };
+        [beginning, between.into(), end].concat()
     }
 }
 
 /// The beginning and the end of an output: programs print figures at either.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct KeptEnds {
+    /// The bytes to keep of each.
+    each: usize,
     beginning: Vec<u8>,
     end: Vec<u8>,
 }
 
 impl KeptEnds {
+    fn new(each: usize) -> KeptEnds {
+        KeptEnds { each, beginning: Vec::new(), end: Vec::new() }
+    }
+
     fn add(&mut self, bytes: &[u8]) {
-        let (first, rest) = bytes.split_at(bytes.len().min(KEPT - self.beginning.len()));
+        let (first, rest) = bytes.split_at(bytes.len().min(self.each - self.beginning.len()));
         self.beginning.extend_from_slice(first);
         self.end.extend_from_slice(rest);
-        if self.end.len() > 2 * KEPT {
-            self.end.drain(..self.end.len() - KEPT);
+        if self.end.len() > 2 * self.each {
+            self.end.drain(..self.end.len() - self.each);
         }
     }
 }
 
-/// Reads all streams to their ends and waits until all stages have ended; none is reaped.
+/// Reads the awaited streams to their ends and waits until all stages have ended; none is reaped. Of other streams, it
+/// reads what was written by then.
 ///
 /// While a stage runs, `writers` keeps the streams from ending: the end of a stream and the end of its stage would each
 /// wake this thread, and a wake-up adds noticeably to the time of a short run.
@@ -106,22 +139,24 @@ pub fn drain(
             writers.clear();
         }
         let mut open: Vec<&mut OutputStream> = streams.iter_mut().filter(|stream| !stream.ended).collect();
-        if open.is_empty() && stage.is_none() {
+        if stage.is_none() && open.iter().all(|stream| !stream.awaited) {
+            for stream in open {
+                // One read takes all that a pipe holds.
+                if wait_readable(&[stream.reader.as_fd()], Instant::now(), None)?.is_some() {
+                    stream.read(&nowhere, &mut block)?;
+                }
+            }
             return Ok(());
         }
         let readers = open.iter().map(|stream| stream.reader.as_fd());
         let waited: Vec<_> = readers.chain(stage.as_ref().map(AsFd::as_fd)).collect();
-        let ready = wait_readable(&waited, deadline, Some(interrupt))?.ok_or_else(too_long)?;
+        let late = if stage.is_none() { left_open } else { too_long };
+        let ready = wait_readable(&waited, deadline, Some(interrupt))?.ok_or_else(late)?;
         if ready == open.len() {
             stage = next()?;
             continue;
         }
-        match open[ready].take(&nowhere, &mut block) {
-            Ok(0) => open[ready].ended = true,
-            Ok(count) => open[ready].bytes += count as u64,
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(not_run(error.into())),
-        }
+        open[ready].read(&nowhere, &mut block)?;
     }
 }
 
@@ -131,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_are_kept() {
-        let mut kept = KeptEnds::default();
+        let mut kept = KeptEnds::new(KEPT);
         kept.add(b"first");
         (0..40).for_each(|_| kept.add(&vec![b'x'; TAKEN]));
         kept.add(b"last");

@@ -17,6 +17,7 @@ use crate::cold::{ColdPages, drop_all};
 use crate::commands::CommandEntry;
 use crate::conditions::RunConditions;
 use crate::hooks::run_hook;
+use crate::messages::Messages;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
 use crate::shell::Shell;
@@ -143,6 +144,7 @@ pub fn run_rounds(
         interrupt,
         rounds,
         kept: kinds.iter().any(FigureKind::is_printed),
+        messages: Messages::new(entries.len()),
         complete: Vec::new(),
     };
     runner.hooks("--setup", |entry| entry.hooks.setup.as_ref())?;
@@ -155,6 +157,8 @@ pub fn run_rounds(
     }
     // Clean up however the rounds ended.
     let cleaned = runner.hooks("--cleanup", |entry| entry.hooks.cleanup.as_ref());
+    progress.clear();
+    runner.messages.finish(entries, conditions.shell);
     done.and(cleaned)?;
     Ok(runner.rounds)
 }
@@ -168,6 +172,7 @@ struct Runner<'a> {
     rounds: Rounds,
     /// Whether the output is kept.
     kept: bool,
+    messages: Messages,
     /// Runs of each command in complete rounds.
     complete: Vec<usize>,
 }
@@ -249,7 +254,8 @@ impl Runner<'_> {
                     }
                     progress.update(done, total, &self.latest_figure(at));
                     done += 1;
-                    self.one(at, session, if counted { made + 1 } else { 0 }, round == 0 && !counted, on_run)?;
+                    let hashed = round == 0 && !counted;
+                    self.one(at, session, if counted { made + 1 } else { 0 }, hashed, progress, on_run)?;
                 }
                 if self.rounds.commands.iter().all(|command| command.failed.is_some()) {
                     return Ok(());
@@ -272,10 +278,11 @@ impl Runner<'_> {
         session: u32,
         round: u32,
         hashed: bool,
+        progress: &mut Progress,
         on_run: &mut OnRun<'_>,
     ) -> Result<(), ExitError> {
         let entry = &self.entries[at];
-        match self.try_one(entry, session, hashed) {
+        match self.try_one(at, session, hashed, progress) {
             Ok((ran, figures)) => {
                 self.check_output(at, &ran)?;
                 let record = RunRecord { session, round, figures, exit_code: ran.exit_code };
@@ -293,17 +300,25 @@ impl Runner<'_> {
 
     fn try_one(
         &mut self,
-        entry: &CommandEntry,
+        at: usize,
         session: u32,
         hashed: bool,
+        progress: &mut Progress,
     ) -> Result<(PipelineRun, Vec<Option<f64>>), RunError> {
+        let entry = &self.entries[at];
         run_hook("--prepare", entry.hooks.prepare.as_ref(), self.conditions, self.interrupt)?;
         if !self.plan.cold.is_empty() {
             self.rounds.cold = Some(drop_all(&self.plan.cold, self.rounds.cold.unwrap_or_default())?);
         }
-        let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt)?;
+        let mut printed = Default::default();
+        let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt, &mut printed);
+        // Text with figures in it is read, not shown, unless the run failed.
+        if !self.kept || ran.is_err() {
+            self.messages.add(at, &printed[1], progress);
+        }
+        let ran = ran?;
         run_hook("--conclude", entry.hooks.conclude.as_ref(), self.conditions, self.interrupt)?;
-        let figures = of_run(self.kinds, &ran)?;
+        let figures = of_run(self.kinds, &ran, &printed)?;
         Ok((ran, figures))
     }
 
@@ -327,7 +342,7 @@ impl Runner<'_> {
         }
         let nothing = TimedCommand { stages: vec![String::new()], capacity: None };
         let mode = RunMode { hashed: false, memory: false, ..self.mode(session, false) };
-        match nothing.run(self.conditions, mode, self.interrupt) {
+        match nothing.run(self.conditions, mode, self.interrupt, &mut Default::default()) {
             Ok(ran) => self.rounds.empty.push(ran.nanoseconds()),
             Err(RunError::Interrupted) => return self.failed(0, RunError::Interrupted),
             // If the shell is broken, the commands' errors show it.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pipemark_console::verdict::criterion;
 use pipemark_model::{Better, digits};
 use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE};
 use pipemark_stats::estimate;
@@ -12,13 +13,13 @@ use pipemark_stats::sessions::MIN_FREEDOM;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::commands::CommandEntry;
-use crate::interleaving::{RoundPlan, Rounds};
+use crate::interleaving::{MIN_ROUNDS, RoundPlan, Rounds};
 use crate::result::{CommandResult, FigureResult, TimedRun};
 use crate::run_figures::{FigureKind, TIME};
 use crate::shell_start::ShellStart;
 
 /// The fewest sessions with a verdict.
-const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
+pub const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
 
 /// The input of the judgement besides the rounds.
 pub struct Judge<'a> {
@@ -40,6 +41,18 @@ struct FigureVerdict {
     verdict: Option<Verdict>,
     why: Option<String>,
     rank: Option<usize>,
+}
+
+/// Whether there are enough rounds and sessions for a verdict, other than on figures that never vary.
+pub fn allow_verdict(commands: usize, rounds: Option<u32>, sessions: u32) -> bool {
+    if sessions > 1 {
+        return sessions >= MIN_SESSIONS;
+    }
+    let Some(rounds) = rounds.filter(|rounds| *rounds < MIN_ROUNDS) else { return true };
+    // Figures without noise have a verdict, if any have.
+    let of = |at: usize| vec![(0..rounds).map(|round| (at + 1) as f64 + f64::from(round) * 1e-6).collect()];
+    let compared = against(&(0..commands).map(of).collect::<Vec<_>>(), 0, criterion(None, Better::Lower));
+    compared.is_ok_and(|all| all.iter().flatten().all(|comparison| comparison.judged().is_some()))
 }
 
 impl Judge<'_> {

@@ -13,6 +13,7 @@ mod export;
 mod hooks;
 mod interleaving;
 mod judge;
+mod messages;
 mod pipeline;
 mod pipeline_memory;
 mod placeholders;

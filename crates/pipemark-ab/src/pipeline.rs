@@ -38,7 +38,7 @@ pub struct TimedCommand {
 pub struct RunMode {
     /// Whether the output is read and hashed, which costs time.
     pub hashed: bool,
-    /// Whether the output is kept, including standard error.
+    /// Whether the output is kept for figures in it, including standard error.
     pub kept: bool,
     /// Whether the memory of all processes together is sampled.
     pub memory: bool,
@@ -55,8 +55,6 @@ pub struct PipelineRun {
     pub output: u64,
     /// SHA-256 of the output, if requested.
     pub hash: Option<[u8; 32]>,
-    /// Standard output and standard error, if kept.
-    pub printed: [Vec<u8>; 2],
     /// The capacity of the pipes between the stages, as the kernel granted it.
     pub capacity: Option<u64>,
     /// Usage of all processes; its memory is that of the largest one.
@@ -79,7 +77,7 @@ impl PipelineRun {
 }
 
 impl TimedCommand {
-    /// Runs it to its end.
+    /// Runs it to its end. `printed` receives its standard output, if kept, and its standard error, also of a run that failed.
     ///
     /// # Errors
     /// When it cannot be started, a stage fails, the time limit is exceeded, or the user interrupts. In any case no
@@ -89,17 +87,31 @@ impl TimedCommand {
         conditions: &RunConditions,
         mode: RunMode,
         interrupt: &Interrupt,
+        printed: &mut [Vec<u8>; 2],
     ) -> Result<PipelineRun, RunError> {
-        let output = Pipe::new().map_err(not_run)?;
+        let [output, errors] = [Pipe::new().map_err(not_run)?, Pipe::new().map_err(not_run)?];
         // The output pipe should limit nothing, whatever the capacity between the stages.
         let _ = pipe::set_capacity(&output.writer, TAKEN);
-        let errors = mode.kept.then(Pipe::new).transpose().map_err(not_run)?;
-        let mut streams = vec![OutputStream::new(output.reader, mode.hashed && conditions.copies == 1, mode.kept)];
-        let mut writers = vec![output.writer];
-        if let Some(errors) = errors {
-            streams.push(OutputStream::new(errors.reader, false, true));
-            writers.push(errors.writer);
-        }
+        let mut streams = [
+            OutputStream::output(output.reader, mode.hashed && conditions.copies == 1, mode.kept),
+            OutputStream::errors(errors.reader, mode.kept),
+        ];
+        let ran = self.run_into(&mut streams, vec![output.writer, errors.writer], conditions, mode, interrupt);
+        *printed = streams.each_mut().map(OutputStream::printed);
+        let (ran, stages) = ran?;
+        stages.iter().try_for_each(|stage| check_end(stage, conditions, &printed[1]))?;
+        Ok(ran)
+    }
+
+    /// Runs it to its end, and returns the run and its reaped stages.
+    fn run_into(
+        &self,
+        streams: &mut [OutputStream; 2],
+        writers: Vec<PipeWriter>,
+        conditions: &RunConditions,
+        mode: RunMode,
+        interrupt: &Interrupt,
+    ) -> Result<(PipelineRun, Vec<Child>), RunError> {
         let counters = HardwareCounters::new();
         let begin = Instant::now();
         let deadline = begin + conditions.limit;
@@ -110,7 +122,7 @@ impl TimedCommand {
         }
         let pids = || stages.iter().map(Child::pid).collect();
         let sampler = mode.memory.then(|| MemorySampler::start(pids())).transpose().map_err(not_run)?;
-        drain(&mut streams, writers, &stages, deadline, interrupt)?;
+        drain(streams, writers, &stages, deadline, interrupt)?;
         let elapsed = begin.elapsed();
         let pipeline_memory = sampler.and_then(MemorySampler::peak);
         let bytes =
@@ -119,21 +131,18 @@ impl TimedCommand {
         // reaped.
         stages.iter_mut().try_for_each(Child::end_now).map_err(not_run)?;
         let counters = counters.read();
-        let mut printed = streams.iter_mut().map(OutputStream::printed);
-        let printed = [printed.next().unwrap_or_default(), printed.next().unwrap_or_default()];
-        stages.iter().try_for_each(|stage| check_end(stage, conditions, &printed[1]))?;
-        Ok(PipelineRun {
+        let ran = PipelineRun {
             elapsed,
             output: streams[0].bytes,
             hash: streams[0].hash.take().map(|hash| hash.finalize().into()),
-            printed,
             capacity,
             usage: stages.iter().filter_map(Child::end).map(|(_, usage)| usage).fold(Usage::default(), sum),
             pipeline_memory,
             exit_code: stages.last().and_then(Child::end).and_then(|(status, _)| status.code()),
             bytes,
             counters,
-        })
+        };
+        Ok((ran, stages))
     }
 
     /// Starts all stages; returns the capacity granted to the pipes between them.
@@ -155,10 +164,7 @@ impl TimedCommand {
                 (pipe.writer, Stdio::from(pipe.reader))
             };
             let mut command: Command = conditions.command(text)?;
-            command.stdin(input).stdout(output);
-            if let Some(errors) = writers.get(1) {
-                command.stderr(errors.try_clone().map_err(not_run)?);
-            }
+            command.stdin(input).stdout(output).stderr(writers[1].try_clone().map_err(not_run)?);
             if mode.padding > 0 {
                 command.env("PIPEMARK_PADDING", "x".repeat(mode.padding));
             }

@@ -107,16 +107,14 @@ const BUILT_IN: [BuiltIn; 12] = [
     ("cache-misses", "cache misses", Unit::Count, |run| run.counters[2]),
 ];
 
-/// The figures of a run, in the order of their kinds.
+/// The figures of a run that printed this on its two streams, in the order of their kinds.
 ///
 /// # Errors
 /// When a figure is missing from the command's output.
-pub fn of_run(kinds: &[FigureKind], run: &PipelineRun) -> Result<Vec<Option<f64>>, RunError> {
+pub fn of_run(kinds: &[FigureKind], run: &PipelineRun, printed: &[Vec<u8>; 2]) -> Result<Vec<Option<f64>>, RunError> {
     let figure = |kind: &FigureKind| match &kind.source {
         FigureSource::Run(of) => Ok(of(run)),
-        FigureSource::Printed(figure) => {
-            figure.find([&run.printed[0], &run.printed[1]]).map(Some).map_err(RunError::Failed)
-        }
+        FigureSource::Printed(figure) => figure.find([&printed[0], &printed[1]]).map(Some).map_err(RunError::Failed),
     };
     kinds.iter().map(figure).collect()
 }

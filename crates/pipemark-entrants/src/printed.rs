@@ -70,7 +70,7 @@ impl PrintedFigure {
     /// the whole pattern if it has no group.
     ///
     /// # Errors
-    /// A message, if nothing matches or the match is not a number: a missing figure is never 0.
+    /// A message, if nothing matches or the match is not a number, or too large or small: a missing figure is never 0.
     pub fn find(&self, printed: [&[u8]; 2]) -> Result<f64, String> {
         let found = printed.iter().find_map(|text| {
             let text = String::from_utf8_lossy(text);
@@ -79,11 +79,20 @@ impl PrintedFigure {
             Some(matched.as_str().trim().to_owned())
         });
         let text = found.ok_or_else(|| format!("its output has no match of --figure {}", neutral(&self.name)))?;
-        let number = text.replace(['_', ','], "").parse::<f64>().ok().filter(|number| number.is_finite());
+        let number = text.replace(['_', ','], "").parse::<f64>().ok().filter(|number| has_ratios(*number));
         number.ok_or_else(|| {
-            format!("--figure {} matched '{}', which is not a number", neutral(&self.name), neutral(&text))
+            format!(
+                "--figure {} matched '{}', which is not a number that can be compared",
+                neutral(&self.name),
+                neutral(&text)
+            )
         })
     }
+}
+
+/// Whether the ratio of this number to another one like it is a number.
+fn has_ratios(number: f64) -> bool {
+    number == 0.0 || (1e-100..=1e100).contains(&number.abs())
 }
 
 #[cfg(test)]
@@ -119,8 +128,11 @@ mod tests {
         let error = figure("x=took ([0-9.]+)").find([b"", b""]).unwrap_err();
         assert!(error.contains("no match of --figure x"), "{error}");
         let error = figure("x=took (.*)").find([b"took long", b""]).unwrap_err();
-        assert!(error.contains("'long', which is not a number"), "{error}");
-        assert!(figure("x=(inf)").find([b"inf", b""]).is_err());
+        assert!(error.contains("'long', which is not a number that can be compared"), "{error}");
+        for number in [&b"inf"[..], b"NaN", b"1e308", b"-1e-308"] {
+            assert!(figure("x=(.+)").find([number, b""]).is_err(), "{number:?}");
+        }
+        assert_eq!(figure("x=(.+)").find([b"-2e99", b""]), Ok(-2e99));
     }
 
     #[test]

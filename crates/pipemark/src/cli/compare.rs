@@ -126,7 +126,16 @@ fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
         refuse_twice(flag, settings)?;
     }
-    let read = |name| read::sessions(name, &options.db);
+    let read = |name: &String| {
+        let documents = read::sessions(name, &options.db)?;
+        match documents.iter().any(|document| document.watched.is_some()) {
+            true => Err(ExitError::usage(format_args!(
+                "{} is a recording of 'pipemark why'; expected a measurement by 'pipemark run', bw, latency or chain",
+                neutral(name)
+            ))),
+            false => Ok(documents),
+        }
+    };
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
             return Err(ExitError::usage(format_args!(

@@ -37,9 +37,11 @@ mod suite_file;
 use std::ffi::OsString;
 use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
 use pipemark_console::{Destination, ExitError, VerbResult, end, say};
+use pipemark_model::nearest;
 
 use output::keep_watched;
 
@@ -179,6 +181,21 @@ pub fn command() -> Command {
 /// `pipemark __man FOLDER` writes man pages. Help and completions omit it: only `make install` needs it.
 const MAN_VERB: &str = "__man";
 
+/// Adds the verb that was probably meant: clap finds none for words as short as `wy`.
+fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let command = command();
+    let mut parent = &command;
+    for word in words {
+        parent = parent.find_subcommand(word).unwrap_or(parent);
+    }
+    let verbs = parent.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
+    if let Some(verb) = nearest(typed, verbs) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![verb.to_owned()]));
+    }
+    error
+}
+
 /// Runs the command line; returns the exit code.
 pub fn main(words: Vec<OsString>) -> u8 {
     if let [_, verb, folder] = words.as_slice()
@@ -204,7 +221,8 @@ pub fn main(words: Vec<OsString>) -> u8 {
     // Describing all verbs takes nearly as long as cat takes to start, so only errors and help do it.
     let single_verb = first.and_then(Verb::single_verb_command);
     let matches = single_verb.and_then(|verb| verb.try_get_matches_from(&words).ok());
-    let matches = matches.map_or_else(|| command().try_get_matches_from(words), Ok);
+    let all = || command().try_get_matches_from(&words).map_err(|error| with_nearest_verb(error, &words));
+    let matches = matches.map_or_else(all, Ok);
     let parsed = matches.and_then(|matches| {
         let shell = matches.try_get_one::<Shell>(COMPLETIONS).ok().flatten().copied();
         Ok((Cli::from_arg_matches(&matches)?.verb, shell))
@@ -213,7 +231,11 @@ pub fn main(words: Vec<OsString>) -> u8 {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
         match error.use_stderr() {
             true => say(error.render().to_string().replacen("error: ", "pipemark: ", 1).trim_end()),
-            false => drop(error.print()),
+            false => {
+                if let Err(failure) = error.print() {
+                    std::process::exit(end(Err(failure.into())).into());
+                }
+            }
         }
         std::process::exit(code);
     });

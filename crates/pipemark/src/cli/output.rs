@@ -9,7 +9,7 @@ use clap::builder::PathBufValueParser;
 use serde_json::Value;
 
 use pipemark_console::{Destination, ExitError, ExportOptions, Format, JsonLines, Targets, destination, say, terminal};
-use pipemark_model::{Document, Nanos, Stopped};
+use pipemark_model::{Document, Nanos, Stopped, neutral};
 use pipemark_report::{export, sheet};
 use pipemark_show::{Attachment, html};
 
@@ -77,8 +77,25 @@ impl OutputOptions {
 #[derive(Debug, Clone, Default, Args)]
 pub struct DbOption {
     /// History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]
-    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
+    #[arg(long, global = true, value_name = "FILE", value_parser = PathBufValueParser::new())]
     pub db: Option<PathBuf>,
+}
+
+impl DbOption {
+    /// Opens the history for reading; `None` if there is no default one yet.
+    ///
+    /// # Errors
+    /// When it can't be read, or `--db` names a file that doesn't exist.
+    pub fn open(&self) -> Result<Option<History>, ExitError> {
+        let history = History::open(self.db.as_deref())?;
+        match &self.db {
+            Some(path) if history.is_none() => Err(ExitError::usage(format_args!(
+                "there is no history {}; name an existing one, or create it with 'pipemark run --db FILE'",
+                neutral(&path.to_string_lossy())
+            ))),
+            _ => Ok(history),
+        }
+    }
 }
 
 /// Whether and how a measurement is kept.

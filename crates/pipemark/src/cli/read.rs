@@ -32,7 +32,7 @@ pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, ExitError> {
     if name.parse::<Id>().is_ok() && name != "-" {
         return Ok(vec![kept(Some(name), db)?]);
     }
-    if !a_file && let Some(history) = History::open(db.db.as_deref())? {
+    if !a_file && let Some(history) = db.open()? {
         let label = Filter { label: Some(name.to_owned()), limit: Some(MAX_SESSIONS), ..Filter::default() };
         let documents = documents(&history, &label)?;
         if !documents.is_empty() {
@@ -64,7 +64,7 @@ pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
         limit: Some(MAX_OTHERS),
         ..Filter::default()
     };
-    let history = History::open(db.db.as_deref()).ok().flatten();
+    let history = db.open().ok().flatten();
     history.and_then(|history| documents(&history, &filter).ok()).unwrap_or_default()
 }
 
@@ -94,8 +94,7 @@ pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Res
 /// # Errors
 /// When there is none, or the history can't be read.
 pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, ExitError> {
-    let history = History::open(db.db.as_deref())?;
-    let history = history.ok_or_else(empty)?;
+    let history = db.open()?.ok_or_else(empty)?;
     let id = run(&history, name)?;
     history.document(id)?.ok_or_else(|| no_run(id))
 }
@@ -188,11 +187,19 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
                 documents.push((parse(text).map_err(damaged)?, text.to_owned()));
             }
             Some(other) => {
-                return Err(format!(
-                    "{shown} has the schema '{}' and pipemark {} reads '{SCHEMA}'; use the version that wrote it",
-                    neutral(other),
-                    env!("CARGO_PKG_VERSION")
-                ));
+                let other = neutral(other);
+                // The results of other verbs: pipemark-why/1, pipemark-ab/2 and so on.
+                let verb = other.strip_prefix("pipemark-").and_then(|rest| rest.split_once('/'));
+                let fault = match verb {
+                    Some((verb, _)) => format!(
+                        "holds results of 'pipemark {verb}'; expected results of 'pipemark run', bw, latency or chain"
+                    ),
+                    None => format!(
+                        "has the schema '{other}' and pipemark {} reads '{SCHEMA}'; use the version that wrote it",
+                        env!("CARGO_PKG_VERSION")
+                    ),
+                };
+                return Err(format!("{shown} {fault}"));
             }
             None => return Err(wrong("it names no schema")),
         }

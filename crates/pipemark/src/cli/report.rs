@@ -1,6 +1,9 @@
 //! `pipemark report`: results as a page that can be mailed, or as charts in the terminal.
 
 use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
 
 use clap::Args;
 
@@ -20,9 +23,9 @@ pub struct ReportOptions {
     /// Run numbers or labels of the history, or JSON files; - is standard input [default: the newest run]
     #[arg(value_name = "RUN|FILE")]
     files: Vec<String>,
-    /// Write the page to FILE; '-' is standard output
-    #[arg(long, short, value_name = "FILE|-", value_parser = destination, default_value = "report.html")]
-    output: Destination,
+    /// Write the page to FILE; '-' is standard output [default: report.html, unless another program's file has that name]
+    #[arg(long, short, value_name = "FILE|-", value_parser = destination)]
+    output: Option<Destination>,
     /// Draw the main charts in the terminal instead
     #[arg(long, conflicts_with = "output")]
     terminal: bool,
@@ -36,14 +39,37 @@ pub fn run(options: &ReportOptions) -> VerbResult {
     if options.terminal {
         Destination::Stdout.write("charts", Ok(terminal().render(&sheet::main_charts(&documents))))?;
     } else {
-        read::refuse_to_replace(&options.files, &[&options.output])?;
-        options.output.write("report", page(&documents))?;
-        if let Destination::File(_) = options.output {
-            say(format_args!("wrote {}", options.output));
+        let output = options.output.clone().map_or_else(default_page, Ok)?;
+        read::refuse_to_replace(&options.files, &[&output])?;
+        output.write("report", page(&documents))?;
+        if let Destination::File(_) = output {
+            say(format_args!("wrote {output}"));
         }
     }
     Ok(())
 }
+
+/// The page that is written if none is named. It replaces an earlier report only.
+fn default_page() -> Result<Destination, ExitError> {
+    let path = Path::new("report.html");
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if !(metadata.is_file() && is_report(path)) => {
+            Err(ExitError::usage("report.html exists and isn't a report of pipemark; name another file with --output"))
+        }
+        _ => Ok(Destination::File(path.to_owned())),
+    }
+}
+
+/// Whether pipemark wrote this page.
+fn is_report(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.is_ok() && String::from_utf8_lossy(&head).contains(GENERATOR)
+}
+
+/// Bytes of a page within which its head names the program that wrote it.
+const HEAD: u64 = 64 << 10;
+const GENERATOR: &str = "<meta name=\"generator\" content=\"pipemark ";
 
 fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, ExitError> {
     if files.is_empty() {

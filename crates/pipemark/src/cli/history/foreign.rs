@@ -14,8 +14,9 @@ use crate::cli::measure::empty_document;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// The largest plausible figures: a run of a year, and 1 PiB per second.
+/// The largest plausible figures: a run of a year, on 256 CPUs, and 1 PiB per second.
 const MAX_SECONDS: f64 = 3.2e7;
+const MAX_CPU_SECONDS: f64 = 256.0 * MAX_SECONDS;
 const MAX_RATE: f64 = 1.2e15;
 
 /// A parameter of the imported runs: `KEY=VALUE`, or `KEY` alone if the file has a value for each run.
@@ -139,6 +140,12 @@ fn job(settings: &[OwnSetting], run_values: &[Value]) -> Result<Job, String> {
 fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String> {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     let (bytes, real, user, system) = match (figure, job.volume()) {
+        (ForeignFigure::Seconds { real, .. }, Volume::Total(total)) if total.0 as f64 / real > MAX_RATE => {
+            return Err(format!("{real:?} s is too short for {} bytes", total.0));
+        }
+        (ForeignFigure::Seconds { user, system, .. }, _) if user.max(system) > MAX_CPU_SECONDS => {
+            return Err(format!("{:?} s is not the CPU time of a run", user.max(system)));
+        }
         (ForeignFigure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
         (ForeignFigure::Seconds { .. }, Volume::Time(_)) => {
             return Err("a time needs the number of bytes; use --as total=SIZE".to_owned());
@@ -351,6 +358,11 @@ mod tests {
         assert_eq!(error("seconds\nNaN\n", &["total=1g"]), "line 2: NaN is not the time of a run in seconds");
         assert_eq!(error("MB/s\ninf\n", &[]), "line 2: inf is not a rate");
         assert!(error("speed\n1\n", &[]).starts_with("line 1: no column has a unit"));
+        assert_eq!(error("seconds\n1e-9\n", &["total=1g"]), "line 2: 1e-9 s is too short for 1073741824 bytes");
+        assert_eq!(
+            error("real 1s\nuser 1s\nsys 1e300s\n", &["total=1g"]),
+            "line 1: 1e300 s is not the CPU time of a run"
+        );
         assert!(error("seconds,MB/s\n1,2\n", &[]).contains("both have a unit"));
         assert!(error("seconds\n1\n", &[]).contains("line 2: a time needs the number of bytes"));
         assert!(error("seconds\n1\n", &["block"]).contains("there is no column 'block'"));

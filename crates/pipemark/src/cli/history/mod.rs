@@ -21,7 +21,7 @@ use crate::store::{Entry, Filter, History, Id};
 
 /// What `history` takes.
 #[derive(Debug, Clone, Args)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, subcommand_value_name = "WHAT")]
+#[command(disable_help_subcommand = true, subcommand_value_name = "WHAT")]
 pub struct HistoryOptions {
     #[command(subcommand)]
     verb: Option<HistoryVerb>,
@@ -50,7 +50,7 @@ struct HistoryListOptions {
     #[command(flatten)]
     filter: FilterOptions,
     /// List the newest N; 0 lists all
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = count::<u32>(0, u32::MAX.into()))]
+    #[arg(long, value_name = "N", default_value_t = NEWEST, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
     #[command(flatten)]
     format: FormatOption,
@@ -58,8 +58,11 @@ struct HistoryListOptions {
     db: DbOption,
 }
 
+/// Measurements in a list by default.
+const NEWEST: u32 = 20;
+
 /// Which measurements.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 struct FilterOptions {
     /// Only measurements of this suite or verb, such as bw
     #[arg(long, value_name = "NAME")]
@@ -145,6 +148,10 @@ struct DeleteOptions {
 
 /// Runs the verb.
 pub fn run(options: &HistoryOptions) -> VerbResult {
+    let HistoryListOptions { filter, limit, format, db: _ } = &options.list;
+    if options.verb.is_some() && (filter, *limit, format.format) != (&FilterOptions::default(), NEWEST, Format::Text) {
+        return Err(ExitError::usage("only --db may precede what history does; write the other options after it"));
+    }
     match &options.verb {
         None => list(&options.list),
         Some(HistoryVerb::List(options)) => list(options),
@@ -158,7 +165,7 @@ pub fn run(options: &HistoryOptions) -> VerbResult {
 
 /// Opens the history. Prints a message if there is none.
 fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
-    let history = History::open(db.db.as_deref())?;
+    let history = db.open()?;
     if history.is_none() {
         say("pipemark: the history is empty; measure with 'pipemark run'");
     }
@@ -167,7 +174,7 @@ fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
 
 /// Opens the history for a verb that needs one.
 fn present(db: &DbOption) -> Result<History, ExitError> {
-    History::open(db.db.as_deref())?.ok_or_else(read::empty)
+    db.open()?.ok_or_else(read::empty)
 }
 
 fn list(options: &HistoryListOptions) -> VerbResult {
