@@ -67,6 +67,21 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
     assert!(!table.contains('●'), "nobody checked their bytes: {table}");
 }
 
+/// Programs are found by their names, so a name of others' rows would run the wrong one.
+#[test]
+fn a_program_named_like_a_row_of_others_has_its_own_name() {
+    let folder = TempDir::new().unwrap();
+    let others = "[[experiment]]\nname = \"languages\"\ntitle = \"languages\"\n\
+                  cases = [{ language = \"c\", program = \"idiomatic\", verify = \"full\", total = 6_553_600 }]\n";
+    let suite = suite(&folder, others);
+    let words = ["run", &suite, "--against", "./c {total}", "--against", "/usr/bin/pipemark sink", "--dry-run"];
+    let listed = pipemark(&words).stdout;
+    for language in ["c", "c-against", "pipemark-against"] {
+        let word = format!("language={language} ");
+        assert!(listed.contains(&word), "{word}: {listed}");
+    }
+}
+
 #[test]
 fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
     let folder = TempDir::new().unwrap();

@@ -211,6 +211,10 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
         assert_eq!(ended.code(), Some(1));
         assert!(ended.stderr.contains("/dev/full: No space left on device"), "{}", ended.stderr);
         assert!(ended.stdout.contains("B/s"), "what was measured is shown");
+        let others = |ended: &program::Ended| ended.stderr.contains("Other outputs are complete");
+        assert!(others(&ended), "{}", ended.stderr);
+        let ended = small(&[flag, "/dev/full", "--quiet"]);
+        assert!(ended.code() == Some(1) && !others(&ended), "{}", ended.stderr);
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let small = [&SMALL[..], &["--no-save"]].concat();

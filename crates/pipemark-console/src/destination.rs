@@ -49,7 +49,7 @@ impl fmt::Display for Destination {
 
 /// Something could not be written; the text is a message for the user.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the {what} to {destination}: {cause}; {}. Other outputs are complete", self.advice())]
+#[error("cannot write the {what} to {destination}: {cause}; {}", self.advice())]
 pub struct OutputError {
     /// What was to be written, such as `JSON`.
     what: &'static str,

@@ -250,12 +250,13 @@ impl<'a> Targets<'a> {
     /// # Errors
     /// If one of them cannot be written.
     pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> VerbResult {
+        let written: Vec<Result<(), OutputError>> =
+            self.all().map(|(destination, format)| destination.write(format.name(), content(format))).collect();
+        let others = if written.iter().any(Result::is_ok) { ". Other outputs are complete" } else { "" };
         let mut ending = Ok(());
-        for (destination, format) in self.all() {
-            if let Err(error) = destination.write(format.name(), content(format)) {
-                say_error(error);
-                ending = Err(ExitError::code(exit::FAILED));
-            }
+        for error in written.into_iter().filter_map(Result::err) {
+            say_error(format_args!("{error}{others}"));
+            ending = Err(ExitError::code(exit::FAILED));
         }
         ending
     }

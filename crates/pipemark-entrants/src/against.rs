@@ -56,6 +56,18 @@ impl AgainstProgram {
         Ok(AgainstProgram { name, words, figure })
     }
 
+    /// The program with a name that no row of others has: `c-against` beside the language `c`, and beside pipemark's own
+    /// rows `pipemark-against`.
+    pub fn named_apart(mut self, languages: &[String]) -> AgainstProgram {
+        let name = self.name.as_str();
+        if name == "pipemark" || languages.iter().any(|language| language == name) {
+            // Short enough for a name.
+            let name = format!("{}-against", name.chars().take(32).collect::<String>());
+            self.name = name.parse().expect("a name with more letters");
+        }
+        self
+    }
+
     /// Its command for `total` bytes, and the bytes that it then moves: whole blocks if the command contains
     /// `{blocks}`.
     pub fn command(&self, block: u64, total: u64) -> (Vec<String>, u64) {
@@ -130,6 +142,18 @@ mod tests {
         assert_eq!(own.command(1000, 4096).1, 4000, "whole blocks");
         assert_eq!(program("x --bytes={total}", None).unwrap().command(1000, 4096).1, 4096);
         assert_eq!(program("/a/Pipe.Test", None).unwrap().name.as_str(), "pipe-test");
+    }
+
+    #[test]
+    fn a_name_that_others_have_gets_a_suffix() {
+        let name = |command: &str| {
+            let own = program(command, None).unwrap().named_apart(&["c".to_owned(), "a".repeat(36)]);
+            own.name.as_str().to_owned()
+        };
+        assert_eq!(name("./c"), "c-against");
+        assert_eq!(name("/usr/bin/pipemark {total}"), "pipemark-against");
+        assert_eq!(name("./cc"), "cc");
+        assert_eq!(name(&"a".repeat(50)), "a".repeat(32) + "-against");
     }
 
     #[test]

@@ -70,17 +70,27 @@ pub fn survey() -> Host {
     }
 }
 
+/// How often [`survey_before_measuring`] samples the pressure, and for how long.
+const PRESSURE_SAMPLES: u32 = 3;
+const PRESSURE_SAMPLE: Duration = Duration::from_millis(200);
+
 /// Like [`survey`], for use before a measurement. CPU pressure over the last ten seconds includes pipemark's own
-/// previous run: if it is high, this idles for 200 ms and keeps the lower share.
+/// previous run: if it is high, this idles while it samples the pressure of others. It keeps the lowest share, because
+/// the first sample may include the end of that run.
 pub fn survey_before_measuring() -> Host {
     let mut host = survey();
-    if let Some(pressure) = host.pressure.as_mut().filter(|pressure| pressure.cpu > disturbance::CPU_PRESSURE) {
+    if let Some(pressure) = &mut host.pressure {
         let files = SystemFiles::live();
-        let (before, start) = (cpu_stall_time(&files), Instant::now());
-        std::thread::sleep(Duration::from_millis(200));
-        if let (Some(before), Some(after)) = (before, cpu_stall_time(&files)) {
-            let share = after.saturating_sub(before).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
-            pressure.cpu = pressure.cpu.min(share);
+        for _ in 0..PRESSURE_SAMPLES {
+            if pressure.cpu <= disturbance::CPU_PRESSURE {
+                break;
+            }
+            let (before, start) = (cpu_stall_time(&files), Instant::now());
+            std::thread::sleep(PRESSURE_SAMPLE);
+            if let (Some(before), Some(after)) = (before, cpu_stall_time(&files)) {
+                let share = after.saturating_sub(before).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+                pressure.cpu = pressure.cpu.min(share);
+            }
         }
     }
     host

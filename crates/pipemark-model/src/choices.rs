@@ -27,7 +27,7 @@ words! {
         ("same", "both on one CPU, the first allowed"),
         ("cross", "on two cores, of the same package if possible"),
     ];
-    Capacity: vec![("default", "the system's default"), ("quota", "the size once over the per-user limit")];
+    Capacity: vec![("default", "the system's default"), ("quota", "the size that a pipe gets when its user is over the per-user limit")];
     SocketBuffer: vec![("default", "the system's default")];
     Rate: vec![("closed", "send the next message after the last reply")];
 }

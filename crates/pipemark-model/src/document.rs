@@ -78,6 +78,13 @@ pub struct Document {
     pub watched: Option<Watched>,
 }
 
+impl Document {
+    /// The trials that were requested, without the memory copies that their figures are compared with.
+    pub fn requested(&self) -> impl Iterator<Item = &Record> + Clone {
+        self.trials.iter().filter(|record| !record.job.is_memory_copy())
+    }
+}
+
 /// The report of a watched pipeline as JSON text; `pipemark-watch` writes and reads it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -197,7 +197,7 @@ parameters! {
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///
-    /// quota: size once over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on current kernels.
+    /// quota: the size that a pipe gets when its user is over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on current kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
     /// Socket send and receive buffers: default, or a size
     Buffer buffer: SocketBuffer ["SIZE", Bytes, ENDS] = Some(SocketBuffer(None)), |text| match text {

@@ -61,7 +61,12 @@ impl Terminal {
                     let lines = join_wrapped(parts, room.min(WIDEST_TEXT));
                     lines.into_iter().map(|line| self.colour.paint(*style, &line)).collect()
                 }
-                Block::Code(text) => text.lines().map(|line| format!("{}{line}", " ".repeat(INDENT))).collect(),
+                Block::Code(text) => {
+                    // Its lines aren't broken, so long ones are indented less.
+                    let longest = text.lines().map(width).max().unwrap_or(0);
+                    let before = " ".repeat((indent + INDENT).min(self.width.saturating_sub(longest)));
+                    text.lines().map(|line| format!("{before}{line}")).collect()
+                }
                 Block::Grid(grid) => layout::lines(grid, room, self.colour),
                 Block::Chart(chart) => plot::lines(chart, room, self.colour),
                 Block::Gap => {
@@ -70,7 +75,7 @@ impl Terminal {
                 }
                 Block::Notes(notes) => notes.iter().flat_map(|note| self.note(note, room.min(WIDEST_TEXT))).collect(),
             };
-            let shift = if matches!(block, Block::Heading(..)) { 0 } else { indent };
+            let shift = if matches!(block, Block::Heading(..) | Block::Code(_)) { 0 } else { indent };
             lines.extend(own.into_iter().map(|line| match line.is_empty() {
                 true => line,
                 false => format!("{}{line}", " ".repeat(shift)),
@@ -142,7 +147,7 @@ pub(super) fn pad(text: &str, columns: usize, side: Align) -> String {
     }
 }
 
-/// `text` cut to `columns`, with an ellipsis if it was cut.
+/// `text` cut to `columns`, with an ellipsis if it was cut: after a word, unless that leaves less than half.
 pub(super) fn abridge(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -154,17 +159,35 @@ pub(super) fn abridge(text: &str, columns: usize) -> String {
         }
         cut.push(c);
     }
+    if let Some((words, _)) = cut.rsplit_once(' ').filter(|(words, _)| 2 * width(words) >= columns) {
+        cut.truncate(words.trim_end_matches([' ', ',']).len());
+    }
     cut.push('…');
     cut
 }
 
 /// `text` broken at blanks into lines of at most `columns`. A longer word is broken at the end of the line.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    // A quoted command of pipemark isn't broken if it fits on a line, so that it can be copied.
+    const GLUE: char = '\u{1f}';
+    let mut glued = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("'pipemark ") {
+        let Some(end) = rest[at + 1..].find('\'').map(|end| at + 1 + end + 1) else { break };
+        let command = &rest[at..end];
+        glued.push_str(&rest[..at]);
+        match width(command) < columns {
+            true => glued.push_str(&command.replace(' ', &GLUE.to_string())),
+            false => glued.push_str(command),
+        }
+        rest = &rest[end..];
+    }
+    let text = &*(glued + rest);
     let options = textwrap::Options::new(columns)
         .word_separator(WordSeparator::AsciiSpace)
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
-    textwrap::wrap(text, options).into_iter().map(String::from).collect()
+    textwrap::wrap(text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
 /// `parts` joined by ` · ` into lines of at most `columns`. Parts aren't split if they fit on a line.
@@ -187,6 +210,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_quoted_command_stays_on_one_line() {
+        let text = "this pipeline ends too soon for 'pipemark tune', so try it with 'pipemark ab --runs 9'";
+        assert_eq!(
+            wrap(text, 40),
+            ["this pipeline ends too soon for", "'pipemark tune', so try it with", "'pipemark ab --runs 9'"]
+        );
+        // Longer ones, and quotes that aren't closed, are broken like other text.
+        assert_eq!(wrap("'pipemark ab -- a b'", 12), ["'pipemark ab", "-- a b'"]);
+        assert_eq!(wrap("it's 'pipemark ab", 12), ["it's", "'pipemark ab"]);
+    }
+
+    #[test]
+    fn text_is_cut_after_a_word() {
+        assert_eq!(abridge("capacity 1 MiB, vmsplice", 20), "capacity 1 MiB…");
+        assert_eq!(abridge("a supercalifragilistic", 12), "a supercali…");
+    }
 
     proptest! {
         #[test]

@@ -98,11 +98,16 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
     let words = |cost: Coefficient, by: f64| {
         Some(format!("{} ({}–{})", time(cost.value * by), time(cost.low? * by), time(cost.high? * by)))
     };
+    let ends = sweep[0].ends();
+    let calls = match ends.read_block {
+        None if ends.link.is_pipe() || ends.link.is_socket() => format!("one {} and one {}", ends.send, ends.recv),
+        _ => "the calls".to_owned(),
+    };
     let even = cost
         .break_even_block()
         .map_or_else(String::new, |size| format!("; below about {size} the calls cost more than the bytes"));
     let text = format!(
-        "Each block costs about {} for the calls and {} per {unit} with {} (linear fit from {} to {}, {}){even}.",
+        "Each block costs about {} for {calls} and {} per {unit} with {} (linear fit from {} to {}, {}){even}.",
         words(cost.line.intercept, 1.0)?,
         words(cost.line.slope, per)?,
         setting(sweep[0].job, &[Key::Block]),
@@ -169,7 +174,7 @@ mod tests {
         assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);
         assert_eq!(
             found.text,
-            "Each block costs about 701 ns (690 ns–712 ns) for the calls and 307 ns (303 ns–311 ns) per KiB with write → \
+            "Each block costs about 701 ns (690 ns–712 ns) for one write and one read and 307 ns (303 ns–311 ns) per KiB with write → \
              read across two cores (linear fit from 64 B to 256 KiB, R² 0.999); below about 2300 B the calls cost more than \
              the bytes."
         );

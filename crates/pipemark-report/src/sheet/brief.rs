@@ -9,10 +9,13 @@ use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, bytes
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
 
-use crate::sheet::brief::tables::{BY_ROUND, as_bars, as_columns, in_words, label, sweep, volume_published};
+use crate::sheet::brief::tables::{
+    BY_ROUND, as_bars, as_columns, in_words, label, lines_per_row, sweep, unit_on_screen, volume_published,
+};
 use crate::sheet::document::warnings;
 use crate::sheet::experiment::{MeasuredExperiment, interval};
 use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
+use crate::sheet::matrix::without_transfer;
 use crate::sheet::summary::summary;
 use crate::sheet::watched;
 use crate::sheet::words::{self, missing};
@@ -56,7 +59,8 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let none = headline.then_some((0, true));
     let mut sheet = Sheet::default();
     for (most, counted_only) in fewer.chain([(least, true)]).chain(none) {
-        let footer = ScreenFooter { findings: &findings[..most], counted_only, summary: summary(document) };
+        let footer =
+            ScreenFooter { findings: &findings[..most], counted_only, summary: summary(document, unit_on_screen) };
         sheet = lay_out(document, &footer, pointers);
         if lines(&sheet) <= LINES {
             return sheet;
@@ -143,7 +147,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         sheet.blocks.push(Block::Gap);
         sheet.text(Style::Aside, legend);
     }
-    let measured = document.trials.iter().filter(|record| record.estimate.is_some()).count();
+    let measured = document.requested().filter(|record| record.estimate.is_some()).count();
     if !summary.is_empty() || !findings.is_empty() {
         sheet.heading(2, &format!("Summary ({}, {})", Nanos(document.elapsed_ns), counted(measured, "trial")));
     }
@@ -151,7 +155,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         vec![Column::words("", ""), Column::figures("", ""), Column::words("", "").fit(Fit::Wrapped)],
         summary.clone(),
     ));
-    if !findings.is_empty() {
+    if !findings.is_empty() && !summary.is_empty() {
         sheet.blocks.push(Block::Gap);
     }
     let several_findings = findings.len() > 1;
@@ -160,11 +164,13 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     sheet.notes(numbered.map(|(index, finding)| Note::new(&mark(index), Style::Heading, &finding.text)));
     let topics =
         BTreeSet::from_iter(findings.iter().map(|finding| finding.topic.as_str()).filter(|topic| !topic.is_empty()));
-    let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
-    let explained = (!topics.is_empty()).then(|| format!("explanations: {explained}"));
+    let explained = topics.iter().enumerate().map(|(nth, topic)| {
+        let what = if nth == 0 { "explanations: " } else { "" };
+        format!("{what}pipemark help {topic}")
+    });
     if !pointers.is_empty() {
         sheet.blocks.push(Block::Gap);
-        sheet.text(Style::Aside, explained.iter().chain(pointers));
+        sheet.text(Style::Aside, explained.chain(pointers.iter().cloned()));
     }
     sheet
 }
@@ -283,7 +289,8 @@ fn rows_of(
         if experiment.about.headline { *rows } else { *rows.min(&most) }
     };
     let shown = |most: usize| wanted.iter().zip(experiments).map(|both| of(both, most)).collect::<Vec<usize>>();
-    let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
+    let lines_of = |(rows, experiment): (usize, &&MeasuredExperiment)| rows * lines_per_row(experiment);
+    let fits = |most: &usize| shown(*most).into_iter().zip(experiments).map(lines_of).sum::<usize>() <= room;
     let most = (MIN_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
     shown(most.unwrap_or(if headline { 0 } else { MIN_ROWS }))
 }
@@ -331,13 +338,16 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
         sheet.notes(notes.into_iter().take(1));
         return;
     }
+    let null = without_transfer(&experiment.records).map(|text| Note::new("null", Style::Aside, text));
     if let Some((grid, notes)) = matrix::grid(experiment) {
         sheet.grid(grid);
         sheet.notes(notes.into_iter().take(1));
     } else if let Some((columns, table_rows)) = sweep(experiment) {
         sheet.grid(as_columns(&columns, &table_rows, signs));
+        sheet.notes(null);
     } else {
         sheet.grid(as_bars(experiment, rows, signs));
+        sheet.notes(null);
     }
     let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::NONE, Style::Aside, &text));
     sheet.notes(reasons);

@@ -9,6 +9,7 @@ use pipemark_model::{
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
 use crate::sheet::marks::{WARNED, marks, warnings_by_trial};
+use crate::sheet::matrix::{self, without_transfer};
 use crate::sheet::words::{missing, ranked};
 
 /// One experiment of a document.
@@ -120,6 +121,12 @@ impl<'a> MeasuredExperiment<'a> {
         let measured = self.records.iter().filter(|record| missing(record).is_none());
         let estimates = measured.filter_map(|record| record.estimate.as_ref()?.get(figure));
         figure.unit().common(estimates.map(of))
+    }
+
+    /// The unit in which its table shows a record's throughput or median time.
+    pub(super) fn unit(&self, record: &Record) -> ColumnUnit {
+        let headline = if self.is_latency() { Figure::P50 } else { Figure::Throughput };
+        matrix::unit(self, record).unwrap_or_else(|| self.common(headline, |estimate| estimate.median))
     }
 
     /// Adds the columns; returns the number of columns that name a row.
@@ -323,8 +330,8 @@ impl<'a> MeasuredExperiment<'a> {
             };
             note("ratio", &format!("to {}, taken within each round{figure}", self.baseline()));
         }
-        if self.records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
-            note("null", "no transfer: the cost of the harness itself; not ranked");
+        if let Some(text) = without_transfer(&self.records) {
+            note("null", text);
         }
         if self.has(Figure::TaskClock) {
             note("counters", "of all processes of the pipeline, from start to end, a run");

@@ -21,26 +21,43 @@ const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let across = experiment.about.across?;
     let records = &experiment.records;
-    let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
-    let apart = differing(&jobs, &experiment.about.varies);
-    // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
-    let apart =
-        apart.into_iter().filter(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
-    let apart: Vec<Key> = apart.collect();
     // After an interruption, the first row may be incomplete.
     let mut ascending = records.clone();
     ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
     let columns = distinct(ascending.iter().map(|record| record.shown(across)));
-    let caption = |record: &Record| {
-        let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
-        words.join(" · ")
-    };
+    let caption = captions(experiment, across);
     let groups = group_by_key(records.iter().map(|&record| (caption(record), record)));
     let groups = groups.iter().map(|(caption, group)| RowGroup::new(caption, rows(group, across, &columns))).collect();
     let headings = columns.iter().map(|column| Column::figures("", &abbreviate_size(column)));
     let labels = Column::words("", &format!("by {across}")).fit(Fit::Elastic);
     let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };
     Some((grid, notes(records).into_iter().map(Note::plain).collect()))
+}
+
+/// The unit of a record's cell; `None` if the experiment doesn't request this form or the record has no figure.
+pub(super) fn unit(experiment: &MeasuredExperiment, record: &Record) -> Option<ColumnUnit> {
+    let across = experiment.about.across?;
+    let caption = captions(experiment, across);
+    let of_column = |other: &&Record| other.shown(across) == record.shown(across) && caption(other) == caption(record);
+    common_unit(experiment.records.iter().copied().filter(of_column))
+}
+
+fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> Option<ColumnUnit> {
+    let figures: Vec<(Unit, f64)> =
+        records.filter_map(headline).map(|(unit, estimate)| (unit, estimate.median)).collect();
+    figures.first().map(|(unit, _)| unit.common(figures.iter().map(|(_, figure)| *figure)))
+}
+
+/// The caption of a record's group.
+fn captions(experiment: &MeasuredExperiment, across: Key) -> impl Fn(&Record) -> String {
+    let jobs: Vec<_> = experiment.records.iter().map(|record| &record.job).collect();
+    let mut apart = differing(&jobs, &experiment.about.varies);
+    // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
+    apart.retain(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
+    move |record| {
+        let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
+        words.join(" · ")
+    }
 }
 
 fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row> {
@@ -54,13 +71,8 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
             measured.reduce(|best, other| if better(other, best) { other } else { best })
         })
         .collect();
-    let figure = |record: &Record| headline(record).map(|(unit, estimate)| (unit, estimate.median));
-    let units: Vec<Option<ColumnUnit>> = (0..columns.len())
-        .map(|column| {
-            let figures: Vec<(Unit, f64)> = rows.iter().filter_map(|(_, cells)| figure(cells[column]?)).collect();
-            figures.first().map(|(unit, _)| unit.common(figures.iter().map(|(_, figure)| *figure)))
-        })
-        .collect();
+    let units: Vec<Option<ColumnUnit>> =
+        (0..columns.len()).map(|column| common_unit(rows.iter().filter_map(|(_, cells)| cells[column]))).collect();
     let cell = |record: &Record, column: usize| match headline(record) {
         None => Cell::shown(replacement_for_figure(record).unwrap_or_else(|| NONE.to_owned())),
         Some((unit, estimate)) => {
@@ -118,6 +130,12 @@ pub(super) fn abbreviate_size(value: &str) -> String {
     neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
 }
 
+/// The meaning of the null link's figures, if it has any.
+pub(super) fn without_transfer(records: &[&Record]) -> Option<&'static str> {
+    let null = |record: &&Record| record.job.link() == LinkKind::Null && missing(record).is_none();
+    records.iter().any(null).then_some("no transfer, the cost of the harness itself; not ranked")
+}
+
 /// The meaning of figures and marks, the reasons for empty cells, and warnings.
 fn notes(records: &[&Record]) -> Vec<String> {
     let latency = records.iter().any(|record| record.job.is_latency());
@@ -130,9 +148,7 @@ fn notes(records: &[&Record]) -> Vec<String> {
         true => "median round trip in seconds (n, µ, m); * shortest of the column, or tied with it".to_owned(),
         false => "bytes per second (K, M, G, T: KiB/s and so on); * best of the column, or tied with it".to_owned(),
     }];
-    if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
-        notes.push("null: no transfer, the cost of the harness itself; not ranked".to_owned());
-    }
+    notes.extend(without_transfer(records).iter().map(|note| format!("null: {note}")));
     let reasons = group_by_key(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
     notes.extend(
         reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", distinct(labels).join(", "))),

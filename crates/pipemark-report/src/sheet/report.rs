@@ -56,7 +56,10 @@ pub fn report(documents: &[Document]) -> Sheet {
     sheet.heading(2, "In brief");
     let groups = runs().map(|(document, label)| RowGroup {
         caption: if several_documents { label.clone() } else { String::new() },
-        rows: summary::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
+        rows: summary::summary(document, |experiment, record| experiment.unit(record))
+            .into_iter()
+            .map(|cells| Row { cells, instead: None })
+            .collect(),
     });
     let words = |heading| Column::words("", heading).fit(Fit::Wrapped);
     let columns = [words("figure"), Column::figures("", "speed"), words("details")];

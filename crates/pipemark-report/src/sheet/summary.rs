@@ -1,13 +1,13 @@
 //! The headline figures of a document, for the brief form and the page.
 
 use pipemark_model::{
-    Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy, differing,
-    name, names,
+    ColumnUnit, Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy,
+    counted, differing, name, names,
 };
 use pipemark_show::{Cell, Style};
 use pipemark_stats::records::ratio_of;
 
-use crate::sheet::experiment::{agrees_with_medians, interval, times};
+use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, interval, times};
 use crate::sheet::words::{is_plain, ranked};
 
 /// A job described by its differences from `plain`; without `plain`, by its main parameters.
@@ -18,9 +18,22 @@ fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
     name(job, &keys)
 }
 
-/// The headline figures: the default pipe, the best with write and read, the best verified one, and a copy within one
-/// process.
-pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
+/// The unit in which a table shows a record's headline figure.
+pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
+
+/// The headline figures: the default pipe, the best with write and read, the best verified one, the rate per hop of the
+/// longest chain, and a copy within one process. A trial's figure is in the unit of its table, which `unit_of` says.
+pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
+    let shown = |record: &Record, figure: f64| {
+        let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);
+        let experiment = about.and_then(|about| MeasuredExperiment::of(document, about));
+        match experiment {
+            Some(experiment) if experiment.is_latency() == record.job.is_latency() => {
+                unit_of(&experiment, record).show(figure)
+            }
+            _ => record.job.mode().figure().0.show(figure),
+        }
+    };
     let is_stream = |record: &&Record| ranked(record) && record.job.mode() == Mode::Throughput;
     let streams: Vec<&Record> = document.trials.iter().filter(is_stream).collect();
     let plain = streams.iter().copied().find(|record| is_plain(&record.job));
@@ -68,7 +81,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                     let name = match base.id == plain.id {
                         true => format!("default{round}"),
                         false => {
-                            format!("default{round}, checked alike ({})", Unit::BytesPerSecond.show(speed(base)))
+                            format!("default{round}, checked alike ({})", shown(base, speed(base)))
                         }
                     };
                     match times(&ratio).as_str() {
@@ -78,10 +91,13 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                 });
                 format!("{}{settings}", ratio.unwrap_or_default())
             }
-            Some(_) => format!("({})", interval(throughput, |end| Unit::BytesPerSecond.show(end))),
+            Some(_) => format!("({})", interval(throughput, |end| shown(record, end))),
             None => settings,
         };
-        row(what, Unit::BytesPerSecond.show(throughput.median), details);
+        row(what, shown(record, throughput.median), details);
+    }
+    if let Some((longest, [figure, details])) = per_hop(&streams) {
+        row(&format!("rate per hop, {longest}"), figure, details);
     }
     let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
     let trip = |record: &&Record| record.estimate.as_ref().and_then(|estimates| estimates.round_trip()).copied();
@@ -89,9 +105,9 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         .filter(|record| record.job.wait() == WaitPolicy::Block)
         .filter_map(|record| Some((record, trip(&record)?)));
     if let Some((record, time)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
-        row("shortest round trip", Unit::Nanoseconds.show(time.median), names(&[&record.job], &[Key::Mode]).concat());
+        row("shortest round trip", shown(record, time.median), names(&[&record.job], &[Key::Mode]).concat());
     }
-    let figure = |speed: f64| Cell::shown(Unit::BytesPerSecond.show(speed)).style(Style::Heading);
+    let figure = |text: String| Cell::shown(text).style(Style::Heading);
     // On a busy machine, spinning ends are slower than sleeping ones, and no upper bound.
     let bounds = |bound: &&&Record| {
         let mut beside = streams.iter().filter(|record| {
@@ -102,12 +118,40 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     };
     if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
         let details = "upper bound (busy-waiting)";
-        rows.push(vec![Cell::shown("shared-memory limit (2 copies)"), figure(speed(record)), Cell::shown(details)]);
+        rows.push(vec![
+            Cell::shown("shared-memory limit (2 copies)"),
+            figure(shown(record, speed(record))),
+            Cell::shown(details),
+        ]);
     }
     if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
-        rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure(copy.median), Cell::default()]);
+        rows.push(vec![
+            Cell::shown("memory copy, 64 KiB, one core"),
+            figure(Unit::BytesPerSecond.show(copy.median)),
+            Cell::default(),
+        ]);
     }
     rows
+}
+
+/// The longest chain, with the bytes per second that all its stages together pass on.
+fn per_hop(streams: &[&Record]) -> Option<(String, [String; 2])> {
+    let length = |record: &&Record| record.job.chain().map_or(0, |chain| chain.length);
+    // The first of equals: the others are compared with it.
+    let longest = streams.iter().copied().rev().max_by_key(length).filter(|record| length(record) > 0)?;
+    let (stages, throughput) = (f64::from(length(&longest)), longest.estimate.as_ref()?.throughput());
+    let rate = |throughput: f64| Unit::BytesPerSecond.show(stages * throughput);
+    let (figure, why) = match (throughput.low, throughput.high) {
+        (Some(low), Some(high)) if high <= 2.0 * low => {
+            (rate(throughput.median), format!("({})", interval(throughput, rate)))
+        }
+        (Some(_), _) => ("inconclusive".to_owned(), "interval wider than a factor of two".to_owned()),
+        _ => ("inconclusive".to_owned(), "too few runs for an interval".to_owned()),
+    };
+    let stage = |record: &&Record| record.job.value(Key::Stage);
+    let several = streams.iter().any(|other| length(other) > 0 && stage(other) != stage(&longest));
+    let details = if several { format!("{why}, {}", longest.shown(Key::Stage)) } else { why };
+    Some((counted(length(&longest) as usize, "stage"), [figure, details]))
 }
 
 #[cfg(test)]
@@ -118,11 +162,15 @@ mod tests {
     use super::*;
     use crate::sheet::fixture;
 
+    fn of(document: &Document) -> Vec<Vec<Cell>> {
+        summary(document, |experiment, record| experiment.unit(record))
+    }
+
     #[test]
     fn prepared_bytes_do_not_count_as_new() {
-        let of = |send, speed| record("e", &[("send", send), ("verify", "full")], speed, &STEADY);
-        let mut document = Document { trials: vec![of("write", 1.5), of("sendfile", 3.0)], ..Document::default() };
-        let checked = |document: &Document| summary(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
+        let with = |send, speed| record("e", &[("send", send), ("verify", "full")], speed, &STEADY);
+        let mut document = Document { trials: vec![with("write", 1.5), with("sendfile", 3.0)], ..Document::default() };
+        let checked = |document: &Document| of(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
         assert_eq!(checked(&document), ["1.50 GiB/s"]);
         // A trial faster than its own end can be isn't listed either.
         let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
@@ -133,19 +181,19 @@ mod tests {
     #[test]
     fn a_ratio_that_the_medians_contradict_names_its_round() {
         let mut document = fixture::quick();
-        let by_round = |document: &Document| summary(document)[1][2].text.contains("of the same round");
+        let by_round = |document: &Document| of(document)[1][2].text.contains("of the same round");
         assert!(!by_round(&document));
         let base = |record: &Record| record.experiment == "capacity" && is_plain(&record.job);
         let base = document.trials.iter().position(base).unwrap();
         document.trials[base].estimate = document.trials[1].estimate.clone();
-        assert!(by_round(&document), "{:?}", summary(&document)[1]);
+        assert!(by_round(&document), "{:?}", of(&document)[1]);
     }
 
     #[test]
     fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
         let mut document = fixture::quick();
         let bounds_memory =
-            |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("shared-memory limit"));
+            |document: &Document| of(document).iter().any(|row| row[0].text.starts_with("shared-memory limit"));
         assert!(bounds_memory(&document));
         let pipe = document.trials.iter().position(|record| record.job.place().to_string() == "cross").unwrap();
         document.trials[pipe].estimate = document.trials.last().unwrap().estimate.clone();

@@ -162,6 +162,29 @@ fn links_without_transfers_have_no_bar() {
     assert!(rows.iter().any(|line| line.contains("in-place") && line.contains("████████")), "{rows:#?}");
 }
 
+/// In both forms, with and without a parameter across the top.
+#[test]
+fn the_null_link_is_explained_on_one_screen() {
+    let mut document = fixture::ipc();
+    for across in [true, false] {
+        if !across {
+            document.experiments.iter_mut().for_each(|experiment| experiment.across = None);
+        }
+        let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+        assert!(text.contains("no transfer, the cost of the harness itself"), "{text}");
+    }
+}
+
+#[test]
+fn a_chain_without_findings_has_its_rate_per_hop() {
+    let mut document = fixture::chains();
+    document.findings.clear();
+    let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+    let row = text.lines().find(|line| line.trim_start().starts_with("rate per hop, "));
+    let row = row.unwrap_or_else(|| panic!("{text}"));
+    assert!(row.contains("B/s") || row.contains("inconclusive"), "{row}");
+}
+
 /// Unescaped bars separate cells.
 fn cells(line: &str) -> usize {
     line.replace("\\\\", "").replace("\\|", "").matches('|').count()

@@ -86,13 +86,13 @@ fn verification(document: &Document) -> String {
 
 /// A sentence, if the measurement was interrupted.
 pub(super) fn partial(document: &Document) -> Option<String> {
-    let unmeasured = document.trials.iter().filter(|record| record.estimate.is_none()).count();
+    let unmeasured = document.requested().filter(|record| record.estimate.is_none()).count();
     document.partial.then(|| match unmeasured {
         0 => "interrupted: partial. Every trial has figures, but from fewer runs than were planned.".to_owned(),
         _ => format!(
             "interrupted: partial. {unmeasured} of {} could not run or was not reached; the others may have had fewer runs \
              than were planned.",
-            counted(document.trials.len(), "trial")
+            counted(document.requested().count(), "trial")
         ),
     })
 }

@@ -102,6 +102,13 @@ impl Suite {
         }
     }
 
+    /// Renames its own programs that are named like one of these languages.
+    pub fn name_programs_apart(&mut self, languages: &[String]) {
+        for program in self.designs.iter_mut().flat_map(|design| &mut design.against) {
+            *program = program.clone().named_apart(languages);
+        }
+    }
+
     /// All trials, with their totals and times multiplied by `scale`.
     ///
     /// # Errors

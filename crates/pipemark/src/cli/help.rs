@@ -5,6 +5,7 @@ use clap::{Args, CommandFactory, Parser};
 use crate::cli::manual::manual;
 use pipemark_console::{Destination, ExitError, VerbResult, check_stdout, terminal};
 use pipemark_model::{nearest, neutral};
+use pipemark_show::Terminal;
 
 use crate::cli::{Cli, command};
 
@@ -36,6 +37,9 @@ const TOPICS: [Topic; 10] = [
     topic("zero-copy", "what vmsplice and splice save, and what they require", page!("pipes.md"), "Zero copy"),
 ];
 
+/// Longer lines of text are harder to read.
+const WIDEST: usize = 80;
+
 /// The topics written only for help.
 const OWN: &str = include_str!("help/topics.md");
 
@@ -57,7 +61,8 @@ pub fn run(options: &HelpOptions) -> VerbResult {
     let print = |text: String| Ok(Destination::Stdout.write("help", Ok(text))?);
     let Some(first) = options.words.first() else { return print(overview()) };
     if let (Some(topic), [_]) = (TOPICS.iter().find(|topic| topic.name == first), &options.words[..]) {
-        return print(terminal().render(&manual(topic.page, Some(topic.section))));
+        let terminal = Terminal { width: terminal().width.min(WIDEST), ..terminal() };
+        return print(terminal.render(&manual(topic.page, Some(topic.section))));
     }
     if Cli::command().find_subcommand(first).is_none() {
         let verbs = Cli::command();
@@ -88,7 +93,10 @@ mod tests {
     #[test]
     fn every_topic_has_text_that_fits() {
         for topic in &TOPICS {
-            let text = terminal().render(&manual(topic.page, Some(topic.section)));
+            let terminal = Terminal { width: WIDEST, ..terminal() };
+            let text = terminal.render(&manual(topic.page, Some(topic.section)));
+            let long = text.lines().find(|line| line.chars().count() > WIDEST);
+            assert_eq!(long, None, "{}", topic.name);
             assert!((6..=50).contains(&text.lines().count()), "{}: {text}", topic.name);
             let verb = Cli::command().find_subcommand(topic.name).is_some();
             assert!(!verb, "{} is a verb, which has its own help", topic.name);

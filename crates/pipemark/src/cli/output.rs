@@ -158,10 +158,10 @@ pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>)
     }
     // Ctrl-C leaves rows without data.
     let mut document = document.clone();
-    let all_trials = document.trials.len();
+    let all_trials = document.requested().count();
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
-    if document.trials.len() < all_trials {
-        let reached = document.trials.len();
+    let reached = document.requested().count();
+    if reached < all_trials {
         say(format_args!("interrupted: {reached} of {all_trials} trials were measured; figures so far"));
     }
     let pointers = match kept {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use pipemark_console::{ExitError, VerbResult, catch_interrupts};
 use pipemark_entrants::AgainstProgram;
-use pipemark_run::plan::{Plan, VolumeScale};
+use pipemark_run::plan::{EMBEDDED, Plan, Suite, VolumeScale};
 
 use crate::cli::entrants::{self, EntrantOptions};
 use crate::cli::output::OutputOptions;
@@ -89,11 +89,18 @@ fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, ExitError> {
 /// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.
 fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
     let mut plans = Vec::new();
-    let against = against(options)?;
-    for word in &options.suites {
-        let mut suite = suite_file::find(word)?;
+    let mut suites: Vec<Suite> = options.suites.iter().map(|word| suite_file::find(word)).collect::<Result<_, _>>()?;
+    for (suite, word) in suites.iter_mut().zip(&options.suites) {
+        entrants::choose(suite, word, &options.entrants, options.verify.as_deref())?;
+    }
+    // Programs are found by their names, and the history has those of the embedded suites.
+    let embedded = EMBEDDED.iter().filter_map(|(name, text)| Suite::parse(name, text).ok());
+    let languages: Vec<String> = embedded.chain(suites.iter().cloned()).flat_map(|suite| suite.languages()).collect();
+    let against: Vec<AgainstProgram> =
+        against(options)?.into_iter().map(|program| program.named_apart(&languages)).collect();
+    for mut suite in suites {
+        suite.name_programs_apart(&languages);
         against.iter().try_for_each(|program| suite.add_against(program)).map_err(ExitError::usage)?;
-        entrants::choose(&mut suite, word, &options.entrants, options.verify.as_deref())?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
         plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(ExitError::usage)?);
     }

@@ -95,7 +95,7 @@ impl Entry {
         let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
         // Nanoseconds since 1970 must fit an SQLite integer, which they do until 2262.
         i64::try_from(started.as_nanosecond()).map_err(|_| no_time())?;
-        let trials = || document.trials.iter().filter(|record| !record.job.is_memory_copy());
+        let trials = || document.requested();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Entry {
             id: Id(0),

@@ -70,7 +70,7 @@ pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>
 
 /// A row for each combination, with a sparkline.
 pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut String) -> Grid {
-    let mut columns = vec![Column::words("", "").fit(Fit::Elastic)];
+    let mut columns = vec![Column::words("", "").fit(Fit::Wrapped)];
     columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
     columns.push(Column::words("", ""));
     let units: Vec<_> =
@@ -107,6 +107,31 @@ fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
     let figures: Vec<(Unit, f64)> = records.map(headline).collect();
     let unit = figures.first().map_or(Unit::Count, |(unit, _)| *unit);
     unit.common(figures.iter().map(|(_, figure)| *figure))
+}
+
+/// The lines that a row with a bar takes: long labels are wrapped.
+pub(super) fn lines_per_row(experiment: &MeasuredExperiment) -> usize {
+    /// The figure, the ratio and their gaps.
+    const BESIDE: usize = 26;
+    let labels = experiment.records.iter().map(|record| label(experiment, record).chars().count());
+    labels.max().unwrap_or(0).div_ceil(LINE - BESIDE).max(1)
+}
+
+/// The unit of the figures beside bars, whichever rows are shown.
+fn unit_of_bars(experiment: &MeasuredExperiment) -> ColumnUnit {
+    let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
+    let unread = measured().all(is_unread);
+    common_unit(measured().filter(|record| unread || !is_unread(record)))
+}
+
+/// The unit in which a table on the screen shows a record's throughput or median time.
+pub(super) fn unit_on_screen(experiment: &MeasuredExperiment, record: &Record) -> ColumnUnit {
+    let in_sweep = || {
+        let (_, rows) = sweep(experiment)?;
+        let column = rows.iter().find_map(|(_, row)| row.iter().position(|own| std::ptr::eq(*own, record)))?;
+        Some(common_unit(rows.iter().filter_map(|(_, row)| row.get(column).copied())))
+    };
+    matrix::unit(experiment, record).or_else(in_sweep).unwrap_or_else(|| unit_of_bars(experiment))
 }
 
 /// `▁▃█▅`: each figure relative to the highest.
@@ -174,11 +199,12 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     let beside_programs = is_beside_programs(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
-    let unit = common_unit(shown.iter().copied().filter(|record| !aside(record)));
+    let unit = unit_of_bars(experiment);
     let chained = is_chained(experiment);
     let volumes = distinct(experiment.records.iter().map(|record| record.job.volume()));
     let published_for = volume_published(experiment);
     let counts_calls = experiment.counts_calls();
+    let median = |record: &Record, figure: Figure| Some(record.estimate.as_ref()?.get(figure)?.median);
     let row = |record: &&Record| {
         let estimates = record.estimate.as_ref();
         let (_, figure) = headline(record);
@@ -197,7 +223,10 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         let bytes = if differs { of_bytes(record) } else { "" };
         signs.push_str(bytes);
         signs.push_str(&uncertainty_marks(record));
-        let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
+        let of = |figure: Figure| {
+            let common = figure.unit().common(shown.iter().filter_map(|other| median(other, figure)));
+            median(record, figure).map(|own| common.show(own))
+        };
         let more = match (latency, chained) {
             (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
             (_, true) if volumes.len() > 1 || published_for.is_some() => {
@@ -236,7 +265,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     };
     let mut columns = vec![
         Column::words("", ""),
-        Column::words("", "").fit(Fit::Elastic),
+        Column::words("", "").fit(Fit::Wrapped),
         Column::figures("", ""),
         Column::figures("", ""),
         Column::words("", "").fit(Fit::Wrapped),
@@ -247,7 +276,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let chars = |cell: &Cell| cell.text.chars().count() + cell.mark.chars().count();
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
     let needed: usize = widths.filter(|width| *width > 0).map(|width| width + 2).sum();
-    if needed <= LINE && needed + SHORTEST_BAR > LINE {
+    if needed + SHORTEST_BAR > LINE && (needed <= LINE || lines_per_row(experiment) > 1) {
         columns.pop();
         rows.iter_mut().for_each(|row| row.truncate(columns.len()));
     }

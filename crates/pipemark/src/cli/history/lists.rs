@@ -26,16 +26,20 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
         (EntryOutcome::Partial, outcome) => outcome.style(Style::Caution),
         (EntryOutcome::Failed | EntryOutcome::NotVerified, outcome) => outcome.style(Style::Failure),
     };
-    let elastic = |key, heading| Column::words(key, heading).fit(Fit::Elastic);
+    let wrapped = |key, heading| Column::words(key, heading).fit(Fit::Wrapped);
     let table = Table::of(entries)
         .column(Column::figures("id", "id"), id)
-        .column(Column::words("started", "when"), started)
-        .column(elastic("suite", "suite"), |entry| Cell::text(&entry.suite))
-        .column(elastic("label", "label"), label)
-        .column(elastic("host", "host"), |entry| Cell::text(&entry.host))
+        .column(wrapped("started", "when"), started)
+        .column(wrapped("suite", "suite"), |entry| Cell::text(&entry.suite))
+        .column(Column::words("label", "label").fit(Fit::Elastic), label)
+        .column(Column::words("host", "host").fit(Fit::Optional), |entry| Cell::text(&entry.host))
         .column(Column::figures("measured", "trials"), |entry| Cell::of(counted(entry), entry.measured))
         .column(Column::words("outcome", "outcome"), outcome)
-        .column(elastic("headline", "figures"), |entry| Cell::text(&entry.headline))
+        .column(wrapped("headline", "figures"), |entry| {
+            // The first clause of a verdict, which is a sentence.
+            let clause = entry.headline.split([':', ';']).next().unwrap_or_default();
+            Cell::of(clause, entry.headline.as_str())
+        })
         .data("trials", |entry| Some(entry.trials))
         .data("title", |entry| Some(entry.title.as_str()))
         .data("kernel", |entry| Some(entry.kernel.as_str()))
