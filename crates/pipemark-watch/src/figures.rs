@@ -100,6 +100,8 @@ pub struct PipeCounts {
     pub reader: Stretches,
     /// How often their waits alternated.
     pub turns: u32,
+    /// Samples in which the reader waited for what the writer could have written before, while it waited for room.
+    pub absorbable: u32,
 }
 
 /// Counts from one moment to another, of each stage and pipe in the order in which they were found.
@@ -157,6 +159,7 @@ impl Interval {
             own.writer.add(&next.writer);
             own.reader.add(&next.reader);
             own.turns += next.turns;
+            own.absorbable += next.absorbable;
         }
     }
 
@@ -254,6 +257,7 @@ impl PipelineFigures {
                     reader_stretch: counts.reader.seconds(counts.samples, step),
                     is_socket: pipe.id.is_socket(),
                     turns: Some(counts.turns),
+                    absorbable: Some(absorbable(counts)),
                 });
             }
         }
@@ -292,6 +296,13 @@ impl PipelineFigures {
             typed: watcher.typed.clone(),
         }
     }
+}
+
+/// The part of the waits of both ends that a buffer between them would save: none where the reader waits first and the
+/// writer afterwards, as before a program that reads everything and then computes.
+fn absorbable(counts: &PipeCounts) -> f64 {
+    let both = counts.writer.waits.min(counts.reader.waits);
+    if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
 }
 
 /// Corrects the sampled shares by the exact CPU counters. A thread that wakes up while it is sampled waits for the CPU

@@ -263,6 +263,9 @@ pub struct PipeFigures {
     /// How often the waits of its two ends alternated, where that was sampled.
     #[serde(skip)]
     pub turns: Option<u32>,
+    /// The part of the waits of both ends that a buffer would save; `None` where it isn't known.
+    #[serde(skip)]
+    pub absorbable: Option<f64>,
 }
 
 /// The other end of a socket.

@@ -107,6 +107,8 @@ pub struct WatchedPipe {
     pub(super) slices: [Option<u64>; 2],
     /// Which end was last found waiting: the writer, or the reader.
     pub(super) last: Option<bool>,
+    /// Samples in which its writer has waited for room, less those in which its reader then waited for data.
+    pub(super) ahead: u32,
 }
 
 /// A pipeline that is being watched.
@@ -337,6 +339,12 @@ impl Watcher {
             }
             if blocked != starved {
                 counts.turns += u32::from(pipe.last.replace(blocked).is_some_and(|last| last != blocked));
+            }
+            // A buffer would have taken what the writer had ready, and given it to the reader later.
+            pipe.ahead += u32::from(blocked);
+            if starved && pipe.ahead > 0 {
+                pipe.ahead -= 1;
+                counts.absorbable += 1;
             }
             let [writer, reader] = pipe.waiting;
             pipe.waiting = [counts.writer.record(blocked, writer), counts.reader.record(starved, reader)];

@@ -515,6 +515,7 @@ impl Watcher {
                             waiting: [0; 2],
                             slices: [None; 2],
                             last: None,
+                            ahead: 0,
                         }),
                     }
                 }
