@@ -124,6 +124,7 @@ mod tests {
             slices: [None; 2],
             last: None,
             ahead: 0,
+            waited: 0,
         };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();

@@ -14,7 +14,10 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::figures::{Interval, PipelineFigures};
 use crate::process::PipeId;
-use crate::sampler::Watcher;
+use crate::sampler::{WatchedPipe, Watcher};
+
+/// The reason if there is no pipe.
+const NO_PIPE: &str = "this is not a pipeline: no pipe connects it to another process that you may sample";
 
 /// Turns before anything is changed. The first is not counted: the pipeline may be starting.
 pub const LOOKS: usize = 4;
@@ -190,6 +193,12 @@ impl Tuning {
         }
     }
 
+    /// Why there is nothing to try in a running pipeline, which is known before the experiment begins.
+    pub fn refusal(watcher: &Watcher) -> Option<&'static str> {
+        let can_change = |pipe: &WatchedPipe| !watcher.stages[pipe.to].hidden;
+        (!watcher.pipes.iter().any(can_change)).then_some(NO_PIPE)
+    }
+
     /// Finds the pipes, and the bytes to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
         let total = Interval::total(&self.looks[1..]);
@@ -198,7 +207,7 @@ impl Tuning {
         let live = |place: usize| watcher.stages[place].alive;
         let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
         if found.is_empty() {
-            return Err("this is not a pipeline: no pipe connects it to another process that you may sample".to_owned());
+            return Err(NO_PIPE.to_owned());
         }
         // In the order of the figures' numbers.
         let mut order: Vec<(usize, usize)> =

@@ -96,7 +96,7 @@ pub fn name(figures: &PipelineFigures, number: usize) -> String {
 /// The busy share of a stage, of the time in which it existed. Samples in which one of its threads waits for input
 /// while others work don't count as busy, because the stage would take more input.
 pub(crate) fn busy(stage: &StageFigures) -> f64 {
-    (stage.busy - stage.hungry).max(0.0) * stage.present
+    if is_unsampled(stage) { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
 }
 
 /// The same without the time in which it waits for a CPU.
@@ -140,6 +140,22 @@ pub(super) fn too_short(samples: u32) -> PipelineVerdict {
     let sampled = if samples == 0 { "never sampled".to_owned() } else { format!("sampled {samples} times") };
     let text = format!("Too short for a verdict: {sampled}, and {FEWEST_SAMPLES} samples are needed (0.2 s).");
     PipelineVerdict::unknown("short", text)
+}
+
+/// The verdict on a command that ended with this code. If a shell could not run it, that is the reason for too few
+/// samples.
+pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
+    let why = match code {
+        2 => "a syntax error, if the shell reported one",
+        126 => "not executable",
+        127 => "command not found",
+        _ => return verdict,
+    };
+    if !["short", "ended"].contains(&verdict.reason.as_str()) {
+        return verdict;
+    }
+    let text = format!("The command failed with exit code {code} ({why}), before it could be sampled.");
+    PipelineVerdict::unknown("failed", text)
 }
 
 /// The verdict on a stretch of time.
@@ -358,14 +374,24 @@ fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     with_more * CLEARLY < with_faster
 }
 
+/// The share of time in which it isn't known what a stage does. If the neighbours don't decide it, a hidden stage's wait
+/// counts as other.
+fn unseen(stage: &StageFigures) -> f64 {
+    stage.unknown + if stage.hidden { stage.other } else { 0.0 }
+}
+
+/// Whether a stage can't be sampled: it has no shares, and can't be found to be the bottleneck.
+pub fn is_unsampled(stage: &StageFigures) -> bool {
+    unseen(stage) > UNKNOWN
+}
+
 fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
-    let text = || {
-        format!("{} can't be sampled from here, and no other stage is busy for longer.", name(figures, busiest.number))
-    };
-    // If the neighbours don't decide it, a hidden stage's wait counts as other.
-    let unseen = busiest.unknown + if busiest.hidden { busiest.other } else { 0.0 };
-    (unseen > UNKNOWN)
-        .then(|| PipelineVerdict { stage: Some(busiest.number), ..PipelineVerdict::unknown("hidden", text()) })
+    let longer = |stage: &&StageFigures| is_unsampled(stage) && unseen(stage) * stage.present > busy(busiest);
+    let unsampled: Vec<String> =
+        figures.stages.iter().filter(longer).map(|stage| name(figures, stage.number)).collect();
+    let text =
+        || format!("{} can't be sampled from here, and no other stage is busy for longer.", unsampled.join(", "));
+    (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 
 /// Whether all stages wait for each other's pipes: while data moves, some stage is busy at any moment.
@@ -500,7 +526,10 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     let mut text = format!("The pipe from {from} to {to} is too small to absorb bursts: {waits}.");
     let unclear = burst::about_a_pipe(figures, worst);
     if let Some(size) = unclear {
-        text.push_str(&format!(" Bursts of about {}: even the largest pipe may not hold them.", burst::mebibytes(size)));
+        text.push_str(&format!(
+            " Bursts of about {}: even the largest pipe may not hold them.",
+            burst::mebibytes(size)
+        ));
     }
     let sure = if unclear.is_some() { Certainty::Unsure } else { Certainty::Sure };
     let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);

@@ -13,7 +13,7 @@ use crate::report::PipelineReport;
 use crate::screen::Key;
 use crate::tuning::{LOOKS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
-use crate::{Timeline, Watcher};
+use crate::{Subject, Timeline, Watcher, live};
 
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
@@ -55,6 +55,15 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
         signals: None,
     };
     let target = watch_target(watched)?;
+    if let WatchTarget::Processes(pids) = &target {
+        if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
+            return Err(stop);
+        }
+        let watcher = Watcher::new(Subject::Processes(pids.clone()), watched.sampling());
+        if let Some(why) = Tuning::refusal(&watcher) {
+            return Err(ExitError::failed(why));
+        }
+    }
     if !matches!(target, WatchTarget::Live) {
         let pipes =
             options.pipe.map_or_else(|| "all pipes alternate".to_owned(), |number| format!("pipe {number} alternates"));

@@ -390,3 +390,27 @@ fn no_remedy_is_named_twice() {
     let ids: Vec<&str> = found.remedies.iter().map(|remedy| remedy.id.as_str()).collect();
     assert_eq!(ids, ["pipe-capacity", "sort-lc-all-c", "sort-memory"]);
 }
+
+#[test]
+fn a_stage_that_cannot_be_sampled_is_never_the_bottleneck() {
+    let unsampled = |number| StageFigures { busy: 0.0, unknown: 1.0, hidden: true, ..stage(number, 0, 0, 0) };
+    let found = verdict(&line(vec![unsampled(1), stage(2, 40, 60, 0)]));
+    assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Unknown, None, "hidden"));
+    assert!(found.text.starts_with("s1 can't be sampled"), "{}", found.text);
+    // If its wait counts as other, the same.
+    let other = StageFigures { other: 1.0, hidden: true, ..stage(1, 100, 0, 0) };
+    assert_eq!(verdict(&line(vec![other.clone(), stage(2, 40, 60, 0)])).stage, None);
+    assert!(is_unsampled(&other) && !is_unsampled(&stage(1, 100, 0, 0)));
+}
+
+#[test]
+fn a_command_that_could_not_run_failed() {
+    let failed = |code| of_failed(too_short(0), code);
+    assert!(failed(127).text.contains("exit code 127 (command not found)"), "{}", failed(127).text);
+    assert_eq!(
+        (failed(2).reason.as_str(), failed(0).reason.as_str(), failed(1).reason.as_str()),
+        ("failed", "short", "short")
+    );
+    let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]));
+    assert_eq!(of_failed(found.clone(), 127), found);
+}
