@@ -14,10 +14,7 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::figures::{Interval, PipelineFigures};
 use crate::process::PipeId;
-use crate::sampler::{WatchedPipe, Watcher};
-
-/// The reason if there is no pipe.
-const NO_PIPE: &str = "this is not a pipeline: no pipe connects it to another process that you may sample";
+use crate::sampler::Watcher;
 
 /// Turns before anything is changed. The first is not counted: the pipeline may be starting.
 pub const LOOKS: usize = 4;
@@ -193,10 +190,9 @@ impl Tuning {
         }
     }
 
-    /// Why there is nothing to try in a running pipeline, which is known before the experiment begins.
-    pub fn refusal(watcher: &Watcher) -> Option<&'static str> {
-        let can_change = |pipe: &WatchedPipe| !watcher.stages[pipe.to].hidden;
-        (!watcher.pipes.iter().any(can_change)).then_some(NO_PIPE)
+    /// Whether a running pipeline has a pipe that can be changed.
+    pub fn can_try(watcher: &Watcher) -> bool {
+        watcher.pipes.iter().any(|pipe| !watcher.stages[pipe.to].hidden)
     }
 
     /// Finds the pipes, and the bytes to count.
@@ -207,7 +203,7 @@ impl Tuning {
         let live = |place: usize| watcher.stages[place].alive;
         let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
         if found.is_empty() {
-            return Err(NO_PIPE.to_owned());
+            return Err("this is not a pipeline: no pipe connects it to another process that you may sample".to_owned());
         }
         // In the order of the figures' numbers.
         let mut order: Vec<(usize, usize)> =

@@ -55,16 +55,20 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
         signals: None,
     };
     let target = watch_target(watched)?;
-    if let WatchTarget::Processes(pids) = &target {
-        if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
-            return Err(stop);
-        }
-        let watcher = Watcher::new(Subject::Processes(pids.clone()), watched.sampling());
-        if let Some(why) = Tuning::refusal(&watcher) {
-            return Err(ExitError::failed(why));
-        }
+    if let WatchTarget::Processes(pids) = &target
+        && let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid))
+    {
+        return Err(stop);
     }
-    if !matches!(target, WatchTarget::Live) {
+    // The experiment itself reports why there is nothing to try.
+    let has_pipes = match &target {
+        WatchTarget::Processes(pids) => {
+            Tuning::can_try(&Watcher::new(Subject::Processes(pids.clone()), watched.sampling()))
+        }
+        WatchTarget::Start(..) => true,
+        WatchTarget::Live => false,
+    };
+    if has_pipes {
         let pipes =
             options.pipe.map_or_else(|| "all pipes alternate".to_owned(), |number| format!("pipe {number} alternates"));
         let size = options.capacity;
