@@ -29,7 +29,7 @@ pub enum Fit {
     Elastic,
     /// Its cells are wrapped.
     Wrapped,
-    /// It is omitted if the line has no room for all columns.
+    /// It is omitted if the line has no room for it, the last of such columns first.
     Optional,
     /// It fills the rest of the line, or is omitted. For bars, which only terminals show.
     Bars,

@@ -54,7 +54,8 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns with the widths that fit. Bars and optional columns are omitted if there is no room for all.
+/// The columns with the widths that fit. Bars, and then optional columns from the last one on, are omitted until the
+/// others fit.
 fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
@@ -76,8 +77,11 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let mut slots: Vec<Slot> = grid.text_columns().into_iter().map(slot).collect();
     // Wrapping loses nothing, so wrapped columns shrink first.
     shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
-    if total(&slots) > room {
-        slots.retain(|slot| !matches!(grid.columns[slot.index].fit, Fit::Bars | Fit::Optional));
+    for omitted in [Fit::Bars, Fit::Optional] {
+        while total(&slots) > room {
+            let Some(last) = slots.iter().rposition(|slot| grid.columns[slot.index].fit == omitted) else { break };
+            slots.remove(last);
+        }
     }
     let mut shrunk = slots.clone();
     let shortest = |column: Fit| match column {

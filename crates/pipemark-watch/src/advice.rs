@@ -1,9 +1,11 @@
 //! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omits what this machine refuses
 //! or has exhausted, and experiments that take longer than a short pipeline runs.
 
+use std::collections::BTreeSet;
+
 use pipemark_model::ByteSize;
 
-use crate::burst::{self, beyond_pipes, buffer, mebibytes};
+use crate::burst::{self, about_a_pipe, beyond_pipes, buffer, mebibytes};
 use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
@@ -52,12 +54,17 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
                 }
             }
         }
-        VerdictKind::Burst => found.extend(pipe.map(|pipe| buffers(pipe, figures)).unwrap_or_default()),
+        VerdictKind::Burst => {
+            if let Some(pipe) = pipe {
+                found.push(bursts_buffer(pipe, figures));
+                found.extend(of_ends(pipe, verdict, figures));
+            }
+        }
         VerdictKind::Pipe if exhausted.is_none() => {
             if let Some(pipe) = pipe.filter(|pipe| can_grow(pipe, figures)) {
                 found.push(larger_pipe(pipe, figures, verdict.bound));
-                let ends = [pipe.from, pipe.to].map(|number| &figures.stages[number - 1]);
-                found.extend(ends.into_iter().flat_map(|stage| remedies::of_stage(stage, verdict, figures)));
+                found.extend(about_a_pipe(figures, pipe).map(|_| bursts_buffer(pipe, figures)));
+                found.extend(of_ends(pipe, verdict, figures));
             }
         }
         VerdictKind::Deadlock => found.push(out_of_deadlock(&verdict.cause)),
@@ -72,11 +79,24 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         VerdictKind::Throttled => {
             found.push(remedy("cpu-quota", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
         }
-        VerdictKind::Balanced | VerdictKind::Inconclusive => found.extend(remedies::of_two(figures, verdict)),
+        VerdictKind::Balanced | VerdictKind::Inconclusive => {
+            found.extend(remedies::of_two(figures, verdict));
+            let pipe = pipe.filter(|pipe| exhausted.is_none() && can_grow(pipe, figures));
+            found.extend(pipe.map(|pipe| larger_pipe(pipe, figures, None)));
+        }
         VerdictKind::Pipe | VerdictKind::Unknown => {}
     }
     found.extend(exhausted);
+    // Two stages of one program have the same remedies.
+    let mut known = BTreeSet::new();
+    found.retain(|remedy| known.insert(remedy.id.clone()));
     found
+}
+
+/// The remedies of the programs at the ends of a pipe.
+fn of_ends(pipe: &PipeFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
+    let ends = [pipe.from, pipe.to].map(|number| &figures.stages[number - 1]);
+    ends.into_iter().flat_map(|stage| remedies::of_stage(stage, verdict, figures)).collect()
 }
 
 /// Points to the process at the other end of a socket.
@@ -144,8 +164,8 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
 }
 
 /// A buffer larger than a pipe, between the two stages. `relay --buffer` does it in less time and CPU than mbuffer: bench/relay.py.
-fn buffers(pipe: &PipeFigures, figures: &PipelineFigures) -> Vec<Remedy> {
-    let size = buffer(beyond_pipes(figures, pipe).unwrap_or(0.0));
+fn bursts_buffer(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy {
+    let size = buffer(burst::size(pipe).unwrap_or(0.0));
     let mebibytes = size.0 >> 20;
     let between = format!("between {} and {}", name(figures, pipe.from), name(figures, pipe.to));
     let text = format!("a buffer of {mebibytes} MiB {between} holds what a pipe can't");
@@ -156,7 +176,7 @@ fn buffers(pipe: &PipeFigures, figures: &PipelineFigures) -> Vec<Remedy> {
     };
     let relay = Some(format!("pipemark relay --buffer {mebibytes}m"));
     let commands: Vec<String> = [command(pipe.from), relay, command(pipe.to)].into_iter().flatten().collect();
-    vec![remedy("burst-relay-buffer", text, commands.join(" | "))]
+    remedy("burst-relay-buffer", text, commands.join(" | "))
 }
 
 fn out_of_deadlock(cause: &str) -> Remedy {

@@ -8,6 +8,9 @@ use crate::report::PipeFigures;
 /// The largest pipe, unless an administrator has raised /proc/sys/fs/pipe-max-size.
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
+/// Sizes of bursts in two samplings of the same pipeline differ by up to this factor.
+const CLEARLY: f64 = 4.0;
+
 /// Bytes of a burst: what the writer would have written during one wait, or what the reader would have read, whichever
 /// is more. `None` where waits are too short to sample, or no rate is known.
 pub fn size(pipe: &PipeFigures) -> Option<f64> {
@@ -17,10 +20,18 @@ pub fn size(pipe: &PipeFigures) -> Option<f64> {
     written.into_iter().chain(read).reduce(f64::max)
 }
 
-/// The size of a burst, if it is larger than any pipe of this machine.
+/// The size of a burst, if it is clearly larger than any pipe of this machine.
 pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
-    let largest = (figures.limits.largest_pipe as f64).max(LARGEST_PIPE);
-    size(pipe).filter(|&size| size > 2.0 * largest)
+    size(pipe).filter(|&size| size > CLEARLY * largest(figures))
+}
+
+/// The size of a burst, if it isn't clear whether the largest pipe holds it.
+pub fn about_a_pipe(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
+    size(pipe).filter(|&size| size > largest(figures) && size <= CLEARLY * largest(figures))
+}
+
+fn largest(figures: &PipelineFigures) -> f64 {
+    (figures.limits.largest_pipe as f64).max(LARGEST_PIPE)
 }
 
 /// A buffer that holds a burst with room to spare: a power of two, from 16 MiB to 4 GiB.
@@ -37,7 +48,7 @@ pub fn mebibytes(size: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::VerdictKind;
+    use crate::report::{Certainty, VerdictKind};
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
@@ -73,6 +84,14 @@ mod tests {
             let found = verdict(&bursts(stretch, 20e6));
             assert_eq!(found.kind, VerdictKind::Pipe, "{}", found.text);
         }
+    }
+
+    #[test]
+    fn bursts_of_about_the_largest_pipe_have_both_remedies() {
+        let found = verdict(&bursts(Some(0.04), 20e6));
+        assert_eq!((found.kind, found.sure), (VerdictKind::Pipe, Certainty::Unsure), "{}", found.text);
+        let ids: Vec<&str> = found.remedies.iter().map(|remedy| remedy.id.as_str()).collect();
+        assert_eq!(ids, ["pipe-capacity", "burst-relay-buffer"]);
     }
 
     #[test]

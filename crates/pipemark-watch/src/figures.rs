@@ -100,6 +100,10 @@ pub struct PipeCounts {
     pub reader: Stretches,
     /// How often their waits alternated.
     pub turns: u32,
+    /// Samples in which the reader waited for what the writer could have written before, while it waited for room.
+    pub absorbable: u32,
+    /// For each of these samples, the length of the writer's wait before it, and that of the reader's own; the sums.
+    pub lengths: [u64; 2],
 }
 
 /// Counts from one moment to another, of each stage and pipe in the order in which they were found.
@@ -157,14 +161,17 @@ impl Interval {
             own.writer.add(&next.writer);
             own.reader.add(&next.reader);
             own.turns += next.turns;
+            own.absorbable += next.absorbable;
+            own.lengths.iter_mut().zip(next.lengths).for_each(|(own, next)| *own += next);
         }
     }
 
     /// The busy share of a stage; 0 where it didn't exist.
     pub fn busy(&self, stage: usize) -> f64 {
         let Some(counts) = self.stages.get(stage) else { return 0.0 };
-        let waits = counts.states[ThreadState::Starved as usize] + counts.states[ThreadState::Blocked as usize];
-        f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.alive.max(1))
+        let idle = [ThreadState::Starved, ThreadState::Blocked, ThreadState::Unknown];
+        let idle: u32 = idle.iter().map(|&state| counts.states[state as usize]).sum();
+        f64::from(counts.states.iter().sum::<u32>() - idle) / f64::from(self.alive.max(1))
     }
 
     /// Merges intervals into one.
@@ -242,6 +249,12 @@ impl PipelineFigures {
                 if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
+                // A long wait that nothing follows is not of a burst.
+                let length = |waits: &Stretches, end: usize| {
+                    let mean = waits.seconds(counts.samples, step)?;
+                    let saved = counts.lengths[end] as f64 / f64::from(counts.absorbable) * step;
+                    (counts.absorbable > 0).then(|| mean.min(saved))
+                };
                 pipes.push(PipeFigures {
                     number: 0,
                     from,
@@ -250,10 +263,11 @@ impl PipelineFigures {
                     writer_waits: share(counts.writer.waits),
                     reader_waits: share(counts.reader.waits),
                     bytes_per_second: None,
-                    stretch: counts.writer.seconds(counts.samples, step),
-                    reader_stretch: counts.reader.seconds(counts.samples, step),
+                    stretch: length(&counts.writer, 0),
+                    reader_stretch: length(&counts.reader, 1),
                     is_socket: pipe.id.is_socket(),
                     turns: Some(counts.turns),
+                    absorbable: Some(absorbable(counts)),
                 });
             }
         }
@@ -294,26 +308,45 @@ impl PipelineFigures {
     }
 }
 
+/// The part of the waits of both ends that a buffer between them would save: none where the reader waits first and the
+/// writer afterwards, as before a program that reads everything and then computes.
+fn absorbable(counts: &PipeCounts) -> f64 {
+    let both = counts.writer.waits.min(counts.reader.waits);
+    if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
+}
+
 /// Corrects the sampled shares by the exact CPU counters. A thread that wakes up while it is sampled waits for the CPU
 /// that the sampler uses, and seems to run: any share above the exact time running and waiting for a CPU is returned to
 /// the waits. Conversely, a stage runs at least as long as its `threads` did on average: a deficit is taken from the
 /// waits.
-fn corrected(counts: &Counts, seconds: f64, threads: f64, (reads, writes): (bool, bool)) -> [f64; ThreadState::COUNT] {
+fn corrected(
+    counts: &Counts,
+    seconds: f64,
+    (threads, cpus): (f64, usize),
+    (reads, writes): (bool, bool),
+) -> [f64; ThreadState::COUNT] {
     /// Above this many switches per second waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
-    let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
-    let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
+    let (Some(run), Some(wait)) = (counts.cpu, counts.cpu_wait) else { return shares };
+    let share = |nanoseconds: u64| nanoseconds as f64 / 1e9 / seconds.max(1e-9);
+    let most = share(run + wait);
     let running = shares[ThreadState::Running as usize];
-    let least = (most / threads.max(1.0)).min(1.0);
+    // It can't use more CPUs at once than it may use.
+    let at_once = if cpus > 0 { threads.min(cpus as f64) } else { threads };
+    let mut least = (most / threads.max(1.0)).max(share(run) / at_once.max(1.0)).min(1.0);
+    if counts.changed {
+        // Of threads and children that came and went only the time on a CPU is known, and their number isn't.
+        least = if cpus > 0 { (share(run) / cpus as f64).min(1.0) } else { 0.0 };
+    }
     if running < least && running < 1.0 {
         shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
         shares[ThreadState::Running as usize] = least;
         return shares;
     }
     let excess = running - most;
-    if excess <= 0.0 || seconds <= 0.0 {
+    if excess <= 0.0 || seconds <= 0.0 || counts.changed {
         return shares;
     }
     shares[ThreadState::Running as usize] = most;
@@ -372,7 +405,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     // doesn't.
     let threads =
         if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
-    let shares = corrected(counts, seconds, threads, ends);
+    let shares = corrected(counts, seconds, (threads, stage.cpus.len()), ends);
     let share = |state: ThreadState| shares[state as usize];
     let running = share(ThreadState::Running);
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
@@ -385,7 +418,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         processes: stage.processes,
         threads: stage.threads,
         present,
-        busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked),
+        busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked) - share(ThreadState::Unknown),
         hungry: running * f64::from(counts.hungry) / f64::from(counts.looked.max(1)),
         starved: share(ThreadState::Starved),
         blocked: share(ThreadState::Blocked),
@@ -520,7 +553,7 @@ mod tests {
     }
 
     fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
-        let shares = corrected(counts, 1.0, 1.0, ends);
+        let shares = corrected(counts, 1.0, (1.0, 2), ends);
         [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
     }
@@ -637,9 +670,15 @@ mod tests {
         // It runs at least as long as its threads on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
-            (corrected(&counts(0, 100, 0), 1.0, 2.0, (true, true))[ThreadState::Running as usize] * 100.0).round(),
+            (corrected(&counts(0, 100, 0), 1.0, (2.0, 2), (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
+        // Three threads use 0.9 CPUs, of two: at least 45 % of the time, also where threads came and went.
+        for changed in [false, true] {
+            let three = Counts { cpu: Some(900_000_000), changed, ..counts(20, 80, 0) };
+            let running = corrected(&three, 1.0, (3.0, 2), (true, true))[ThreadState::Running as usize];
+            assert!((running - 0.45).abs() < 1e-9, "{running}");
+        }
         // With children that started and ended, some of their time is unknown.
         let changed = Counts { changed: true, ..counts(100, 0, 0) };
         assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);

@@ -123,6 +123,8 @@ mod tests {
             waiting: [0; 2],
             slices: [None; 2],
             last: None,
+            ahead: 0,
+            waited: 0,
         };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();

@@ -136,7 +136,7 @@ pub struct StageFigures {
     pub threads: usize,
     /// The share of the whole time in which it existed.
     pub present: f64,
-    /// The share in which it was neither starved nor blocked.
+    /// The share in which it was neither starved nor blocked nor unknown.
     pub busy: f64,
     pub starved: f64,
     pub blocked: f64,
@@ -263,6 +263,9 @@ pub struct PipeFigures {
     /// How often the waits of its two ends alternated, where that was sampled.
     #[serde(skip)]
     pub turns: Option<u32>,
+    /// The part of the waits of both ends that a buffer would save; `None` where it isn't known.
+    #[serde(skip)]
+    pub absorbable: Option<f64>,
 }
 
 /// The other end of a socket.
@@ -361,7 +364,9 @@ impl PipelineReport {
             let (starved, blocked) =
                 (round(share(state::ThreadState::Starved)), round(share(state::ThreadState::Blocked)));
             let seconds = round(interval.begin + interval.seconds / 2.0);
-            (seen > 0).then_some(StageMoment { seconds, busy: round(1.0 - starved - blocked), starved, blocked })
+            let unknown = share(state::ThreadState::Unknown);
+            let busy = round((1.0 - starved - blocked - unknown).max(0.0));
+            (seen > 0).then_some(StageMoment { seconds, busy, starved, blocked })
         };
         for (stage, &place) in self.stages.iter_mut().zip(&self.places) {
             stage.moments = timeline.intervals.iter().filter_map(|interval| moment(interval, place)).collect();

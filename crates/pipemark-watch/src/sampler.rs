@@ -78,6 +78,8 @@ pub struct WatchedStage {
     /// Its command line, and whether it compares text by locale rules.
     pub(super) words: Vec<String>,
     pub(super) collates: bool,
+    /// The process whose locale is still to be checked.
+    pub(super) locale_of: Option<u32>,
     /// Whether it has files or sockets besides its pipes open for reading, and for writing.
     pub(super) reads_others: bool,
     pub(super) writes_others: bool,
@@ -107,6 +109,10 @@ pub struct WatchedPipe {
     pub(super) slices: [Option<u64>; 2],
     /// Which end was last found waiting: the writer, or the reader.
     pub(super) last: Option<bool>,
+    /// Samples in which its writer has waited for room, less those in which its reader then waited for data.
+    pub(super) ahead: u32,
+    /// The length of its writer's last wait, in samples.
+    pub(super) waited: u32,
 }
 
 /// A pipeline that is being watched.
@@ -338,7 +344,18 @@ impl Watcher {
             if blocked != starved {
                 counts.turns += u32::from(pipe.last.replace(blocked).is_some_and(|last| last != blocked));
             }
+            // A buffer would have taken what the writer had ready, and given it to the reader later.
+            pipe.ahead += u32::from(blocked);
+            if starved && pipe.ahead > 0 {
+                pipe.ahead -= 1;
+                counts.absorbable += 1;
+                counts.lengths[0] += u64::from(pipe.waited);
+                counts.lengths[1] += 2 * u64::from(pipe.waiting[1]) + 1;
+            }
             let [writer, reader] = pipe.waiting;
+            if blocked {
+                pipe.waited = writer + 1;
+            }
             pipe.waiting = [counts.writer.record(blocked, writer), counts.reader.record(starved, reader)];
             counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
         }
@@ -347,6 +364,7 @@ impl Watcher {
     /// Ends an interval and returns its counts.
     pub fn close_interval(&mut self) -> Interval {
         self.count(true);
+        self.check_locales();
         self.look_at_waits();
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
@@ -520,4 +538,48 @@ fn new_threads(stage: &WatchedStage, known: &Known, gone: bool) -> Option<Thread
     }
     let new = process::threads(pid).into_iter().filter(|id| known.threads.iter().all(|old| old.id != *id));
     new.filter_map(|id| new_thread(stage, pid, id, &known.ends)).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_saves_waits_for_room_that_precede_waits_for_data() {
+        let counts = |waits: &[(bool, usize)]| {
+            let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
+            let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
+            watcher.stages = vec![WatchedStage::default(), WatchedStage::default()];
+            let id = PipeId(0, 1);
+            let (capacity, unasked, last, slices) = (None, None, None, [None; 2]);
+            watcher.pipes = vec![WatchedPipe {
+                from: 0,
+                to: 1,
+                id,
+                capacity,
+                unasked,
+                waiting: [0; 2],
+                slices,
+                last,
+                ahead: 0,
+                waited: 0,
+            }];
+            for &(writer, count) in waits {
+                let of = |waits: bool, state| Moment {
+                    state: Some(if waits { state } else { ThreadState::Running }),
+                    ins: vec![Some(id)],
+                    outs: vec![Some(id)],
+                    ..Moment::default()
+                };
+                let moments = [of(writer, ThreadState::Blocked), of(!writer, ThreadState::Starved)];
+                (0..count).for_each(|_| watcher.record(&moments));
+            }
+            watcher.current.pipes[0]
+        };
+        let absorbable = |waits: &[(bool, usize)]| counts(waits).absorbable;
+        assert_eq!(absorbable(&[(false, 50), (true, 50)]), 0, "it reads everything and then computes");
+        assert_eq!(absorbable(&[(true, 50), (false, 30)]), 30);
+        let last = counts(&[(false, 50), (true, 5), (false, 5), (true, 50)]);
+        assert_eq!((last.absorbable, last.lengths), (5, [25, 25]), "the long wait at the end is not of a burst");
+    }
 }

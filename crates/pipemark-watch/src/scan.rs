@@ -158,17 +158,32 @@ pub(super) fn typed_text(subject: &Subject) -> Option<String> {
     None
 }
 
-/// Whether a process runs in a locale with collation rules of its own.
-fn collates(pid: u32) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+/// Whether a program compares text by the rules of a language, in an environment as in /proc.
+fn collates(program: &str, environment: &[u8]) -> bool {
+    const BY_ORDER: [&str; 5] = ["sort", "join", "comm", "uniq", "ls"];
     let value = |name: &str| {
         let mut all = environment.split(|&byte| byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
         all.find_map(|one| one.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
     };
-    let of = |name: &str| value("LC_ALL").or_else(|| value(name)).or_else(|| value("LANG"));
-    ["LC_COLLATE", "LC_CTYPE"]
-        .into_iter()
-        .any(|name| of(name).is_some_and(|language| !["C", "POSIX"].contains(&language)))
+    let category = if BY_ORDER.contains(&program) { "LC_COLLATE" } else { "LC_CTYPE" };
+    let language = value("LC_ALL").or_else(|| value(category)).or_else(|| value("LANG"));
+    language.is_some_and(|language| !["C", "POSIX"].contains(&language))
+}
+
+/// The environment of a process when it started. Where that is unreadable, a process that this one started has inherited
+/// its own.
+fn environment(pid: u32, is_child: bool) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| {
+        let own = std::env::vars_os().filter(|_| is_child);
+        own.flat_map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat())
+            .collect()
+    })
+}
+
+/// Whether the memory of a process, as in /proc/PID/maps, has the files of a locale: one that isn't installed is C.
+fn has_locale(maps: &str) -> bool {
+    maps.lines()
+        .any(|line| line.contains("/locale-archive") || line.contains("/LC_COLLATE") || line.contains("/LC_CTYPE"))
 }
 
 impl Watcher {
@@ -389,6 +404,22 @@ impl Watcher {
         self.join(shapes, &places);
     }
 
+    /// Checks once, when programs have set their locales, that these are installed.
+    pub(super) fn check_locales(&mut self) {
+        const SET: Duration = Duration::from_millis(200);
+        for stage in self.stages.iter_mut().filter(|stage| stage.alive) {
+            if stage.since.is_none_or(|since| since.elapsed() < SET) {
+                continue;
+            }
+            if let Some(pid) = stage.locale_of.take()
+                && let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps"))
+                && !maps.is_empty()
+            {
+                stage.collates = has_locale(&maps);
+            }
+        }
+    }
+
     /// The earlier stage that these processes continue, or a new one.
     fn place_of(&mut self, shape: &StageShape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
@@ -442,9 +473,11 @@ impl Watcher {
         if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
             let namesake = self.namesake(shape);
             let (pid, command, words) = (namesake.pid, namesake.command(), namesake.words());
+            let is_child = matches!(self.subject, Subject::Child(_));
+            let collates = collates(programs::program(&words), &environment(pid, is_child));
             let stage = &mut self.stages[place];
             (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
-            (stage.words, stage.collates) = (words, collates(pid));
+            (stage.words, stage.collates, stage.locale_of) = (words, collates, Some(pid).filter(|_| collates));
         }
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;
@@ -515,6 +548,8 @@ impl Watcher {
                             waiting: [0; 2],
                             slices: [None; 2],
                             last: None,
+                            ahead: 0,
+                            waited: 0,
                         }),
                     }
                 }
@@ -554,4 +589,34 @@ fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> 
         return None;
     }
     Some(act(&openat(CWD, &through, flags, Mode::empty()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_text_is_that_of_the_environment() {
+        let of = |program: &str, environment: &str| collates(program, environment.replace(' ', "\0").as_bytes());
+        assert!(of("sort", "LANG=de_DE.UTF-8") && of("grep", "LANG=de_DE.UTF-8"));
+        assert!(!of("sort", "LANG=de_DE.UTF-8 LC_ALL=C") && !of("sort", "LC_ALL=POSIX") && !of("sort", "A=B"));
+        assert!(!of("sort", "LANG=de_DE.UTF-8 LC_COLLATE=C") && of("grep", "LANG=de_DE.UTF-8 LC_COLLATE=C"));
+        assert!(of("sort", "LC_ALL= LANG=C.UTF-8") && !of("grep", "LC_CTYPE=C"));
+    }
+
+    #[test]
+    fn a_locale_that_is_not_installed_is_not_in_memory() {
+        let line = |path: &str| format!("7f00-7f10 r--p 00000000 fe:00 1 {path}\n");
+        assert!(
+            has_locale(&line("/usr/lib/locale/C.utf8/LC_CTYPE")) && has_locale(&line("/usr/lib/locale/locale-archive"))
+        );
+        assert!(!has_locale(&line("/usr/share/locale/de/LC_MESSAGES/coreutils.mo")));
+    }
+
+    #[test]
+    fn the_environment_of_a_child_is_inherited() {
+        let own = environment(u32::MAX, true);
+        assert!(own.split(|&byte| byte == 0).any(|one| one.starts_with(b"PATH=")));
+        assert!(environment(u32::MAX, false).is_empty());
+    }
 }

@@ -8,7 +8,7 @@ use pipemark_show::{
 
 use crate::live::LivePipeline;
 use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
-use crate::verdict::percent;
+use crate::verdict::{is_unsampled, percent};
 
 /// With more stages than this, only the busiest are shown in full.
 const MOST: usize = 30;
@@ -71,12 +71,12 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     let runs = !history.is_empty();
     let mut columns = vec![
         Column::words("stage", "stage").fit(Fit::Elastic),
-        Column::figures("in", "in"),
-        Column::figures("out", "out"),
+        Column::figures("in", "in").fit(Fit::Optional),
+        Column::figures("out", "out").fit(Fit::Optional),
         Column::figures("busy", "busy"),
         Column::figures("starved", "starved"),
         Column::figures("blocked", "blocked"),
-        Column::figures("cpu", "CPU"),
+        Column::figures("cpu", "CPU").fit(Fit::Optional),
         Column::figures("read", "B/read").fit(Fit::Optional),
         Column::figures("write", "B/write").fit(Fit::Optional),
         Column::figures("calls", "calls/s").fit(Fit::Optional),
@@ -136,7 +136,8 @@ fn unit_of_rates(stages: &[&StageFigures]) -> ColumnUnit {
 
 fn stage(figures: &StageFigures, unit: ColumnUnit, mark: bool, runs: bool) -> Vec<Cell> {
     let rate = |rate: Option<f64>| Cell::shown(rate.map_or_else(|| "–".to_owned(), |rate| unit.show(rate)));
-    let share = |share: f64| Cell::of(percent(share), share);
+    let unsampled = is_unsampled(figures);
+    let share = |share: f64| if unsampled { Cell::shown("–") } else { Cell::of(percent(share), share) };
     let style = if mark { Style::Success } else { Style::Plain };
     let several = if figures.processes > 1 { format!(" ×{}", figures.processes) } else { String::new() };
     let left = match (figures.progress, figures.seconds_left) {

@@ -190,6 +190,11 @@ impl Tuning {
         }
     }
 
+    /// Whether a running pipeline has a pipe that can be changed.
+    pub fn can_try(watcher: &Watcher) -> bool {
+        watcher.pipes.iter().any(|pipe| !watcher.stages[pipe.to].hidden)
+    }
+
     /// Finds the pipes, and the bytes to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
         let total = Interval::total(&self.looks[1..]);

@@ -19,6 +19,8 @@ const RUNS: f64 = 0.15;
 pub(crate) const BUSY: f64 = 0.85;
 /// If a stage is busy for more than this share, making it faster may gain more than a larger pipe.
 const MOSTLY_BUSY: f64 = 0.70;
+/// Within this of the point where a faster stage and a larger pipe gain as much, both are named.
+const EITHER: f64 = 0.05;
 /// Both ends of a pipe that is too small wait for at least this share.
 pub(super) const BOTH_WAIT: f64 = 0.12;
 /// With fewer samples of a waiting end there is no verdict. `BOTH_WAIT` of `FEWEST_SAMPLES` would be only two.
@@ -94,7 +96,7 @@ pub fn name(figures: &PipelineFigures, number: usize) -> String {
 /// The busy share of a stage, of the time in which it existed. Samples in which one of its threads waits for input
 /// while others work don't count as busy, because the stage would take more input.
 pub(crate) fn busy(stage: &StageFigures) -> f64 {
-    (stage.busy - stage.hungry).max(0.0) * stage.present
+    if is_unsampled(stage) { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
 }
 
 /// The same without the time in which it waits for a CPU.
@@ -138,6 +140,22 @@ pub(super) fn too_short(samples: u32) -> PipelineVerdict {
     let sampled = if samples == 0 { "never sampled".to_owned() } else { format!("sampled {samples} times") };
     let text = format!("Too short for a verdict: {sampled}, and {FEWEST_SAMPLES} samples are needed (0.2 s).");
     PipelineVerdict::unknown("short", text)
+}
+
+/// The verdict on a command that ended with this code. If a shell could not run it, that is the reason for too few
+/// samples.
+pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
+    let why = match code {
+        2 => "a syntax error, if the shell reported one",
+        126 => "not executable",
+        127 => "command not found",
+        _ => return verdict,
+    };
+    if !["short", "ended"].contains(&verdict.reason.as_str()) {
+        return verdict;
+    }
+    let text = format!("The command failed with exit code {code} ({why}), before it could be sampled.");
+    PipelineVerdict::unknown("failed", text)
 }
 
 /// The verdict on a stretch of time.
@@ -356,14 +374,24 @@ fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     with_more * CLEARLY < with_faster
 }
 
+/// The share of time in which it isn't known what a stage does. If the neighbours don't decide it, a hidden stage's wait
+/// counts as other.
+fn unseen(stage: &StageFigures) -> f64 {
+    stage.unknown + if stage.hidden { stage.other } else { 0.0 }
+}
+
+/// Whether a stage can't be sampled: it has no shares, and can't be found to be the bottleneck.
+pub fn is_unsampled(stage: &StageFigures) -> bool {
+    unseen(stage) > UNKNOWN
+}
+
 fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
-    let text = || {
-        format!("{} can't be sampled from here, and no other stage is busy for longer.", name(figures, busiest.number))
-    };
-    // If the neighbours don't decide it, a hidden stage's wait counts as other.
-    let unseen = busiest.unknown + if busiest.hidden { busiest.other } else { 0.0 };
-    (unseen > UNKNOWN)
-        .then(|| PipelineVerdict { stage: Some(busiest.number), ..PipelineVerdict::unknown("hidden", text()) })
+    let longer = |stage: &&StageFigures| is_unsampled(stage) && unseen(stage) * stage.present > busy(busiest);
+    let unsampled: Vec<String> =
+        figures.stages.iter().filter(longer).map(|stage| name(figures, stage.number)).collect();
+    let text =
+        || format!("{} can't be sampled from here, and no other stage is busy for longer.", unsampled.join(", "));
+    (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 
 /// Whether all stages wait for each other's pipes: while data moves, some stage is busy at any moment.
@@ -449,7 +477,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     let busiest = order[0];
     // A larger pipe gains at most the inverse of the busiest stage's share; a faster stage its share over the next
     // one's.
-    let stage_gains_more = busy(0) >= MOSTLY_BUSY && busy(0) * busy(0) > busy(1);
+    let stage_gains = (busy(0) - MOSTLY_BUSY).min(busy(0) * busy(0) - busy(1));
     if busy(0) >= BUSY {
         return None;
     }
@@ -457,7 +485,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     // With bursts larger than any pipe no two stages work at the same time, so the bursts are reported even if a faster
     // stage gains more.
     let size = burst::beyond_pipes(figures, worst);
-    if stage_gains_more && size.is_none() {
+    if stage_gains > EITHER && size.is_none() {
         return None;
     }
     let (from, to) = (name(figures, worst.from), name(figures, worst.to));
@@ -480,22 +508,42 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
         let (pipe, stage) = (Some(worst.number), Some(worst.to));
         return Some(PipelineVerdict { pipe, stage, cause: "bursts larger than a pipe".to_owned(), ..verdict });
     }
-    let text = format!(
-        "The pipe from {from} to {to} is too small to absorb bursts: its writer waits for room {} of the time, its reader for data {}.",
+    let waits = format!(
+        "its writer waits for room {} of the time, its reader for data {}",
         percent(worst.writer_waits),
         percent(worst.reader_waits)
     );
+    let pipe = Some(worst.number);
+    if stage_gains > -EITHER {
+        let text = format!(
+            "Inconclusive: {} (busy {}) or the pipe from {from} to {to} ({waits}) holds the pipeline back.",
+            name(figures, busiest.number),
+            percent(busy(0))
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Inconclusive, "stage or pipe", text);
+        return Some(PipelineVerdict { stage: Some(busiest.number), pipe, sure: Certainty::Unsure, ..verdict });
+    }
+    let mut text = format!("The pipe from {from} to {to} is too small to absorb bursts: {waits}.");
+    let unclear = burst::about_a_pipe(figures, worst);
+    if let Some(size) = unclear {
+        text.push_str(&format!(
+            " Bursts of about {}: even the largest pipe may not hold them.",
+            burst::mebibytes(size)
+        ));
+    }
+    let sure = if unclear.is_some() { Certainty::Unsure } else { Certainty::Sure };
     let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);
     let bound = gain(figures, worst, busiest);
-    let (pipe, cause) = (Some(worst.number), "pipe too small for bursts".to_owned());
-    Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, ..verdict })
+    let cause = "pipe too small for bursts".to_owned();
+    Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, sure, ..verdict })
 }
 
 /// The pipe whose two ends wait longest, and for how long, if that is enough to matter.
 pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)> {
     // Like a stage, a pipe counts for the time in which it existed.
     let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
-    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
+    let absorbable = |pipe: &PipeFigures| pipe.absorbable.unwrap_or(1.0);
+    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * absorbable(pipe) * present(pipe);
     // Where one end waits first and the other one afterwards, those are phases.
     let alternates = |pipe: &&PipeFigures| pipe.turns.is_none_or(|turns| turns >= FEWEST_TURNS);
     let worst = figures.pipes.iter().filter(alternates).max_by(|a, b| both(a).total_cmp(&both(b)))?;

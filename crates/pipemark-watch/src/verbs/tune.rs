@@ -13,7 +13,7 @@ use crate::report::PipelineReport;
 use crate::screen::Key;
 use crate::tuning::{LOOKS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
-use crate::{Timeline, Watcher};
+use crate::{Subject, Timeline, Watcher, live};
 
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
@@ -55,7 +55,20 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
         signals: None,
     };
     let target = watch_target(watched)?;
-    if !matches!(target, WatchTarget::Live) {
+    if let WatchTarget::Processes(pids) = &target
+        && let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid))
+    {
+        return Err(stop);
+    }
+    // The experiment itself reports why there is nothing to try.
+    let has_pipes = match &target {
+        WatchTarget::Processes(pids) => {
+            Tuning::can_try(&Watcher::new(Subject::Processes(pids.clone()), watched.sampling()))
+        }
+        WatchTarget::Start(..) => true,
+        WatchTarget::Live => false,
+    };
+    if has_pipes {
         let pipes =
             options.pipe.map_or_else(|| "all pipes alternate".to_owned(), |number| format!("pipe {number} alternates"));
         let size = options.capacity;

@@ -1,5 +1,6 @@
 //! `pipemark why`: names the bottleneck of a pipeline that it runs, or of a running one.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -107,7 +108,10 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     if let Some(name) = &options.name {
         let found = live::named(name);
         if found.is_empty() {
-            return Err(ExitError::usage(format_args!("there is no process called '{}'", neutral(name))));
+            return Err(ExitError::usage(format_args!(
+                "there is no process called '{}'; 'pipemark why' lists running pipelines, and 'pipemark why 'a | b'' runs one",
+                neutral(name)
+            )));
         }
         return Ok(WatchTarget::Processes(found));
     }
@@ -378,6 +382,7 @@ pub fn start(
     // Opened once: opening it for each sample would cost the pipeline a tenth of its speed.
     let end = child.pidfd().ok();
     let deadline = time.map(|time| Instant::now() + time);
+    let code = Cell::new(None);
     let mut has_ended = |until: Instant| {
         signals.pass_on(pid);
         if child.end().is_some() || broken.is_some() {
@@ -386,10 +391,12 @@ pub fn start(
         if end.as_ref().is_some_and(|end| wait_readable(&[end.as_fd()], until, None) == Ok(None)) {
             return false;
         }
-        child.wait(until, None).unwrap_or_else(|error| {
+        let has_ended = child.wait(until, None).unwrap_or_else(|error| {
             broken = Some(error);
             true
-        })
+        });
+        code.set(child.end().and_then(|(status, _)| status.code()));
+        has_ended
     };
     loop {
         let (part, key) = watch(&mut watcher, live, |_, until| {
@@ -406,6 +413,9 @@ pub fn start(
         }
     }
     let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
+    if let Some(code) = code.get() {
+        report.verdict = verdict::of_failed(report.verdict, code);
+    }
     let mut wait = || while !has_ended(Instant::now() + WAIT) {};
     // A pipeline that goes on and uses the terminal must end before anything is printed there.
     if io::stderr().is_terminal() && watcher.uses_terminal() {

@@ -55,6 +55,7 @@ pub(crate) fn line(stages: Vec<StageFigures>) -> PipelineFigures {
         reader_stretch: None,
         is_socket: false,
         turns: None,
+        absorbable: None,
     };
     let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
     PipelineFigures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, ..PipelineFigures::default() }
@@ -356,4 +357,60 @@ fn stages_that_do_as_much_are_balanced_although_one_waits_for_a_cpu() {
     // One that does little is not.
     let light = StageFigures { computing: 0.1, cpu: Some(0.1), busy: 0.3, blocked: 0.7, ..first };
     assert_eq!(verdict(&line(vec![light, second])).kind, VerdictKind::Stage);
+}
+
+#[test]
+fn waits_that_no_buffer_saves_are_no_bursts() {
+    let figures = |absorbable: f64| {
+        let mut figures = line(vec![stage(1, 48, 0, 52), stage(2, 60, 40, 0)]);
+        (figures.pipes[0].turns, figures.pipes[0].absorbable) = (Some(20), Some(absorbable));
+        figures
+    };
+    assert_eq!(verdict(&figures(0.2)).kind, VerdictKind::Stage);
+    assert_eq!(verdict(&figures(0.9)).kind, VerdictKind::Pipe);
+}
+
+#[test]
+fn a_stage_and_a_pipe_that_gain_as_much_are_both_named() {
+    for busy in [67, 72] {
+        let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, busy, 100 - busy, 0)]));
+        assert_eq!((found.kind, found.stage, found.pipe), (VerdictKind::Inconclusive, Some(2), Some(1)));
+        assert_eq!(found.sure, Certainty::Unsure);
+        assert_eq!(found.remedies[0].id, "pipe-capacity");
+    }
+}
+
+#[test]
+fn no_remedy_is_named_twice() {
+    let sort = |number: usize, busy: u32, starved: u32, blocked: u32| {
+        let words = vec!["sort".to_owned()];
+        StageFigures { name: "sort".to_owned(), words, collates: true, ..stage(number, busy, starved, blocked) }
+    };
+    let found = verdict(&line(vec![sort(1, 60, 0, 40), sort(2, 62, 38, 0)]));
+    let ids: Vec<&str> = found.remedies.iter().map(|remedy| remedy.id.as_str()).collect();
+    assert_eq!(ids, ["pipe-capacity", "sort-lc-all-c", "sort-memory"]);
+}
+
+#[test]
+fn a_stage_that_cannot_be_sampled_is_never_the_bottleneck() {
+    let unsampled = |number| StageFigures { busy: 0.0, unknown: 1.0, hidden: true, ..stage(number, 0, 0, 0) };
+    let found = verdict(&line(vec![unsampled(1), stage(2, 40, 60, 0)]));
+    assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Unknown, None, "hidden"));
+    assert!(found.text.starts_with("s1 can't be sampled"), "{}", found.text);
+    // If its wait counts as other, the same.
+    let other = StageFigures { other: 1.0, hidden: true, ..stage(1, 100, 0, 0) };
+    assert_eq!(verdict(&line(vec![other.clone(), stage(2, 40, 60, 0)])).stage, None);
+    assert!(is_unsampled(&other) && !is_unsampled(&stage(1, 100, 0, 0)));
+}
+
+#[test]
+fn a_command_that_could_not_run_failed() {
+    let failed = |code| of_failed(too_short(0), code);
+    assert!(failed(127).text.contains("exit code 127 (command not found)"), "{}", failed(127).text);
+    assert_eq!(
+        (failed(2).reason.as_str(), failed(0).reason.as_str(), failed(1).reason.as_str()),
+        ("failed", "short", "short")
+    );
+    let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]));
+    assert_eq!(of_failed(found.clone(), 127), found);
 }
