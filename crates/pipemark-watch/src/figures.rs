@@ -223,15 +223,37 @@ impl PipelineFigures {
     /// Figures of a watcher's counts. Stages that existed only briefly, such as a shell that was about to exec another
     /// program, are skipped.
     pub fn of(watcher: &Watcher, interval: &Interval) -> PipelineFigures {
-        let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
-        let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
-        let counts = |place: usize| {
-            // The shell that starts a short pipeline isn't joined to it by a pipe, and exists for a small part of the time.
-            let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
-            seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
+        PipelineFigures::of_places(watcher, interval, kept(watcher, interval))
+    }
+
+    /// Figures of a part of the time, with the stages and pipes of the whole time under the same numbers: those that didn't
+    /// exist in this part have no shares.
+    pub fn of_part(watcher: &Watcher, interval: &Interval, whole: &PipelineFigures) -> PipelineFigures {
+        let mut figures = PipelineFigures::of_places(watcher, interval, whole.places.clone());
+        let missing = |pipe: &PipeFigures| PipeFigures {
+            writer_waits: 0.0,
+            reader_waits: 0.0,
+            bytes_per_second: None,
+            stretch: None,
+            reader_stretch: None,
+            turns: Some(0),
+            ..pipe.clone()
         };
-        let feeds = |&from: &usize, &to: &usize| watcher.pipes.iter().any(|pipe| (pipe.from, pipe.to) == (from, to));
-        let kept = upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds);
+        let same = |one: &PipeFigures, other: &PipeFigures| (one.from, one.to) == (other.from, other.to);
+        let mut found = std::mem::take(&mut figures.pipes);
+        figures.pipes = whole
+            .pipes
+            .iter()
+            .map(|pipe| match found.iter().position(|other| same(pipe, other)) {
+                Some(at) => PipeFigures { number: pipe.number, ..found.remove(at) },
+                None => missing(pipe),
+            })
+            .collect();
+        figures
+    }
+
+    /// Figures of the stages at these places, in this order.
+    fn of_places(watcher: &Watcher, interval: &Interval, kept: Vec<usize>) -> PipelineFigures {
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
         let mut stages: Vec<StageFigures> =
             kept.iter().zip(1..).map(|(&place, number)| stage(watcher, interval, place, number)).collect();
@@ -274,7 +296,7 @@ impl PipelineFigures {
         // Correcting a stage's waits corrects those of its pipes in proportion.
         for pipe in &mut pipes {
             let seen = |number: usize, state: ThreadState| {
-                let counts = &interval.stages[kept[number - 1]];
+                let Some(counts) = interval.stages.get(kept[number - 1]) else { return 0.0 };
                 f64::from(counts.states[state as usize]) / f64::from(counts.states.iter().sum::<u32>().max(1))
             };
             let grow =
@@ -306,6 +328,19 @@ impl PipelineFigures {
             typed: watcher.typed.clone(),
         }
     }
+}
+
+/// The places of the stages that count, upstream first.
+fn kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
+    let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
+    let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
+    let counts = |place: usize| {
+        // The shell that starts a short pipeline isn't joined to it by a pipe, and exists for a small part of the time.
+        let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
+        seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
+    };
+    let feeds = |&from: &usize, &to: &usize| watcher.pipes.iter().any(|pipe| (pipe.from, pipe.to) == (from, to));
+    upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds)
 }
 
 /// The part of the waits of both ends that a buffer between them would save: none where the reader waits first and the
@@ -382,7 +417,19 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
 }
 
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
-    let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
+    let stage = &watcher.stages[place];
+    let seen = |counts: &&Counts| counts.states.iter().sum::<u32>() > 0;
+    let Some(counts) = interval.stages.get(place).filter(seen) else {
+        return StageFigures {
+            number,
+            name: pipemark_model::neutral(&stage.name),
+            command: stage.command.clone(),
+            pid: stage.pids.first().copied().unwrap_or(0),
+            words: stage.words.clone(),
+            cpus: stage.cpus.clone(),
+            ..StageFigures::default()
+        };
+    };
     let seen: u32 = counts.states.iter().sum();
     let present = f64::from(seen) / f64::from(interval.alive.max(1));
     // The time that the counters cover: less than the whole interval if the stage has exited.

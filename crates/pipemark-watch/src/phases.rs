@@ -77,8 +77,9 @@ impl Timeline {
                 place += 1;
             }
         }
+        let all = PipelineFigures::of(watcher, &whole);
         let phase = |interval: &Interval| {
-            let verdict = verdict(&PipelineFigures::of(watcher, interval));
+            let verdict = verdict(&PipelineFigures::of_part(watcher, interval, &all));
             Phase { begin: interval.begin, end: interval.begin + interval.seconds, verdict }
         };
         stretches.iter().map(phase).collect()
@@ -105,10 +106,10 @@ mod tests {
     use crate::sampler::{Moment, SamplingOptions, Subject, WatchedPipe, WatchedStage};
     use crate::state::ThreadState;
 
-    /// Keeps an hour of `stages` stages, with `samples` samples in each half second: returns the report, the bytes that
-    /// the timeline takes, and the most intervals kept.
-    fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
-        const HALF_SECOND: Duration = Duration::from_millis(500);
+    const HALF_SECOND: Duration = Duration::from_millis(500);
+
+    /// A pipeline of so many stages that nothing was sampled of.
+    fn watched(stages: usize) -> Watcher {
         let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: HALF_SECOND };
         let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
         let stage =
@@ -127,18 +128,55 @@ mod tests {
             waited: 0,
         };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
+        watcher
+    }
+
+    /// Closes an interval of half a second with these samples.
+    fn half_second(
+        watcher: &mut Watcher,
+        samples: usize,
+        state: impl Fn(usize, usize) -> Option<ThreadState>,
+    ) -> Interval {
+        for sample in 0..samples {
+            let moment = |stage: usize| Moment { state: state(sample, stage), ..Moment::default() };
+            watcher.record(&(0..watcher.stages.len()).map(moment).collect::<Vec<Moment>>());
+        }
+        watcher.begin -= HALF_SECOND;
+        watcher.close_interval()
+    }
+
+    #[test]
+    fn phases_number_stages_as_the_whole_does() {
+        let mut watcher = watched(4);
+        let mut timeline = Timeline::default();
+        for half in 0..12 {
+            // The first two end while the third begins to compute.
+            let early = half < 4;
+            timeline.add(half_second(&mut watcher, 50, |_, stage| match stage {
+                0 => early.then_some(ThreadState::Blocked),
+                1 => early.then_some(ThreadState::Running),
+                2 if !early => Some(ThreadState::Running),
+                _ => Some(ThreadState::Starved),
+            }));
+        }
+        let report = PipelineReport::of(&watcher, &timeline, Some("stage0 | stage1 | stage2 | stage3"));
+        let stages: Vec<Option<usize>> = report.phases.iter().map(|phase| phase.verdict.stage).collect();
+        assert_eq!(stages, [Some(2), Some(3)]);
+        let last = report.verdict;
+        assert_eq!((last.stage, last.next), (Some(3), Some(4)));
+        assert!(last.text.starts_with("stage2 holds the pipeline back"), "{}", last.text);
+    }
+
+    /// Keeps an hour of `stages` stages, with `samples` samples in each half second: returns the report, the bytes that
+    /// the timeline takes, and the most intervals kept.
+    fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
+        const STATES: [ThreadState; 3] = [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked];
+        let mut watcher = watched(stages);
         let mut timeline = Timeline::default();
         let mut most = 0;
-        for half_second in 0..7200 {
-            for sample in 0..samples {
-                let states = [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked];
-                let state = |stage: usize| Some(states[(stage + half_second * sample) % 3]);
-                let moments: Vec<Moment> =
-                    (0..stages).map(|stage| Moment { state: state(stage), ..Moment::default() }).collect();
-                watcher.record(&moments);
-            }
-            watcher.begin -= HALF_SECOND;
-            timeline.add(watcher.close_interval());
+        for half in 0..7200 {
+            let state = |sample: usize, stage: usize| Some(STATES[(stage + half * sample) % 3]);
+            timeline.add(half_second(&mut watcher, samples, state));
             most = most.max(timeline.intervals.len());
         }
         let bytes = |interval: &Interval| {
