@@ -36,6 +36,10 @@ pub struct RemedyRow {
     #[serde(default)]
     drops: Vec<String>,
     #[serde(default)]
+    under: Vec<String>,
+    #[serde(default)]
+    itself: bool,
+    #[serde(default)]
     socket: bool,
     command: String,
     text: String,
@@ -79,6 +83,20 @@ fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     begins_with(typed, &stage.name) && figures.pipes.iter().any(|pipe| pipe.to == stage.number)
 }
 
+/// Whether most of a stage's CPU time is that of processes that it started.
+fn is_work_of_children(stage: &StageFigures) -> bool {
+    stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
+}
+
+/// The command that a stage starts again and again, as of parallel or xargs, if it has a row in the table and most of the
+/// CPU time.
+fn job(stage: &StageFigures) -> Option<StageFigures> {
+    let listed = |word: &String| TABLE.iter().flat_map(|row| &row.program).any(|like| is_called(base(word), like));
+    let at = (1..stage.words.len()).find(|&at| is_work_of_children(stage) && listed(&stage.words[at]))?;
+    let words = stage.words[at..].to_vec();
+    Some(StageFigures { name: base(&words[0]).to_owned(), words, ..stage.clone() })
+}
+
 impl RemedyRow {
     fn goes_for(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
         let cause = |cause: &String| verdict.cause.starts_with(cause) || kind_name(verdict.kind) == cause;
@@ -99,6 +117,8 @@ impl RemedyRow {
             && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
+            && (self.under.is_empty() || segment(figures, stage).outside(&self.under).is_some())
+            && !(self.itself && is_work_of_children(stage))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
             && !(self.command.starts_with("parallel --pipe") && feeds_itself(stage, figures))
             && (!self.socket || figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket))
@@ -118,7 +138,8 @@ impl RemedyRow {
         }
         rest.retain(|word| !self.drops.iter().any(|begin| word.starts_with(begin)));
         let rest = if rest.len() < split(&typed.rest).len() { rest.join(" ") } else { typed.rest.clone() };
-        let typed = &Segment { rest, ..typed.clone() };
+        let before = typed.outside(&self.under).unwrap_or(&typed.before).to_owned();
+        let typed = &Segment { before, rest, ..typed.clone() };
         let text = match &self.changes {
             Some(changes) => format!("{}; the output changes: {changes}", self.text),
             None => self.text.clone(),
@@ -140,16 +161,20 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.goes_for(stage, verdict, figures)).collect();
     let typed = segment(figures, stage);
     // Rows for the name as typed, such as zcat; otherwise those for what runs, such as gzip.
-    let typed_as = |row: &&&RemedyRow| row.program.iter().any(|like| is_called(&stage.name, like));
-    let mut own: Vec<&&RemedyRow> = rows.iter().filter(|row| !row.program.is_empty()).collect();
+    let typed_as =
+        |row: &&&RemedyRow| !row.under.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
+    let is_own = |row: &&&RemedyRow| !row.program.is_empty() || !row.under.is_empty();
+    let mut own: Vec<&&RemedyRow> = rows.iter().filter(is_own).collect();
     // A program that another one started can't be replaced by itself.
     if own.iter().any(|row| !row.by.is_empty()) {
         own.retain(|row| !row.by.is_empty() || row.command.is_empty());
     }
     let named: Vec<&&RemedyRow> = own.iter().copied().filter(|row| typed_as(row)).collect();
-    let own: Vec<Remedy> =
+    let mut own: Vec<Remedy> =
         if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
-    let any = rows.iter().filter(|row| row.program.is_empty()).map(|row| row.remedy(&typed));
+    // It starts several at a time already.
+    own.extend(job(stage).and_then(|job| of_program(&job, verdict, figures, false)));
+    let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
     // Rows for any program apply only where no row matches this one.
     if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
 }
@@ -216,7 +241,7 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    fn found(command: &str, cause: &str, change: fn(&mut PipelineFigures)) -> Vec<Remedy> {
+    fn found(command: &str, cause: &str, change: impl Fn(&mut PipelineFigures)) -> Vec<Remedy> {
         let words = words(command);
         let one = StageFigures { name: base(&words[0]).to_owned(), words, ..stage(1, 99, 1, 0) };
         let mut figures = line(vec![one.clone(), stage(2, 5, 95, 0)]);
@@ -254,6 +279,33 @@ mod tests {
     }
 
     #[test]
+    fn a_wrapper_that_unbuffers_is_left_out() {
+        let typed = |text: &'static str| move |figures: &mut PipelineFigures| figures.typed = Some(text.to_owned());
+        let unbuffered = found("cut -f2", "small writes", typed("cat a | LC_ALL=C stdbuf -o0 cut -f2 | sort"));
+        assert_eq!(
+            (unbuffered[0].id.as_str(), unbuffered[0].command.as_str()),
+            ("stdbuf-left-out", "LC_ALL=C cut -f2")
+        );
+        let plain = found("cut -f2", "small writes", typed("cat a | cut -f2 | stdbuf -o0 sort"));
+        assert_eq!(plain[0].id, "bufwriter");
+    }
+
+    #[test]
+    fn the_program_that_parallel_runs_gets_advice() {
+        let words = "parallel --pipe --block 4M -j2 zstd -q -15";
+        let children = |share: f64| {
+            move |figures: &mut PipelineFigures| {
+                figures.typed = Some(format!("cat a | {words} | wc -c"));
+                let stage = &mut figures.stages[0];
+                (stage.cpu, stage.cpu_of_children) = (Some(1.6), Some(share * 1.6));
+            }
+        };
+        let ids = |found: Vec<Remedy>| found.into_iter().map(|remedy| remedy.id).collect::<Vec<_>>();
+        assert_eq!(ids(found(words, "computing", children(0.9))), ["compression-level"]);
+        assert_eq!(ids(found(words, "computing", children(0.2))), ["parallel-block"]);
+    }
+
+    #[test]
     fn a_program_that_another_one_started_is_replaced_there() {
         let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".to_owned()));
         assert_eq!(found[0].id, "tar-use-compress");
@@ -264,7 +316,7 @@ mod tests {
     #[test]
     fn a_block_size_is_replaced_and_a_count_is_not_multiplied() {
         let commands = |typed: &str| found(typed, "small reads and writes", |_| {})[0].command.clone();
-        assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=64k");
+        assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=32k");
         assert_eq!(commands("dd if=f bs=512 count=9"), "");
     }
 

@@ -13,6 +13,15 @@ pub struct Segment {
     pub rest: String,
 }
 
+impl Segment {
+    /// The text before a wrapper such as stdbuf, if one of these runs the program.
+    pub fn outside(&self, wrappers: &[String]) -> Option<&str> {
+        let is_wrapper =
+            |&(start, end): &(usize, usize)| wrappers.iter().any(|one| base(&self.before[start..end]) == one);
+        words(&self.before).into_iter().find(is_wrapper).map(|(start, _)| &self.before[..start])
+    }
+}
+
 /// Splits shell text at the operators that end a command, respecting quotes.
 fn pieces(text: &str) -> Vec<String> {
     let (mut found, mut piece) = (Vec::new(), String::new());
