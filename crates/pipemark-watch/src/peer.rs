@@ -11,7 +11,7 @@ const PRESSED: f64 = 0.4;
 /// TCP reports a window as the limit for at least this share.
 const LIMITED: f64 = 0.3;
 
-fn who(peer: &PeerFigures) -> String {
+pub fn who(peer: &PeerFigures) -> String {
     match peer.pid {
         Some(pid) => format!("{} (PID {pid})", peer.name),
         None => peer.name.clone(),
@@ -20,7 +20,7 @@ fn who(peer: &PeerFigures) -> String {
 
 /// The verdict on the other end of the socket that the busiest stage waits for.
 pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
-    let found = busiest.peer.as_ref()?;
+    let found = busiest.peer.as_ref().filter(|peer| !peer.pipe)?;
     let share = busiest.network + busiest.other;
     if share < WAITS || share < busiest.computing + busiest.waiting_for_cpu {
         return None;
@@ -73,6 +73,20 @@ mod tests {
         assert!(found.text.contains("until python3 (PID 77) takes its data, over a Unix socket"), "{}", found.text);
         let own = StageFigures { other: 0.1, computing: 0.88, ..socat };
         assert_eq!(verdict(&line(vec![stage(1, 3, 0, 97), own])).kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn the_process_beyond_a_pipe_is_named() {
+        let peer = PeerFigures { name: "perl".to_owned(), pid: Some(77), pipe: true, ..PeerFigures::default() };
+        let cat = StageFigures { peer: Some(peer), ..stage(1, 2, 97, 1) };
+        let found = verdict(&line(vec![cat.clone(), stage(2, 10, 90, 0)]));
+        assert_eq!(
+            (found.kind, found.stage, found.cause.as_str()),
+            (VerdictKind::Peer, Some(1), "peer: sender (perl)")
+        );
+        assert!(found.text.contains("s1 waits 97 % of the time for data from perl (PID 77)"), "{}", found.text);
+        let busy = StageFigures { busy: 0.9, computing: 0.9, starved: 0.1, ..cat };
+        assert_eq!(verdict(&line(vec![busy, stage(2, 10, 90, 0)])).kind, VerdictKind::Stage);
     }
 
     #[test]

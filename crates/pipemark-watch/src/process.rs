@@ -1,6 +1,7 @@
 //! Reads processes from /proc: their identity, their pipes and their counters. Opens only files of /proc, so nothing
 //! that is watched is affected.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -280,6 +281,19 @@ pub fn socket_of(pid: u32, fd: u32) -> Option<u64> {
 pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
     let holds = |process: &Process| process.others.sockets.iter().any(|(_, own)| *own == inode);
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
+}
+
+/// The pid and name of a process that holds the other end of a pipe: it writes to it if `way` is `Out`. Of several, one
+/// whose standard output or input it is.
+pub fn holder_of_pipe(pipe: PipeId, way: Way, except: &BTreeSet<u32>) -> Option<(u32, String)> {
+    let fd = if way == Way::Out { 1 } else { 0 };
+    let end = |process: &Process| {
+        let ends = process.ends.as_deref().unwrap_or_default().iter();
+        ends.filter(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both)).map(|end| end.fd != fd).min()
+    };
+    let others = all().into_iter().filter(|process| !except.contains(&process.pid));
+    let holders = others.filter_map(|process| Some((end(&process)?, process.pid, process.comm)));
+    holders.min().map(|(_, pid, name)| (pid, name))
 }
 
 /// All visible processes except kernel threads and this process.

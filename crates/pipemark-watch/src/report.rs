@@ -275,8 +275,11 @@ pub struct PeerFigures {
     /// A process on this machine, or an address.
     pub name: String,
     pub pid: Option<u32>,
-    /// A TCP connection; otherwise a Unix socket.
+    /// A TCP connection; otherwise a Unix socket, or a pipe.
     pub tcp: bool,
+    /// A pipe or FIFO to a process outside the pipeline.
+    #[serde(default)]
+    pub pipe: bool,
     /// The stage waits to send, rather than to receive.
     pub sends: bool,
     /// Bytes in the socket that wait to be read, and to be sent.

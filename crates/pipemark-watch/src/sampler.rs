@@ -89,6 +89,8 @@ pub struct WatchedStage {
     pub(super) wrote_before: Option<f64>,
     /// The other end of a socket that it waits for.
     pub(super) peer: Option<PeerFigures>,
+    /// How often the process beyond a pipe was searched for.
+    pub(super) searches: u32,
     pub(super) socket: SocketWait,
     /// The index of its control group.
     pub(super) group: Option<usize>,

@@ -99,9 +99,9 @@ pub(crate) fn busy(stage: &StageFigures) -> f64 {
     if is_unsampled(stage) { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
 }
 
-/// The same without the time in which it waits for a CPU.
+/// The same without the time in which it waits for a CPU, or for something unknown, which may be another stage.
 fn works(stage: &StageFigures) -> f64 {
-    (busy(stage) - stage.waiting_for_cpu * stage.present).max(0.0)
+    (busy(stage) - (stage.waiting_for_cpu + stage.other) * stage.present).max(0.0)
 }
 
 /// Whether part of a stage's busy time is overhead of calls, switches or starts: faster neighbours, larger pieces or
@@ -411,6 +411,20 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     let input = most(|stage| stage.starved, figures.stages.iter().filter(|stage| !fed(stage)).collect());
     let output = most(|stage| stage.blocked, figures.stages.iter().filter(|stage| !read(stage)).collect());
     let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
+    let beyond = |(share, number): (f64, usize), what: &str| {
+        let found = figures.stages[number - 1].peer.as_ref().filter(|peer| peer.pipe)?;
+        let (waits, who) = (percent(share), peer::who(found));
+        let text = format!(
+            "{} waits {waits} of the time {what} {who}, which is outside this pipeline.",
+            name(figures, number)
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for the other end of a pipe", text);
+        let role = if found.sends { "receiver" } else { "sender" };
+        Some(PipelineVerdict { stage: Some(number), cause: format!("peer: {role} ({})", found.name), ..verdict })
+    };
+    if let Some(verdict) = input.filter(longer).and_then(|input| beyond(input, "for data from")) {
+        return Some(verdict);
+    }
     if let Some((share, number)) = input.filter(longer) {
         let text = format!(
             "Its input holds the pipeline back: {} waits for it for {} of the time, from a pipe whose writer is not visible.",
@@ -420,6 +434,9 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
         return Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("input", text) });
     }
     let (share, number) = output.filter(longer)?;
+    if let Some(verdict) = beyond((share, number), "for room in a pipe to") {
+        return Some(verdict);
+    }
     let text = format!(
         "The reader of its output holds the pipeline back: {} waits for room for {} of the time, in a pipe whose reader is not visible.",
         name(figures, number),
@@ -595,7 +612,15 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         _ => reason.to_owned(),
     };
     let mut why = match (reason, busiest.cpu) {
-        ("computing", Some(cpu)) => format!("computing ({} of one CPU)", percent(cpu)),
+        ("computing", Some(cpu)) => {
+            let children = busiest.cpu_of_children.unwrap_or(0.0) / cpu;
+            let whose = if children > 0.5 {
+                format!(", {} of it in processes that it started", percent(children.min(1.0)))
+            } else {
+                String::new()
+            };
+            format!("computing ({} of one CPU{whose})", percent(cpu))
+        }
         _ => format!("{} ({} of the time)", what(reason), percent(share)),
     };
     if let Some((second, share)) = reasons.get(1)
@@ -607,7 +632,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     if busiest.present < 0.9 {
         text.push_str(&format!(" It ran for {} of the time.", percent(busiest.present)));
     }
-    let next = order.get(1);
+    let next = order.iter().skip(1).find(|next| next.present > 0.0);
     // The next stage may wait for a CPU only because this one uses it. The next stage's kernel time, such as waking
     // others and copying in pieces, shrinks when this one gets faster.
     let kernel = |next: &StageFigures| next.kernel.unwrap_or(0.0).min(next.computing);

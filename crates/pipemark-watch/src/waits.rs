@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
 use crate::figures::Counts;
-use crate::process::{self, PipeEnd, Process, Way};
+use crate::process::{self, PipeEnd, PipeId, Process, Way};
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 use crate::scan::Known;
@@ -33,6 +33,7 @@ impl Watcher {
         if self.current.samples > 0 && self.is_alive() {
             self.look_for_cycle();
             self.look_for_peers();
+            self.look_beyond_pipes();
         }
     }
 
@@ -51,6 +52,46 @@ impl Watcher {
         // The same circle twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
+    }
+
+    /// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for.
+    fn look_beyond_pipes(&mut self) {
+        /// A search reads the descriptors of all processes.
+        const MOST_SEARCHES: u32 = 3;
+        let share = |place: usize, state: ThreadState| {
+            let states = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);
+            f64::from(states[state as usize]) / f64::from(states.iter().sum::<u32>().max(1))
+        };
+        let own: BTreeSet<u32> = self.stages.iter().flat_map(|stage| stage.pids.iter().copied()).collect();
+        let mut found = Vec::new();
+        for (at, stage) in self.stages.iter().enumerate() {
+            let starved = share(at, ThreadState::Starved);
+            let ways =
+                if starved >= share(at, ThreadState::Blocked) { [Way::In, Way::Out] } else { [Way::Out, Way::In] };
+            let waits = starved.max(share(at, ThreadState::Blocked)) >= WAITS;
+            if !stage.alive || !waits || stage.peer.is_some() || stage.searches >= MOST_SEARCHES {
+                continue;
+            }
+            let joined = |pipe: &PipeId| self.pipes.iter().any(|one| one.id == *pipe);
+            let ends = stage.pids.iter().filter_map(|pid| self.known.get(pid)?.process.ends.as_ref()).flatten();
+            let outer: Vec<PipeId> =
+                ends.filter(|end| end.way == ways[0] && !joined(&end.pipe)).map(|end| end.pipe).collect();
+            if !outer.is_empty() {
+                let holder = outer.iter().find_map(|pipe| process::holder_of_pipe(*pipe, ways[1], &own));
+                found.push((at, holder, ways[0] == Way::Out));
+            }
+        }
+        for (at, holder, sends) in found {
+            let stage = &mut self.stages[at];
+            stage.searches += 1;
+            stage.peer = holder.map(|(pid, name)| PeerFigures {
+                name: pipemark_model::neutral(&name),
+                pid: Some(pid),
+                pipe: true,
+                sends,
+                ..PeerFigures::default()
+            });
+        }
     }
 
     fn waiting_processes(&mut self) -> Vec<WaitingProcess> {
@@ -192,6 +233,7 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         name: pipemark_model::neutral(&name.unwrap_or_else(|| "a process that can't be seen".to_owned())),
         pid: process.map(|(pid, _)| pid),
         tcp: state.tcp.is_some(),
+        pipe: false,
         // Once observed sending, what it receives are answers.
         sends: sends || before.is_some_and(|before| before.sends),
         receive_queue: state.receive_queue,

@@ -93,6 +93,15 @@ fn what_a_stage_waits_for_is_its_reason() {
 }
 
 #[test]
+fn of_two_busy_stages_the_one_that_waits_for_something_unknown_is_not_the_slow_one() {
+    let waits = StageFigures { computing: 0.02, other: 0.95, ..stage(1, 97, 3, 0) };
+    for computes in [stage(2, 98, 2, 0), stage(2, 90, 10, 0)] {
+        let found = verdict(&line(vec![waits.clone(), computes]));
+        assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
+    }
+}
+
+#[test]
 fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]));
     assert_eq!((found.kind, found.pipe), (VerdictKind::Pipe, Some(1)));
