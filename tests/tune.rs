@@ -65,7 +65,7 @@ fn a_full_pipe_is_measured_before_and_after_only() {
     let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));
     assert_eq!((&outcome["in_turns"], now), (&false.into(), LARGE), "{outcome}");
     let text = outcome["text"].as_str().unwrap();
-    assert!(text.contains("before and after only") && text.contains("stay"), "{outcome}");
+    assert!(text.contains("once before and once after") && text.contains("stay"), "{outcome}");
 }
 
 #[test]

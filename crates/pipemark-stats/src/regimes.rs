@@ -155,7 +155,11 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
     Some(match (per_block(slow), per_block(fast)) {
         (slow_often, fast_often) if slow_often < 1.5 * fast_often && fast_often < 1.5 * slow_often => {
             let each = |regime: &Regime| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
-            format!("the ends slept about as often in both, {} each time and {}", each(slow), each(fast))
+            format!(
+                "the ends slept about as often in both modes: {} each time in the slow one, {} in the fast one",
+                each(slow),
+                each(fast)
+            )
         }
         (slow, fast) => {
             let who = match source - sink {
@@ -163,7 +167,9 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
                 less if less < -0.1 => "mostly the sink",
                 _ => "both",
             };
-            format!("the ends slept ({who}), {slow:.2} context switches per block and {fast:.2}")
+            format!(
+                "the ends slept ({who}): {slow:.2} context switches per block in the slow mode, {fast:.2} in the fast one"
+            )
         }
     })
 }

@@ -77,8 +77,8 @@ pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
             ByteSize(bytes)
         ),
         None => format!(
-            "{name} holds its output, or has none: it works now and then, and has written nothing for {seconds:.1} s. Its \
-             output goes to a pipe only when its buffer is full."
+            "{name} has written nothing for {seconds:.1} s, though it runs now and then: it holds its output, or has none. It \
+             writes to a pipe only when its buffer is full."
         ),
     };
     let verdict = PipelineVerdict::new(VerdictKind::Held, "output buffered", text);

@@ -63,7 +63,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     // The first number is the effect: it keeps the findings in this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
-        (2.0, choose(&untouched), "Best for passing data on unread", &untouched),
+        (2.0, choose(&untouched), "Best for forwarding data without reading it", &untouched),
         (1.0, choose(&plain).filter(|plain| !same(plain)), "Best with write and read", &plain),
     ];
     let candidate = |(effect, choice, purpose, those): (f64, Option<MeasuredTrial>, &str, &Vec<MeasuredTrial>)| {
@@ -121,7 +121,7 @@ mod tests {
             [
                 "Best for data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, copied \
                  once, each byte newly written and checked.",
-                "Best for passing data on unread: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
+                "Best for forwarding data without reading it: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
                 "Best with write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
         );

@@ -24,7 +24,7 @@ impl Link for Fifo {
         mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(|error| {
             let folder = std::env::temp_dir();
             let what = format!(
-                "no FIFO in {}: {error}; set TMPDIR to a folder whose file system has FIFOs, and allow mknodat in a system call filter",
+                "can't create a FIFO in {}: {error}; set TMPDIR to a folder whose file system supports FIFOs, and allow mknodat in a system call filter",
                 folder.display()
             );
             io::Error::new(io::ErrorKind::Unsupported, what)

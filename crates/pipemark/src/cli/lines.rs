@@ -51,7 +51,7 @@ pub struct LinesOptions {
     /// How to write output to a pipe
     #[arg(long, value_name = "HOW", value_parser = one_of(&SENDS), default_value = "write", global = true)]
     send: SendMethod,
-    /// Instructions that search for line ends and fields
+    /// Instruction set used to search for line ends and fields
     #[arg(long, value_name = "WHICH", value_parser = one_of(&INSTRUCTIONS), default_value = "best", global = true)]
     simd: Instructions,
     /// Print statistics to standard error at the end

@@ -122,9 +122,13 @@ fn largest_pipes(host: &Host) -> String {
     let per_user = match (host.pipe_user_limits_lifted, host.pipe_user_pages_soft, host.pipe_user_pages_hard) {
         (true, ..) | (false, 0, 0) => "no limit per user".to_owned(),
         (false, soft @ 1.., _) => {
-            format!("{} per user in all, then {} each", ByteSize(soft * host.page_size), ByteSize(2 * host.page_size))
+            format!(
+                "up to {} in total per user; beyond that, {} per pipe",
+                ByteSize(soft * host.page_size),
+                ByteSize(2 * host.page_size)
+            )
         }
-        (false, 0, hard) => format!("{} per user in all, then none", ByteSize(hard * host.page_size)),
+        (false, 0, hard) => format!("up to {} in total per user; beyond that, none", ByteSize(hard * host.page_size)),
     };
     format!("up to {largest} each, {per_user}")
 }
@@ -189,7 +193,7 @@ mod tests {
             "limited to 1.5",
             "limited to 1 GiB",
             "default 64 KiB, up to",
-            "64 MiB per user in all, then 8 KiB",
+            "up to 64 MiB in total per user; beyond that, 8 KiB",
         ] {
             assert!(text.contains(words), "{words}\n{text}");
         }

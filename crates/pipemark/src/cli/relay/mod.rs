@@ -36,7 +36,7 @@ pub struct RelayOptions {
     /// Buffer up to SIZE bytes in memory, so that input and output can pause independently
     #[arg(long, value_name = "SIZE", value_parser = buffer, help_heading = "Buffer")]
     buffer: Option<ByteSize>,
-    /// Start writing when the buffer is PERCENT full, and again after it runs empty [default: 0]
+    /// Start writing when the buffer is PERCENT full; whenever it runs empty, wait until it is again [default: 0]
     ///
     /// Writing also starts when the input ends, or when no input arrives for 1 to 2 s.
     #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
