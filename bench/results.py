@@ -60,7 +60,7 @@ def of_run(words, quick):
 
 
 def of_bench(script):
-    """Runs a bench; returns the promises it checked, kept or broken."""
+    """Runs a bench; returns the promises that it checked, with their results."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
         subprocess.run([ROOT / "bench" / script], env={**os.environ, "PIPEMARK_RESULTS": out.name})
         rows = [json.loads(line) for line in out]
@@ -122,7 +122,7 @@ def section(data):
 
 
 def age(data):
-    """A sentence if the code has changed since, or may have."""
+    """A note if the measured code has changed since the measurement, or was uncommitted then; empty otherwise."""
     if (
         not data["commit"]
         or subprocess.run(["git", "-C", ROOT, "cat-file", "-e", data["commit"]], capture_output=True).returncode

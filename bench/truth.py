@@ -31,7 +31,7 @@ PLANTED, FASTER = "l3", 1.5
 SLOWDOWNS = [0, 3, 5, 10, 20]
 # Sessions and runs of `ab`; report prints how long each takes.
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
-# Only these slowdowns are also measured with the longest effort.
+# The only slowdowns that are also measured with the longest effort, in per cent.
 LONG = [3]
 # Sessions on each side of `compare`, and planted ones at the end of a series for `trend`.
 SESSIONS, SERIES = 3, 6
@@ -63,7 +63,7 @@ class Bench:
         subprocess.run(["cc", "-O2", "-o", self.work, ROOT / "bench/work.c"], check=True)
 
     def lines(self, name):
-        """The results kept under this name, from all states."""
+        """The results stored under `name` in all --state folders."""
         files = [folder / f"{name}.jsonl" for folder in self.options.state]
         return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
@@ -84,7 +84,7 @@ class Bench:
         return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
 
     def calibrate(self):
-        """Steps for each slowdown in per cent, from the slope between two amounts, measured alternately. Measured once."""
+        """Steps for each slowdown in per cent, from the times of two step counts, measured once and alternately."""
         found = self.lines("steps")
         if not found:
             base, more = 15_000, 30_000
@@ -121,16 +121,16 @@ class Bench:
             time.monotonic() - start,
         )
 
-    # Equal programs, and one with less work.
+    # Programs that do equal work, and one that does less.
 
     def entrants(self, name, passes):
-        """Makes a folder of programs, each of which works over an eighth of each block for a number of passes."""
+        """Makes a folder of programs. Each makes a number of passes over an eighth of every block."""
         folder = self.folder / name
         source = (ROOT / "entrants/c/idiomatic.c").read_text()
         call = "        answer.bytes += length;\n"
         assert call in source
         extra = "        for (volatile int pass = 0; pass < PASSES; pass++)\n"
-        # This writes back the same byte, which the compiler can't know.
+        # This writes back an unchanged byte, but the compiler can't know that.
         extra += "            *(volatile unsigned char *)block ^= add_document(0, block, length / 8) & options->block >> 40;\n"
         for language in LANGUAGES:
             own = folder / language
@@ -164,7 +164,7 @@ class Bench:
         return self.pipemark(*words).stdout
 
     def passes(self):
-        """Passes of the equal programs and of the planted one, from the times of two amounts. Measured once."""
+        """Passes of the equal programs and of the planted one, from the times of two pass counts, measured once."""
         found = self.lines("passes")
         if not found:
             (self.folder / "truth.toml").write_text(SUITE)
@@ -221,21 +221,21 @@ class Bench:
             yield
 
     def keep(self, name, document, count):
-        """Adds a document; returns the last `count` documents."""
+        """Stores a document under `name`; returns the last `count` stored there."""
         self.add(name, json.loads(document))
         kept = self.lines(name)[-count:]
         self.side(kept, name)
         return kept
 
     def side(self, documents, name):
-        """Writes documents to a file, as its sessions."""
+        """Writes documents to a file that `compare` reads as the sessions of one side."""
         file = self.folder / f"{name}.jsonl"
         file.write_text("".join(json.dumps(document) + "\n" for document in documents))
         return file
 
     @staticmethod
     def steps_for_half(steps):
-        """Steps of the pipeline that takes 1.5 times as long."""
+        """The number of steps with which the pipeline takes FASTER times as long."""
         base, by = steps
         return base + round((by[20] - base) * (FASTER - 1) / 0.2)
 
@@ -252,7 +252,7 @@ class Bench:
         return split(told, lambda t: t["trial"], lambda t: t["verdict"] == "better")
 
     def planted_trend(self, db, planted):
-        """The trend over the series so far and the planted sessions."""
+        """Like `trend`, with the planted sessions added at the end of the series."""
         own = self.folder / "trend.db"
         own.unlink(missing_ok=True)
         shutil.copy(db, own)
@@ -327,14 +327,14 @@ class Bench:
 
 
 def split(told, name, better):
-    """The number of false verdicts, and whether the planted difference was found."""
+    """The number of false verdicts in `told`, and whether the planted difference is among the others."""
     plant = f"language={PLANTED} program=tuned"
     hits = [one for one in told if plant in name(one) and better(one)]
     return len(told) - len(hits), bool(hits)
 
 
 def differences(document):
-    """The number of false findings, and whether the planted difference was found, in findings on tuned against idiomatic."""
+    """Like `split`, for the findings that compare tuned with idiomatic programs."""
     false, hit = 0, False
     for finding in document["findings"]:
         if finding["rule"] != "tuning":

@@ -17,7 +17,7 @@ const PIECE: u64 = 1 << 30;
 pub struct CachedPages {
     /// Pages in memory.
     pub cached: u64,
-    /// All pages of the file.
+    /// The file's size in pages.
     pub all: u64,
 }
 

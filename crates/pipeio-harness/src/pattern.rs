@@ -362,7 +362,7 @@ fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
     }
     let first = word(seed, (position + start as u64) / 8);
     let mut whole = bytes.part(start..end);
-    // SAFETY: that many words are writable, because `whole` has exactly their length.
+    // SAFETY: `whole.len() / 8` words are writable, because `whole` is exactly that long.
     unsafe { fill_wide(first, whole.as_mut_ptr().cast(), whole.len() / 8) };
 }
 
@@ -373,7 +373,7 @@ fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
     let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
     let equal = |from: usize, to: usize| {
         let words = bytes.part(from..to);
-        // SAFETY: that many words are readable, because `words` is at least as long.
+        // SAFETY: `words.len() / 8` words are readable, because `words` is at least that long.
         unsafe { equal_wide(word(seed, (position + from as u64) / 8), words.as_ptr().cast(), words.len() / 8) }
     };
     let start = head(position, bytes.len());

@@ -184,7 +184,7 @@ pub fn futex() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel accepts the advice MADV_HUGEPAGE. Whether it follows it depends on policy and free memory.
+/// Whether the kernel accepts the advice MADV_HUGEPAGE. Policy and free memory decide whether it then uses huge pages.
 pub fn huge_page_advice() -> io::Result<()> {
     let mut page = page(MESSAGE)?;
     let start = page.bytes_mut().as_mut_ptr().cast();

@@ -128,7 +128,8 @@ impl std::ops::Deref for Shared {
     type Target = [CacheLine];
 
     fn deref(&self) -> &[CacheLine] {
-        // SAFETY: that many lines fit into the mapping, and `open` and `create` accept only memory that is used for lines.
+        // SAFETY: the number of lines is rounded down, so they fit into the mapping; `open` and `create` accept only
+        // memory that is used for lines.
         unsafe { self.0.lines(self.0.len / size_of::<CacheLine>()) }
     }
 }

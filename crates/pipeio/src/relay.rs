@@ -429,7 +429,7 @@ impl<'a> Passage<'a> {
             calls: 0,
             most: MAX_BYTES,
             last: Instant::now(),
-            // Not on one CPU: there a reader that wakes this process keeps running, so naps gain nothing.
+            // On one CPU naps gain nothing, because a reader that wakes this process keeps running.
             naps: capacities[1].filter(|_| !one_cpu).map(Naps::new),
             handle: None,
             throttle: None,

@@ -5,7 +5,7 @@ use std::process::Command;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/public-api.txt");
 
-/// If it were, a new major version of the dependency would force one of this crate.
+/// With such a type, each new major version of the dependency would force one of this crate.
 #[test]
 fn no_type_of_a_dependency_is_in_the_interface() {
     let snapshot = fs::read_to_string(SNAPSHOT).unwrap();

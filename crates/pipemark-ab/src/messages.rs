@@ -87,7 +87,7 @@ impl Messages {
         }
     }
 
-    /// Prints how often texts were repeated, and whether a failure may be behind them.
+    /// Prints how often each text was repeated, and a note if the shell may have hidden a failure.
     pub fn finish(&self, entries: &[CommandEntry], shell: Shell) {
         for (messages, entry) in self.commands.iter().zip(entries) {
             for sentence in messages.repetitions() {

@@ -66,7 +66,7 @@ pub struct Entrants {
 pub enum Step<'a> {
     /// Detecting its tools, then building its programs.
     Begun(&'a str),
-    /// Ready; whether anything had to be built.
+    /// It can run; `built` if anything had to be built.
     Ready { name: &'a str, built: bool },
     /// It cannot run: a tool is missing, or the build failed.
     Absent(&'a str, RunError),

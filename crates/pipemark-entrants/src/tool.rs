@@ -61,7 +61,7 @@ impl Tool {
     }
 }
 
-/// Why a version is not accepted, if so.
+/// Why a version is not accepted; `None` if it is.
 fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<String>) -> Option<String> {
     let bound = |bound: &Option<String>| bound.as_deref().map(parts);
     if bound(at_least).is_some_and(|least| parts(version) < least) {
@@ -73,7 +73,7 @@ fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<
     None
 }
 
-/// Why the tools found are unfit for a program that needs these versions, if so.
+/// Why the tools found are unfit for a program that needs these versions; `None` if they aren't.
 pub(super) fn unsupported(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
     with.iter().find_map(|(name, versions)| {
         let tool = tools.iter().find(|tool| tool.name == *name)?;

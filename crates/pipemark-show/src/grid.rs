@@ -1,5 +1,5 @@
-//! Tables as data: columns, cells with a text for people and a value for programs, and a builder
-//! that works column by column.
+//! Tables as data: columns, cells with a text for people and a value for programs, and a builder that adds a column at
+//! a time.
 
 use std::hash::Hash;
 
@@ -19,28 +19,28 @@ pub enum Align {
     Right,
 }
 
-/// How a column shrinks in a table that is too wide. Columns that still don't fit are moved below,
-/// with the labels repeated.
+/// How a column shrinks if the table is too wide. Columns that still don't fit are moved below the others, where the
+/// labels are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Fit {
-    /// As wide as its widest cell.
+    /// It stays as wide as its widest cell.
     Needed,
-    /// Its cells are cut.
+    /// Its cells are truncated.
     Elastic,
     /// Its cells are wrapped.
     Wrapped,
-    /// It is omitted if the line has no room for it, the last of such columns first.
+    /// It is omitted if the line has no room for it. The last optional column is omitted first.
     Optional,
-    /// It fills the rest of the line, or is omitted. For bars, which only terminals show.
+    /// It fills the rest of the line, or is omitted if there is none. For bars, which only terminals show.
     Bars,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
-    /// Its name for programs. A column without a key is for people only.
+    /// Its name for programs; empty if it is for people only.
     pub key: String,
-    /// Its heading. A column with a key and no heading is for programs only.
+    /// Its heading; empty if it has a key and is for programs only.
     pub heading: String,
     /// The side that its cells are aligned to.
     pub side: Align,
@@ -90,18 +90,18 @@ impl Column {
 pub struct Cell {
     /// The text for people.
     pub text: String,
-    /// The mark behind the text, such as a footnote's letter.
+    /// The mark after the text, such as a footnote's letter.
     pub mark: String,
-    /// The meaning of the text.
+    /// What the text means, which decides how it looks.
     pub style: Style,
     /// The value for programs.
     pub value: Value,
-    /// For a bar: the ends of the interval, as shares of the longest.
+    /// For a bar: the ends of its interval, as fractions of the longest bar.
     pub bar: Option<(f64, f64)>,
 }
 
 impl Cell {
-    /// The same text for people and programs. For programs it is left unescaped.
+    /// The same text for people and programs; unescaped for programs.
     pub fn text(text: impl Into<String>) -> Cell {
         let text = text.into();
         Cell { text: neutral(&text), value: Value::String(text), ..Cell::default() }
@@ -122,7 +122,7 @@ impl Cell {
         Cell { value: value.map_or(Value::Null, Into::into), ..Cell::default() }
     }
 
-    /// A bar that is certain up to the share `low` and may reach `high`.
+    /// A bar with the interval `low` to `high`, as fractions of the longest bar.
     pub fn bar(low: f64, high: f64) -> Cell {
         Cell { bar: Some((low, high)), style: Style::Bar, ..Cell::default() }
     }
@@ -137,7 +137,7 @@ impl Cell {
         Cell { mark: mark.into(), ..self }
     }
 
-    /// Whether it shows people nothing.
+    /// Whether people see nothing in it.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.mark.is_empty() && self.bar.is_none()
     }
@@ -148,7 +148,7 @@ impl Cell {
 pub struct Row {
     /// A cell for each column.
     pub cells: Vec<Cell>,
-    /// The reason why it has no figures, shown in their place.
+    /// The reason why the row has no figures, shown in their place.
     pub instead: Option<(Style, String)>,
 }
 
@@ -161,7 +161,7 @@ impl From<Vec<Cell>> for Row {
 /// Rows that belong together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowGroup {
-    /// Their common property; may be empty.
+    /// What the rows have in common; may be empty.
     pub caption: String,
     /// The rows.
     pub rows: Vec<Row>,
@@ -177,7 +177,7 @@ impl RowGroup {
 /// A table: groups of rows under common columns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
-    /// The number of leading columns that identify a row. The others hold its figures.
+    /// The number of leading columns that identify a row. The other columns hold its figures.
     pub labels: usize,
     /// The columns.
     pub columns: Vec<Column>,
@@ -207,7 +207,7 @@ impl Grid {
         (0..self.columns.len()).filter(|&index| self.columns[index].is_in_text() && filled(index)).collect()
     }
 
-    /// The same without bars, which only terminals draw.
+    /// Like [`text_columns`](Grid::text_columns), without bars, which only terminals draw.
     pub fn without_bars(&self) -> Vec<usize> {
         self.text_columns().into_iter().filter(|&index| self.columns[index].fit != Fit::Bars).collect()
     }
@@ -243,18 +243,18 @@ impl<'a, T> Table<'a, T> {
         self.column(Column::data(key), |of| Cell::data(value(of)))
     }
 
-    /// Sets the text that replaces figures, in rows that have none.
+    /// Sets the text that rows without figures show instead.
     pub fn instead(mut self, instead: impl Fn(&'a T) -> Option<(Style, String)>) -> Self {
         self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.instead = instead(of));
         self
     }
 
-    /// The table, in which the first column names each row.
+    /// Finishes the table. The first column names each row.
     pub fn grid(self) -> Grid {
         Grid { labels: 1, columns: self.columns, groups: vec![RowGroup { caption: String::new(), rows: self.rows }] }
     }
 
-    /// The same, with one group for each kind of row, in order of first appearance.
+    /// Finishes the table, with one group for each kind of row, in order of first appearance.
     pub fn grouped<K: Clone + Eq + Hash>(self, kind: impl Fn(&'a T) -> K, caption: impl Fn(&K) -> String) -> Grid {
         let groups = group_by_key(self.of.iter().map(kind).zip(self.rows)).into_iter();
         let groups = groups.map(|(kind, rows)| RowGroup { caption: neutral(&caption(&kind)), rows });

@@ -184,7 +184,7 @@ fn table(grid: &Grid, group: &RowGroup) -> Json {
     json!({"kind": "table", "caption": group.caption, "labels": labels, "columns": columns, "rows": group.rows})
 }
 
-/// JSON without any character that HTML gives a meaning.
+/// Escapes the characters in JSON that are special in HTML, or line ends in older JavaScript.
 fn escape_json(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {

@@ -143,7 +143,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let beside = measured().count() > 1 && bars > chart.y.names.len();
     let place = |field: &str| {
         let mut channel = along.channel(field);
-        // Leaves room for the figure behind the longest bar, however narrow the chart is.
+        // Leaves room for the figure to the right of the longest bar, however narrow the chart is.
         let most = format!("{} / max(0.3, 1 - 78 / width)", beyond / along.divisor);
         channel["axis"]["tickCount"] = json!(6);
         channel["axis"]["labelFlush"] = json!(false);

@@ -9,35 +9,35 @@ use pipemark_model::Estimate;
 use crate::estimate::{self, CONFIDENCE, median};
 use crate::sessions::mean;
 
-/// The least noise assumed for a ratio, as a share of its document's typical noise: if each run is randomly in one of
-/// two modes, a few rounds may all be in one.
+/// The least noise assumed for a ratio, as a fraction of its document's typical noise. With bimodal runs, a few rounds
+/// may all be in the same mode, and seem to have no noise.
 const MIN_NOISE: f64 = 0.5;
 
-/// The fewest independent runs that give a spread.
+/// The fewest independent runs whose spread can be estimated.
 const MIN_INDEPENDENT: f64 = 2.0;
 
 /// All comparisons between the trials of a document, some of which are reported.
 ///
-/// With intervals that hold individually, one of twenty equal pairs is called different. So the interval that decides
-/// whether a difference is reported is widened until all hold together (Bonferroni, with Student's t), and further if
-/// successive runs are correlated. The figure and the interval shown remain those of the table.
+/// With individual 95 % intervals, one of twenty equal pairs would be called different. So the interval that decides
+/// whether a difference is reported is widened until all hold jointly (Bonferroni, with Student's t), and further if
+/// successive runs are correlated. Tables and findings still show the original figure and interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     comparisons: f64,
     /// The correlation of successive runs, 0 to 0.9.
     correlation: f64,
-    /// Half of a trial's typical interval, as a logarithm.
+    /// The least half width of an interval, as a logarithm.
     noise: f64,
 }
 
 impl Family {
-    /// The family of trials that are all compared with each other; each maps rounds to its figure, above zero.
+    /// The family of trials that are all compared with each other; each maps rounds to its figures, all above zero.
     pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
         let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
         Family::from_series(&residuals(trials), pairs)
     }
 
-    /// The family of ratios that are reported individually; each has one figure per round, above zero.
+    /// The family of ratios that are reported individually; each has one figure per round, all above zero.
     pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
         let residuals = |ratios: &Vec<f64>| {
             let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
@@ -59,13 +59,13 @@ impl Family {
         }
     }
 
-    /// The same noise, with another number of comparisons, at least 1.
+    /// Replaces the number of comparisons, at least 1.
     pub fn with(self, comparisons: f64) -> Family {
         Family { comparisons, ..self }
     }
 
-    /// Limits the correlation so that `runs` runs count as at least this many independent ones: with few runs it is
-    /// poorly known.
+    /// Limits the correlation so that `runs` runs count as at least `independent` independent ones, because few runs
+    /// show the correlation only roughly.
     pub fn with_independent(self, independent: f64, runs: f64) -> Family {
         let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
         Family { correlation: self.correlation.min(most), ..self }
@@ -76,18 +76,18 @@ impl Family {
         self.comparisons
     }
 
-    /// The family of this many ratios, with nothing else known.
+    /// A family with this number of comparisons, without correlation or least noise.
     pub fn among(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
     }
 
-    /// The interval of a ratio adjusted for all comparisons; `None` without an interval, or with too few rounds.
+    /// The interval of a ratio, adjusted for all comparisons; `None` if it has no interval or too few rounds.
     pub fn interval(&self, ratio: &Estimate) -> Option<(f64, f64)> {
         let half = (half_width_of(ratio)?.max(self.noise) * self.widening(f64::from(ratio.runs))?).exp();
         Some((ratio.median / half, ratio.median * half))
     }
 
-    /// The factor by which an interval from `runs` runs has to be widened.
+    /// The factor by which to widen an interval from `runs` runs; `None` if they are too few.
     fn widening(&self, runs: f64) -> Option<f64> {
         let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
         let independent = runs / alike;
@@ -105,8 +105,7 @@ fn half_width_of(estimate: &Estimate) -> Option<f64> {
     Some((estimate.median / low).max(high / estimate.median).ln())
 }
 
-/// The residuals of each trial's log figures after removing the trial's mean and the effect common to all trials in a
-/// round.
+/// The residuals of each trial's log figures, without the trial's mean and the effect that all trials share in a round.
 fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut deviations: Vec<Vec<(u32, f64)>> = Vec::new();
@@ -121,8 +120,8 @@ fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     deviations.into_iter().map(of_trial).collect()
 }
 
-/// The correlation of each run with the next; `None` if there is no noise or too few runs. Corrected for the bias from
-/// estimating the mean from the same runs.
+/// The correlation of each run with the next; `None` without noise or with too few runs. Corrected for the bias that
+/// comes from estimating the mean from the same runs.
 fn correlation(series: &[f64]) -> Option<f64> {
     let runs = series.len() as f64;
     let squares: f64 = series.iter().map(|left| left * left).sum();

@@ -6,7 +6,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::estimate::CONFIDENCE;
 
-/// The fewest points that can be off a line: two always lie on one.
+/// The fewest points that can show a bend: two always lie on a line.
 pub const MIN_POINTS: usize = 3;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.
@@ -109,10 +109,10 @@ impl FittedLine {
     }
 }
 
-/// How far a relation is a straight line.
+/// Where a series of points stops following a straight line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linearity {
-    /// The first point that is off the line through those before it, if there is one.
+    /// The first point that is off the line through the points before it, if any.
     pub departure: Option<Departure>,
 }
 
@@ -127,16 +127,16 @@ pub struct Departure {
 }
 
 impl Linearity {
-    /// Finds the longest straight beginning of the series: three points or more, all within `tolerance` (a fraction,
-    /// 0.1: 10 %) of a relative fit through them, as with every shorter beginning.
+    /// Finds the longest straight prefix of the series. A prefix of three points or more is straight if it and all
+    /// shorter ones are within `tolerance` (0.1 is 10 %) of their own relative fit.
     ///
-    /// Growing from the short end finds the first bend. A single fit through all points would not: a curve may cross it
-    /// twice, and a bend tilts it. One stray point also ends the straight part, so y should be medians of runs and the
-    /// tolerance at least three times their noise. A bend smaller than the tolerance is not found, and one just above
-    /// it may be found a point late.
+    /// Extending the prefix point by point finds the first bend. A single fit through all points would not: a curve may
+    /// cross it twice, and a bend tilts it. One outlier also ends the straight part, so y should be medians of runs and
+    /// the tolerance at least three times their noise. A bend smaller than the tolerance is not found, and one just
+    /// above it may be found a point late.
     ///
-    /// `None` if `x` doesn't rise, if [`FittedLine::fit`] refuses the points, or if not even the first three are in
-    /// line.
+    /// `None` if `x` isn't strictly increasing, [`FittedLine::fit`] refuses the points, or the first three aren't
+    /// straight.
     pub fn of(x: &[f64], y: &[f64], tolerance: f64) -> Option<Linearity> {
         if x.len() != y.len() || !x.is_sorted_by(|before, after| before < after) {
             return None;
@@ -191,7 +191,7 @@ mod tests {
         assert!((half / 2.032_244_509 - 0.429_796_848_199_937e-3).abs() < 1e-10, "{half}");
     }
 
-    /// Anscombe 1973: four sets of points, one line, y = 3.00 + 0.500 x, R² 0.67. The second is a curve.
+    /// Anscombe 1973: four sets of points with the same fit, y = 3.00 + 0.500 x, R² 0.67. The second is a curve.
     #[test]
     fn anscombe_is_one_line_but_not_straight() {
         let x = [4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0];
@@ -231,7 +231,7 @@ mod tests {
         assert!((departure.excess - 4.8 / 17.0).abs() < 1e-9, "{departure:?}");
     }
 
-    /// The last point pulls a line towards itself, most of all if start-up makes up nearly all of the other points.
+    /// The last point pulls the fit towards itself, most of all if nearly all of the other times is start-up.
     #[test]
     fn finds_a_bend_at_the_very_end() {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];

@@ -1,5 +1,5 @@
-//! Properties that no single example can show: how often an interval covers, how often a comparison errs. Seeds are
-//! fixed, so results are reproducible.
+//! Properties that no single example can show: how often an interval covers the true value, how often a comparison
+//! errs. Seeds are fixed, so results are reproducible.
 
 use pipemark_model::{Better, Estimate};
 
@@ -25,7 +25,7 @@ fn differs(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// Without a threshold, the test keeps its 5 %; 0.6 % more is allowed for chance.
+/// Without a threshold, 5 % of comparisons may be wrong; 0.6 points more are allowed for chance.
 #[test]
 fn a_against_a_is_seldom_a_difference() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -60,8 +60,8 @@ fn by_default_it_is_more_seldom_still() {
     }
 }
 
-/// The share of `trials` with equal sides that `ab` calls different. It runs 10 rounds, and up to 60 until the
-/// comparison is resolved.
+/// The share of `trials` with equal sides that `ab` calls different. Each has 10 rounds, and more until the comparison
+/// is resolved, at most 60.
 fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 {
     let mut dice = Dice::new(40);
     share(trials, || {
@@ -162,7 +162,8 @@ fn the_interval_of_a_change_covers_it() {
     }
 }
 
-/// Four trials share the noise of their rounds. Counting them as 4 × 8 independent runs would overstate the confidence.
+/// The four trials of a group share the noise of each round. Counting them as 4 × 8 independent runs would overstate
+/// the confidence.
 #[test]
 fn a_group_against_itself_is_seldom_a_difference() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -185,7 +186,7 @@ fn true_median(noise: Noise) -> f64 {
     estimate::from_runs(&Dice::new(99).runs(noise, 20_000)).unwrap().median
 }
 
-/// The estimate of a trial that stops as in `run`: after 12 to 30 runs, as soon as the interval is narrow.
+/// The estimate of a trial that stops as in `pipemark run`: after 12 to 30 runs, as soon as the interval is narrow.
 fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     let mut figures = dice.runs(noise, 11);
     loop {
@@ -197,7 +198,7 @@ fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     }
 }
 
-/// The share of `trials` whose interval covers the truth, after `runs` runs or, with `None`, when the trial stops.
+/// The share of `trials` whose interval covers the true median, after `runs` runs or, if `None`, when the trial stops.
 fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) -> f64 {
     let mut dice = Dice::new(11);
     share(trials, || {
@@ -231,7 +232,8 @@ fn soak_the_interval_covers_what_it_estimates() {
         for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
             let covered = coverage(noise, true_median, runs, 2000);
             println!("{noise:?}, {runs:?}: {covered}");
-            // Half a per cent either way is chance. If one run in five is four times as fast, runs reach only 92 %.
+            // Coverage may differ from 95 % by 1.5 points, half a point of which is chance. If one run in five is four
+            // times as fast, it reaches only 92 %.
             let least = if noise == Noise::RareMode { 0.92 } else { 0.935 };
             assert!(
                 (least..=0.965).contains(&covered) || runs.is_some_and(|runs| runs < 10),
@@ -241,7 +243,7 @@ fn soak_the_interval_covers_what_it_estimates() {
     }
 }
 
-/// The smallest detectable change of a comparison is detected by others like it in 8 to 9 of 10 cases.
+/// The smallest detectable change that one comparison states is found in 8 to 9 of 10 comparisons like it.
 #[test]
 fn the_smallest_change_is_seen_as_often_as_it_says() {
     let criterion = Criterion::new(Better::Higher);
@@ -300,9 +302,9 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
     }
 }
 
-/// A session of seven runs, with a correlation of 0.32 between successive runs, as measured. With `states`, each
-/// session is at random in one of two states (3.3 or 4.2 GiB/s); otherwise sessions differ by normal noise with the
-/// standard deviation `loud`.
+/// A session of seven runs, with the measured correlation of 0.32 between successive runs. With `states`, each session
+/// is randomly in one of two states (3.3 or 4.2 GiB/s); otherwise sessions differ by normal noise with the standard
+/// deviation `loud`.
 fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
     let state = match (states, dice.uniform() < 0.5) {
         (true, true) => 4.2 / 3.3,
@@ -316,8 +318,8 @@ fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<
     (0..count).map(|_| session(dice, states, loud)).collect()
 }
 
-/// Compares documents of eight trials, of which the first is `by` times as fast in NEW: whether that change was found,
-/// and whether any other trial was called different.
+/// Compares documents of eight trials, of which the first is `by` times as fast in NEW. Returns whether that trial was
+/// called different, and whether any other was.
 fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
     let trial = |(at, dice): (usize, &mut Dice)| {
         let mut sessions = Sessions {
@@ -354,7 +356,7 @@ fn sessions_against_sessions_are_seldom_a_difference() {
     }
 }
 
-/// Neighbouring sessions are correlated, and the history shows it.
+/// Successive sessions are correlated, and the history shows how much.
 #[test]
 fn neighbours_that_are_alike_are_seldom_a_difference() {
     let mut dice = Dice::new(24);
@@ -383,7 +385,7 @@ fn a_planted_half_is_found_by_sessions() {
     }
 }
 
-/// The sides alternate, and the ratio of their states varies between sessions with a standard deviation of 1.5 %.
+/// The sides alternate, and their true ratio varies between sessions with a standard deviation of 1.5 %.
 #[test]
 fn interleaved_comparison_rarely_errs_and_finds_five_per_cent() {
     let verdict = |dice: &mut Dice, sessions: usize, by: f64| {

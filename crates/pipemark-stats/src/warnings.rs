@@ -1,6 +1,6 @@
 //! Warnings from a trial's samples: the trial isn't what was requested, or its figures are noisy.
 //!
-//! Warnings about what samples cannot show, such as refused huge pages, are the outcome's notes.
+//! The outcome's notes hold warnings about what samples can't show, such as refused huge pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,22 @@ use crate::estimate::median;
 use crate::outliers::outliers;
 use crate::regimes::regimes;
 
-/// Deviations and drifts up to this fraction get no warning: the ±3 % at which an interval is narrow.
+/// Deviations and drifts up to this fraction get no warning. An interval of ±3 % also counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// Figures at this fraction or more of what an end can do alone are flagged.
+/// Throughput at this fraction or more of what an end can do alone is flagged.
 const NEAR: f64 = 0.9;
 
-/// At this fraction or more of what an end can do alone, one of the two figures is wrong.
+/// If throughput is this fraction or more of what an end can do alone, one of the two figures is wrong.
 const ABOVE: f64 = 1.05;
 
-/// Figures with a larger share of the harness, in per cent, are flagged.
+/// A trial is flagged if the harness takes a larger share of its time, in per cent.
 const HARNESS_PERCENT: f64 = 10.0;
 
 /// The capacity of a new pipe in pages.
 const DEFAULT_PAGES: u64 = 16;
 
-/// The capacity in pages of a new pipe of a user over the limit; 1 before Linux 5.14.
+/// The capacity in pages of a new pipe if its user is over the limit; 1 before Linux 5.14.
 const QUOTA_PAGES: u64 = 2;
 
 /// All warnings from a trial's samples.
@@ -40,7 +40,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings.extend(capacity_changed(samples));
     warnings.extend(unexpected_cpus(samples));
     if let Some(estimates) = estimates {
-        // In round trips the ends alternate, so what each could do alone is no limit.
+        // In round trips the ends wait for each other, so what each can do alone is no limit.
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(near_ceiling(ends, samples));
         }
@@ -123,13 +123,14 @@ fn unexpected_cpus(samples: &[Sample]) -> Vec<Warning> {
 }
 
 /// Warns of ends that need 90 % or more of their CPU to make or check bytes at the measured throughput, and of runs
-/// that are faster than their ends can be.
+/// faster than an end can be.
 ///
 /// At a rate `r`, an end with ceiling `c` needs the share `r / c` of its CPU. The shares of ends on one CPU add up, so
 /// a pair on one CPU has the joint ceiling `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, and the trial by
 /// the median of its runs. Ends that are not pinned to one CPU are assumed to have one each.
 fn near_ceiling(ends: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
-    // By side, for each run: the share that its busiest CPU needs, and the throughput at which it would be fully busy.
+    // For each side, the share of its busiest CPU that each run needs, and the throughput at which that CPU would be
+    // fully busy.
     let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for sample in samples {
         let sides =

@@ -1,8 +1,8 @@
 //! Every way to put bytes into a pipe, behind one trait.
 //!
-//! Some senders copy ([`SendCall::Write`], [`SendCall::IoUring`]), the others move references to pages. A page that was given to
-//! a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards. So no sender here
-//! writes to memory that it has given away. See [`crate::buffer::GiftMemory`].
+//! Some senders copy ([`SendCall::Write`], [`SendCall::IoUring`]), the others move references to pages. A page given to
+//! a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards. So no sender
+//! here writes to memory that it has given away. See [`crate::buffer::GiftMemory`].
 
 mod file;
 mod io_uring;
@@ -51,9 +51,9 @@ pub enum Content {
 pub struct SendOptions {
     /// Bytes per [`Sender::send`], at least 1.
     pub block: usize,
-    /// Offset of the memory from the start of a page, in bytes.
+    /// Offset of the buffer from the start of a page, in bytes.
     pub align: usize,
-    /// The memory's kind of pages.
+    /// The kind of pages that the buffer is made of.
     pub pages: Pages,
     /// What to do when the pipe is full.
     pub wait: Wait,
@@ -82,32 +82,31 @@ pub struct Moved {
 
 /// Puts blocks into a pipe.
 pub trait Sender {
-    /// Sets the content that is sent over and over. `fill` is called with the memory of the first `period` bytes, piece by piece
-    /// in order, each with its position. Call it before the first [`Sender::send`]; [`period`] returns the number of bytes that a
-    /// method needs.
+    /// Sets the content that is sent over and over. Calls `fill` for each piece of the first [`period`] bytes, in
+    /// order, with its position and its memory. Call this before the first [`Sender::send`].
     ///
     /// # Errors
-    /// If the memory can't be allocated; for a sender of fresh content; and, for a sender that gives pages away, the second time
-    /// or after the first send, when it would change bytes in flight.
+    /// If the memory can't be allocated, or the sender sends fresh content. A sender that gives pages away also fails
+    /// if it is prepared twice or after the first send: that would change bytes in flight.
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()>;
 
-    /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. It is never memory that
-    /// may be in flight. Its content is unspecified: write all of it.
+    /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. None of it is
+    /// in flight. Its content is unspecified: write all of it.
     ///
     /// # Errors
-    /// `Unsupported` for a sender of prepared content, which is the default.
+    /// `Unsupported` for a sender of prepared content, as in this default implementation.
     fn fresh(&mut self, _len: usize) -> io::Result<BytesMut<'_>> {
         Err(only_prepared())
     }
 
-    /// Sends `len` bytes, at most the block size: the memory that [`Sender::fresh`] returned last, or the next part of the
-    /// prepared content. Returns when the link has accepted all of them.
+    /// Sends `len` bytes, at most the block size, from the memory that [`Sender::fresh`] returned last or from the next
+    /// part of the prepared content. Returns when the link has accepted all of them.
     ///
     /// # Errors
     /// `BrokenPipe` if the reader is gone; otherwise the kernel's error.
     fn send(&mut self, len: usize) -> io::Result<Moved>;
 
-    /// Marks the end of the stream. Links that end when their descriptor is closed need nothing; the others send a mark.
+    /// Marks the end of the stream. If closing the descriptor ends it, this does nothing; other links send an end mark.
     ///
     /// # Errors
     /// The kernel's error.
@@ -115,14 +114,14 @@ pub trait Sender {
         Ok(())
     }
 
-    /// A sentence for the report about how the bytes were moved, as far as it is known by now.
+    /// A sentence for the report about how the bytes were moved, as far as it is known yet.
     fn note(&self) -> Option<String> {
         None
     }
 }
 
-/// The period in bytes of the content that a call prepares for blocks of `block` bytes: byte `p` of the stream is byte
-/// `p % period` of the content.
+/// The length in bytes of the content that is repeated in the stream, for this call and blocks of `block` bytes: byte
+/// `p` of the stream is byte `p % period` of the content.
 pub fn period(call: SendCall, block: usize) -> usize {
     match call {
         SendCall::Write | SendCall::Vmsplice | SendCall::VmspliceGift | SendCall::IoUring => block,
@@ -143,7 +142,7 @@ pub fn open(call: SendCall, pipe: impl Into<OwnedFd>, options: &SendOptions) -> 
     let flags = if call == SendCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if matches!(call, SendCall::Vmsplice | SendCall::VmspliceGift) && reads_only(&pipe)? {
-        // On a read end vmsplice(2) would write to our memory.
+        // On a read end, vmsplice(2) would write to our memory.
         return Err(crate::invalid("a sender needs a pipe's write end"));
     }
     Ok(match call {
@@ -157,8 +156,8 @@ pub fn open(call: SendCall, pipe: impl Into<OwnedFd>, options: &SendOptions) -> 
     })
 }
 
-/// [`open`] for [`SendCall::Write`], as a concrete type, so that its calls can be compiled into the loop that makes
-/// them. A call that is not inlined costs some 15 ns after a process switch.
+/// [`open`] for [`SendCall::Write`], with a concrete type, so that calls to the sender can be inlined. A call that
+/// isn't inlined costs about 15 ns after a process switch.
 ///
 /// # Errors
 /// For a block of 0 bytes (`InvalidInput`), or if the memory can't be allocated.
@@ -173,8 +172,8 @@ pub fn write(pipe: OwnedFd, options: &SendOptions) -> io::Result<impl Sender + S
     Ok(BufferedSender { put, buffer: options.buffer()? })
 }
 
-/// A sender that uses one buffer for all blocks. `put` sends bytes from the start of its slice, returns how many, and counts
-/// its system calls. It is dropped before the buffer.
+/// A sender that uses one buffer for all blocks. `put` sends bytes from the start of a slice, returns how many, and
+/// counts its system calls. The sender drops `put` before the buffer.
 pub fn buffered(
     buffer: Buffer,
     put: impl FnMut(&[u8], &mut u32) -> io::Result<usize> + Send + 'static,
@@ -212,7 +211,7 @@ pub fn only_prepared() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this sender was set up for prepared content")
 }
 
-/// The error of a second [`Sender::prepare`] for a sender that may have its first content in flight.
+/// The error of a second [`Sender::prepare`] when the first content may be in flight.
 pub fn prepared_already() -> io::Error {
     crate::invalid("what was prepared may be in flight; open another sender for other content")
 }

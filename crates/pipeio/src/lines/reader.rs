@@ -19,34 +19,34 @@ use super::output::Store;
 use super::region::Region;
 use crate::wait::{Direction, MAX_POLLS, until_ready};
 
-/// Address space in bytes that a thread reserves for output at first. Only the part that is written takes memory.
+/// Bytes of address space that a thread first reserves for output. Only the part that is written takes memory.
 const STORE: usize = 2 << 20;
 
-/// The start of an unfinished line longer than this isn't copied to the next buffer: the two buffers are swapped.
+/// If the start of an unfinished line is longer than this, the buffers are swapped instead of copying it.
 const WORTH_SWAPPING: usize = 64 << 10;
 
-/// Polling is tried before at least one wait in 64.
+/// The most waits in a row that skip polling, so that at least one in 64 tries it.
 const MAX_SKIPPED_POLLS: u32 = 63;
 
 /// What to read, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Bytes requested in one read, or the most if `fixed` is false.
+    /// Bytes requested in one read; the maximum if `fixed` is false.
     pub(super) block: usize,
     pub(super) fixed: bool,
     pub(super) terminator: u8,
-    /// Bytes a line may have without its terminator.
+    /// The maximum length of a line without its terminator, in bytes.
     pub(super) max_line: usize,
     pub(super) numbered: bool,
     /// The number of the first line.
     pub(super) first_line: u64,
-    /// Where in the input the first line starts, and where reading ends, in bytes.
+    /// The offsets in the input at which the first line starts and reading ends, in bytes.
     pub(super) origin: u64,
     pub(super) end: u64,
 }
 
 impl Plan {
-    /// One thread's memory: for a batch and for its output.
+    /// Memory for one thread: for a batch and for its output.
     pub(super) fn memory(self) -> Result<(Region, Store), Error> {
         Ok((Region::new(self.block).map_err(Error::Memory)?, Store::new(self.block.max(STORE))?))
     }
@@ -56,27 +56,28 @@ impl Plan {
 #[derive(Debug)]
 pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
-    /// Readable once reading is to end; `None` if it can't be polled together with the input.
+    /// Becomes readable when reading should end; `None` if it can't be polled together with the input.
     cancel: Option<BorrowedFd<'fd>>,
     /// Whether reads wait. If so, `cancel` is polled before each read. Otherwise it is polled only if there is nothing
-    /// to read: a FIFO that nobody ever opened for writing is at its end, but poll(2) would wait for it.
+    /// to read: a FIFO that was never opened for writing is at its end, but poll(2) would wait for it.
     waits: bool,
     kind: FileType,
-    /// Whether it is a socket that carries messages. A read discards the bytes of a message that it has no room for.
+    /// Whether the input is a socket that carries messages. A read discards the bytes of a message that don't fit.
     messages: bool,
     plan: Plan,
     /// The start of an unfinished line: `filled` bytes from `start` on.
     pending: Region,
     start: usize,
     filled: usize,
-    /// Where in the input the pending bytes start, and the number of their line.
+    /// The offset of the pending bytes in the input, and the number of their line.
     offset: u64,
     line: u64,
     state: State,
     read_size: ReadSize,
-    /// The same pipe through a private descriptor that doesn't block.
+    /// A private non-blocking descriptor of the same pipe; `None` with `cancel`, for other inputs, or if it can't be
+    /// opened.
     nonblocking: Option<OwnedFd>,
-    /// How many waits are still to skip polling, and how many skipped it the last time.
+    /// How many of the next waits skip polling, and how many were to skip it after the last attempt.
     polls_to_skip: u32,
     skipped_polls: u32,
     pub(super) reads: u64,
@@ -87,7 +88,7 @@ enum State {
     Open,
     /// The input ended, or an error was returned.
     Ended,
-    /// An error is to be returned next, because the last batch was cut off before it.
+    /// The error to return next; the last batch ended before it.
     Failed(Error),
 }
 
@@ -125,8 +126,8 @@ impl<'fd> Reader<'fd> {
             // The write end of a pipe could be opened again for reading; the read would then wait forever.
             return Err(cannot_read(Errno::BADF));
         }
-        // A descriptor without a file type, such as an eventfd or epoll, may poll as readable and yet refuse a read, or the
-        // reverse: only a read shows. Files never make a reader wait.
+        // A descriptor without a file type, such as an eventfd or epoll, may poll as readable and yet refuse a read, or
+        // the reverse: only a read shows. Files never make a reader wait.
         let cancel = cancel.filter(|_| !matches!(kind, FileType::RegularFile | FileType::Unknown));
         if kind == FileType::Socket && cancel.is_some() {
             // Polling a socket that isn't connected would wait forever; a read reports the error.
@@ -139,8 +140,7 @@ impl<'fd> Reader<'fd> {
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
-        // A pipe may hold packets (O_DIRECT) of up to a page; a read discards the bytes of a packet that it has no room
-        // for.
+        // A pipe may hold packets (O_DIRECT) of up to a page; a read discards the bytes of a packet that don't fit.
         let block = if is_pipe { plan.block.max(page_size()) } else { plan.block };
         Ok(Self {
             input,
@@ -173,7 +173,7 @@ impl<'fd> Reader<'fd> {
         self.kind == FileType::RegularFile
     }
 
-    /// Continues after what other threads have read: `bytes` of whole lines, by `reads` calls.
+    /// Continues after whole lines of `bytes` bytes that other threads have read with `reads` calls.
     pub(super) fn continue_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
         self.reads += reads;
@@ -271,9 +271,10 @@ impl<'fd> Reader<'fd> {
         }
     }
 
-    /// Puts the start of an unfinished line before its rest, and returns where it starts. If it is copied, the rest starts on a page:
-    /// reading 8 KiB from a pipe took 0.5 µs into memory with the same offset in a page as the pipe's data, 0.6 µs into most
-    /// others, and 2.8 µs with an offset 1 to 15 bytes away, where each load seems to depend on the last store.
+    /// Puts the start of an unfinished line into `buffer`, and returns where it starts. If it is copied, its end is
+    /// aligned to a page, because that is where the next read continues: reading 8 KiB from a pipe took 0.5 µs if
+    /// memory had the same offset in a page as the pipe's data, 0.6 µs at most other offsets, and 2.8 µs if the offsets
+    /// were 1 to 15 bytes apart, where each load seems to depend on the last store.
     fn take_pending(&mut self, buffer: &mut Region) -> Result<usize, Error> {
         if self.filled > WORTH_SWAPPING {
             mem::swap(&mut self.pending, buffer);
@@ -286,7 +287,7 @@ impl<'fd> Reader<'fd> {
         Ok(start)
     }
 
-    /// Returns without the rest of an unfinished line, and keeps the line's start, which is in `buffer`.
+    /// Keeps the start of an unfinished line, which is in `buffer`, for the next call.
     fn leave_pending(&mut self, buffer: &mut Region, start: usize) -> Next {
         mem::swap(&mut self.pending, buffer);
         self.start = start;
@@ -311,7 +312,8 @@ impl<'fd> Reader<'fd> {
     fn first_too_long(&self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         while bytes.len() - start > self.plan.max_line {
-            // A legal line that starts here has its terminator in this window; the last terminator in it skips the most lines.
+            // A legal line that starts here has its terminator in this window. Continuing after the last one skips the
+            // most lines.
             let window = &bytes[start..=start + self.plan.max_line];
             match memchr::memrchr(self.plan.terminator, window) {
                 Some(end) => start += end + 1,
@@ -321,7 +323,8 @@ impl<'fd> Reader<'fd> {
         None
     }
 
-    /// Reads without waiting. `None` if there is nothing or the call fails; a later read that may wait reports the error.
+    /// Reads without waiting. `None` if there is nothing to read or the call fails; a later blocking read reports the
+    /// error.
     fn try_read(&mut self, space: &mut [u8]) -> Option<usize> {
         let nonblocking = self.nonblocking.as_ref()?;
         let read = fault::point().and_then(|()| rustix::io::read(nonblocking, space)).ok()?;
@@ -329,9 +332,8 @@ impl<'fd> Reader<'fd> {
         Some(read)
     }
 
-    /// Reads what is there or arrives shortly: waking the reader at each write may take the writer longer than the
-    /// reader needs for the bytes. After an attempt that finds nothing, the next waits skip it: 1, 3, 7, up to 63 of
-    /// them.
+    /// Reads what is there or arrives shortly: waking the reader at each write may cost the writer more time than the
+    /// reader needs for the bytes. After an attempt that finds nothing, the next 1, 3, 7, … up to 63 waits make none.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.try_read(space);
         if read.is_some() || self.nonblocking.is_none() {
@@ -366,7 +368,7 @@ impl<'fd> Reader<'fd> {
         Ok(read.unwrap_or(0))
     }
 
-    /// Waits for a message; returns its length. None at the end.
+    /// Waits for a message and returns its length; `None` at the end of the input.
     fn message(&self) -> Result<Option<usize>, Error> {
         loop {
             let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
@@ -386,7 +388,7 @@ impl<'fd> Reader<'fd> {
         Ok(!polled[0].revents().is_empty() && rustix::io::ioctl_fionread(self.input)? == 0)
     }
 
-    /// Repeats a call until it is neither interrupted nor has to wait. `None` if reading was cancelled.
+    /// Repeats a call while it is interrupted or would block. `None` if reading was cancelled.
     fn call<T>(&self, mut call: impl FnMut(BorrowedFd<'fd>) -> rustix::io::Result<T>) -> Result<Option<T>, Error> {
         let mut cancel = self.cancel.filter(|_| self.waits);
         loop {
@@ -415,22 +417,22 @@ impl<'fd> Reader<'fd> {
 
 /// The number of bytes to request from a pipe.
 ///
-/// A pipe keeps two of its emptied pages for its writer to refill, and returns the others to the kernel (`tmp_page` in
-/// fs/pipe.c). If a writer writes no more than two pages at once, and each write is read before the next, the pipe uses the
-/// same two pages again and again: `yes` was 1.2 times as fast as with reads of 64 KiB. A writer of 16 KiB or more is faster
-/// if each read takes everything. So both sizes are measured, and the faster one is used for a while.
+/// A pipe keeps two emptied pages for its writer to refill, and returns the others to the kernel (`tmp_page` in
+/// fs/pipe.c). If each write is at most two pages and is read before the next, the pipe reuses the same two pages:
+/// `yes` was 1.2 times as fast as with reads of 64 KiB. If writes are 16 KiB or more, it is faster to read everything.
+/// So both sizes are measured, and the faster one is used for a while.
 #[derive(Debug)]
 struct ReadSize {
     bytes: usize,
     largest: usize,
-    /// `None` if the number is fixed.
+    /// `None` if the size is fixed.
     trial: Option<ReadTrial>,
 }
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// The number of reads until the next decision, the bytes that reads have returned since the last decision, and its
-    /// time. The very first read isn't counted, because it may have waited.
+    /// The number of reads until the next decision, the bytes read since the last decision, and the time of that one.
+    /// The very first read isn't counted, because it may have waited.
     left: u32,
     read: usize,
     since: Option<Instant>,
@@ -441,12 +443,12 @@ struct ReadTrial {
 }
 
 impl ReadSize {
-    /// The number of reads that measure a size, and of reads until sizes are measured again: for the largest size and
-    /// for two pages.
+    /// How many reads measure a size (`TRIAL`), and how many use the faster size until both are measured again
+    /// (`SETTLED`): for the largest size and for two pages.
     const TRIAL: [u32; 2] = [64, 256];
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
-    /// Two pages have to be this many times as fast as the largest size: a writer of larger blocks may just have been
-    /// slow while the largest size was measured.
+    /// Two pages are used only if they are this many times as fast as the largest size: a writer of larger blocks may
+    /// have been slow just while the largest size was measured.
     const GAIN: f64 = 1.1;
 
     /// Bytes of the two pages that a pipe keeps.
@@ -489,8 +491,8 @@ impl ReadSize {
     }
 }
 
-/// Opens `input` again for reading, with `flags`. Setting them on the descriptor itself would set them for everyone who shares
-/// it. `None` if this process may not open it, or /proc is missing.
+/// Opens `input` again for reading, with `flags`. Setting them on the descriptor itself would affect all processes that
+/// share it. `None` if this process may not open it, or /proc is missing.
 pub(super) fn open_again(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd> {
     let mut path = [0; 32];
     let mut rest = &mut path[..];
@@ -521,7 +523,7 @@ mod tests {
         }
     }
 
-    /// Otherwise output that is held back would wait for the end of the unfinished line.
+    /// If it didn't, output that is held back would wait for the end of the unfinished line.
     #[test]
     fn a_line_that_goes_on_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();

@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP as a descriptor, and waits that these signals end.
+//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor, and waits for other descriptors until such a signal
+//! arrives.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -165,7 +165,7 @@ pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     sources.into_iter().filter_map(|((_, source, stage, _), points)| of_source(source, &stage, points)).collect()
 }
 
-/// The measured points of chains of one stage, each with its published throughput.
+/// Compares measured chains of `stage`, each paired with its published throughput, with the chains of `source`.
 fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
     // Runs dominated by start time say nothing about the rate.
     points.retain(|(point, _)| point.real - point.flow <= MAX_START * point.real);

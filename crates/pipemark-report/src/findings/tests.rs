@@ -46,7 +46,7 @@ fn failed_trials_are_no_evidence() {
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
     (slow.verified, slow.status) = (None, Status::Skipped);
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
-    // More than half of its runs are above the limit of its end.
+    // A trial is no evidence if more than half of its runs are above what its source can do alone.
     let above = |runs| {
         let mut slow = Outcome { status: Status::Ok, ..slow.clone() };
         for (nth, sample) in slow.samples.iter_mut().enumerate() {

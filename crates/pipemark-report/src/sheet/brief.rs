@@ -23,7 +23,7 @@ use crate::sheet::{gains, matrix};
 
 /// The most lines of the sheet, on a terminal of 80 columns.
 const LINES: usize = 45;
-/// From this many lines on, the main tables leave no room for the summary.
+/// A longer sheet of main tables is printed without findings and summary.
 const MAX_LINES: usize = 50;
 /// Characters in a line of text.
 const LINE: usize = 76;

@@ -5,7 +5,7 @@ use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::findings::claims::range;
 
-/// The verdicts that are counted as one answer.
+/// Verdicts that are counted together as one answer.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
     &[ClaimVerdict::Holds],
     &[ClaimVerdict::DoesntHold, ClaimVerdict::Reversed],

@@ -20,7 +20,7 @@ use crate::runner::channel::{self, Assignment, END_VERB, EndRole, Reply};
 /// How long a process may take to exit after closing its socket.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// This program, started again with a socket as its standard input. Dropping it kills and reaps it and its process
+/// This program, started again with a socket as its standard input. Dropping it kills and reaps its whole process
 /// group.
 pub struct Peer {
     child: Child,
@@ -28,7 +28,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts the process with a hidden verb, and sends its order.
+    /// Starts the process with a hidden verb, and sends it its assignment.
     ///
     /// # Errors
     /// A message, when a process, descriptor or memory is not available.
@@ -44,7 +44,7 @@ impl Peer {
         let mut command = child::ourselves(verb);
         command.envs(environment).stdin(theirs).stdout(Stdio::null());
         let child = Child::start(name, &mut command, ProcessGroup::Own).map_err(not_started)?;
-        // Closes our copy of the child's side of the socket, so that the child's own is the last.
+        // Closes our copy of the child's side of the socket, so that only the child has one.
         drop(command);
         let mut peer = Peer { child, socket };
         match channel::send(&peer.socket, order, descriptors) {
@@ -54,7 +54,7 @@ impl Peer {
         }
     }
 
-    /// Readable when a message has arrived or the process is gone.
+    /// Becomes readable when a message arrives or the process exits.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -62,7 +62,7 @@ impl Peer {
     /// Waits for a message and returns it with its descriptors.
     ///
     /// # Errors
-    /// A message that says how the process ended, when it sent nothing.
+    /// A description of how the process ended, if it sent nothing.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<(T, Vec<OwnedFd>), String> {
         match channel::receive(&self.socket) {
             Ok(Some(message)) => Ok(message),
@@ -71,12 +71,12 @@ impl Peer {
         }
     }
 
-    /// Shuts down the socket, which tells the process that it is no longer needed.
+    /// Shuts down the socket, to tell the process that it is no longer needed.
     pub fn hang_up(&self, side: Shutdown) {
         let _ = shutdown(&self.socket, side);
     }
 
-    /// Resumes the process, should it have been stopped.
+    /// Resumes the process if it was stopped.
     pub fn resume(&self) {
         self.child.release();
     }
@@ -93,21 +93,21 @@ impl Peer {
     }
 }
 
-/// An end of a run, or the keeper of a link, as seen by its parent.
+/// The process of an end or of a link's keeper, as its parent sees it.
 pub struct EndProcess {
     peer: Peer,
     /// Its role.
     pub role: EndRole,
-    /// The number of its line in the shared page.
+    /// The number of the cache line that it uses in the shared page.
     pub line: usize,
-    /// The inode of its link, to find it among its open files.
+    /// The inode of its link, to find the link among its open files.
     link: Option<u64>,
     /// Its reply, once received.
     pub reply: Option<Reply>,
 }
 
 impl EndProcess {
-    /// Starts an end. `descriptors` are the shared page and, if it has a link, its handle.
+    /// Starts an end. `descriptors` are the shared page and, if the end has a link, the link's handle.
     ///
     /// # Errors
     /// A message, when a process, descriptor or memory is not available.
@@ -132,7 +132,7 @@ impl EndProcess {
     /// Receives the reply once `socket` is readable; returns the attached descriptors.
     ///
     /// # Errors
-    /// A message that says how the process ended, when it sent none.
+    /// A description of how the process ended, if it sent no reply.
     pub fn take_reply(&mut self) -> Result<Vec<OwnedFd>, String> {
         let (reply, descriptors) = self.peer.receive()?;
         self.reply = Some(reply);
@@ -142,7 +142,7 @@ impl EndProcess {
     /// Waits for the reply, and receives it.
     ///
     /// # Errors
-    /// As [`EndProcess::take_reply`], and when `timeout` runs out.
+    /// As [`EndProcess::take_reply`], or if `timeout` runs out.
     pub fn wait_for_reply(&mut self, timeout: Duration) -> Result<Vec<OwnedFd>, String> {
         match child::wait_readable(&[self.socket()], Instant::now() + timeout, None) {
             Ok(Some(_)) => self.take_reply(),
@@ -150,8 +150,8 @@ impl EndProcess {
         }
     }
 
-    /// Tells the process to exit, waits at most `timeout`, then kills it. Returns whether it exited by itself, with
-    /// success.
+    /// Tells the process to exit, waits at most `timeout`, then kills it. Returns whether it exited successfully
+    /// without that.
     pub fn shut_down(&mut self, timeout: Duration) -> bool {
         self.peer.hang_up(Shutdown::Both);
         let child = &mut self.peer.child;
@@ -191,11 +191,11 @@ impl EndProcess {
     }
 }
 
-/// The environment variable with the C library's settings.
+/// The environment variable with glibc's settings.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// glibc's tunables that switch off restartable sequences in an end, after the inherited tunables; `None` to leave them
-/// on. If they are on, the kernel accesses the memory that glibc registers for each thread at every context switch.
+/// The inherited glibc tunables, with restartable sequences switched off; `None` to leave them on. While they are on,
+/// the kernel accesses memory that glibc registers for each thread, at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

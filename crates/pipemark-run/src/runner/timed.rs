@@ -36,7 +36,7 @@ const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 /// How long after the last write the remaining lines may take to come out.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// The number of different counts of spaces in a line.
+/// Lines contain 0 to `SPACES - 1` spaces, depending on their number.
 const SPACES: u64 = 9;
 
 /// Makes one run.

@@ -1,4 +1,4 @@
-//! Other differences between two measurements, which may be the cause of a change.
+//! Finds differences between the conditions of two measurements, which may explain a change.
 
 use std::mem::discriminant;
 use std::slice::from_ref;
@@ -45,7 +45,7 @@ pub(super) fn differences(base: SideInput, new: SideInput) -> Vec<String> {
     sentences
 }
 
-/// One warning of each kind, with the number of sessions that had it if there are several.
+/// The first warning of each kind. If the side has several sessions, with the number of those that had it.
 fn warnings(side_input: SideInput) -> Vec<String> {
     let all: Vec<&Warning> = side_input.documents.iter().flat_map(|document| &document.warnings).collect();
     let alike = |one: &Warning, other: &Warning| discriminant(one) == discriminant(other);
@@ -62,8 +62,8 @@ fn warnings(side_input: SideInput) -> Vec<String> {
 
 type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
 
-/// Disturbances: the figure in a warning, the text before it, its unit, and the difference between the sides above
-/// which there is no verdict.
+/// Disturbances: a function that reads the figure from a warning, the text before the figure, its unit, and the largest
+/// difference between the sides that allows a verdict.
 const DISTURBANCES: [Disturbance; 3] = [
     (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
     (
@@ -80,7 +80,7 @@ const DISTURBANCES: [Disturbance; 3] = [
     ),
 ];
 
-/// A disturbance that one of the two had more of, in words: first for BASE, then for NEW.
+/// The first disturbance that differs too much between the sides: its description for BASE and its figure for NEW.
 fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
         let mean = |documents: &[Document]| {
@@ -93,19 +93,19 @@ fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, Stri
     })
 }
 
-/// Why a change may be due to the machine: a disturbance that one side had more of.
+/// Why a change may be due to the machine: a disturbance that was stronger on one side.
 pub(super) fn disturbed(base: SideInput, new: SideInput) -> Option<String> {
     let (base, new) = disturbed_unlike(base.documents, new.documents)?;
     Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
 }
 
-/// A disturbance that a session had more or less of than the one before it, in words.
+/// Describes a disturbance that was stronger or weaker in a session than in the one before it.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
     let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
     Some(format!("another load ({base} before, {new} after)"))
 }
 
-/// Sizes granted by the kernel that differ although the same sizes were requested.
+/// Describes sizes that the kernel granted differently although the same were requested.
 pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String> {
     let granted = |record: &Record| {
         let first = record.samples.first();
@@ -125,8 +125,7 @@ pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String
     .collect()
 }
 
-/// The properties of a machine that decide how fast it moves bytes. The text is empty for a property without a short
-/// one.
+/// The properties of a machine that may affect throughput, with their values. An empty value isn't printed.
 fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let pages = |pages: u64| if pages == 0 { "no limit".to_owned() } else { format!("{pages} pages") };
@@ -159,7 +158,7 @@ fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// CPU, core and package: `0:0.0 1:1.0` are two cores of one package.
+/// Each CPU as CPU:CORE.PACKAGE; `0:0.0 1:1.0` is two cores of one package.
 fn cpu_places(host: &Host) -> String {
     let cpus = host.topology.iter().map(|place| format!("{}:{}.{}", place.cpu, place.core, place.package));
     cpus.collect::<Vec<_>>().join(" ")

@@ -93,7 +93,8 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
     for (suite, word) in suites.iter_mut().zip(&options.suites) {
         entrants::choose(suite, word, &options.entrants, options.verify.as_deref())?;
     }
-    // Programs are found by their names, and the history has those of the embedded suites.
+    // Programs are identified by name, so no name may be that of a program in these suites, or in the embedded ones,
+    // whose results are in the history.
     let embedded = EMBEDDED.iter().filter_map(|(name, text)| Suite::parse(name, text).ok());
     let languages: Vec<String> = embedded.chain(suites.iter().cloned()).flat_map(|suite| suite.languages()).collect();
     let against: Vec<AgainstProgram> =
