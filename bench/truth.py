@@ -211,7 +211,7 @@ class Bench:
             if number > 2 * SERIES and number % SERIES == 0:
                 others, found["trend"] = self.planted_trend(db, faster)
                 false["trend beside the plant"] = others
-            level, slower = steps[0], self.steps_for_half(steps)
+            level, slower = steps[0], self.steps_for_slower(steps)
             false["ab"] = int(self.ab(level, level, 5, 4)[0] in ("better", "worse"))
             found["ab"] = self.ab(slower, level, 5, 4)[0] == "better"
             line["seconds"] = time.monotonic() - start
@@ -234,7 +234,7 @@ class Bench:
         return file
 
     @staticmethod
-    def steps_for_half(steps):
+    def steps_for_slower(steps):
         """The number of steps with which the pipeline takes FASTER times as long."""
         base, by = steps
         return base + round((by[20] - base) * (FASTER - 1) / 0.2)

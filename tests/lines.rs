@@ -466,7 +466,7 @@ fn limited(limit: &str, words: &str) -> Command {
 }
 
 #[test]
-fn with_little_memory_there_are_fewer_threads_or_a_sentence() {
+fn low_memory_uses_fewer_threads_or_fails_with_a_message() {
     let input = sample_text();
     let expected = reference(input.as_bytes());
     let long = format!("{}\n{}", "x".repeat(30 << 20), sample_text());

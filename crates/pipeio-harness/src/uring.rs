@@ -53,7 +53,7 @@ impl Ring {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
                         self.broken = true;
-                        self.settle();
+                        self.cancel_and_wait();
                         return Err(error);
                     }
                 }
@@ -71,7 +71,7 @@ impl Ring {
 
     /// Cancels the operation if the kernel has taken it out of the submission queue, and waits until it is complete, without the
     /// call that failed. If the kernel refuses to cancel it, waits until the pipe's other end ends it.
-    fn settle(&mut self) {
+    fn cancel_and_wait(&mut self) {
         if !self.ring.submission().is_empty() {
             return;
         }
@@ -105,10 +105,10 @@ mod tests {
         // A read of an empty pipe, left in progress as by a failed wait.
         let read =
             opcode::ReadFixed::new(types::Fd(reader.as_raw_fd()), buffer.as_mut_ptr(), 8, 0).offset(u64::MAX).build();
-        // SAFETY: the buffer is not used before `settle` returns.
+        // SAFETY: the buffer is not used before `cancel_and_wait` returns.
         unsafe { ring.ring.submission().push(&read) }.unwrap();
         ring.ring.submit().unwrap();
-        ring.settle();
+        ring.cancel_and_wait();
         // What is written now is not taken by that read.
         writer.write_all(b"x").unwrap();
         drop(writer);
@@ -118,6 +118,6 @@ mod tests {
         // An operation that the kernel has not taken needs no wait.
         // SAFETY: as above; the kernel never takes it.
         unsafe { ring.ring.submission().push(&read) }.unwrap();
-        ring.settle();
+        ring.cancel_and_wait();
     }
 }

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn errors_name_the_valid_values() {
         for (key, text, word) in [
             (Key::Block, "0", "out of range"),
             (Key::Block, "2g", "1 GiB"),

@@ -5,7 +5,7 @@ use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
 use crate::units::{ByteSize, Unit};
 
 /// Parameters that only pipemark's own ends have.
-const OF_OWN_ENDS: [Key; 5] = [Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Wait];
+const OWN_END_KEYS: [Key; 5] = [Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Wait];
 
 impl Value {
     /// Parses `KEY=VALUE`.
@@ -53,7 +53,7 @@ impl Settings {
     /// The effective value of a parameter: the one set, or the default. An unset read block equals the block.
     pub fn effective(&self, key: Key) -> Option<Value> {
         // A source command chooses its own calls and blocks.
-        if self.source.is_some() && OF_OWN_ENDS.contains(&key) {
+        if self.source.is_some() && OWN_END_KEYS.contains(&key) {
             return None;
         }
         let follows = || (key == Key::ReadBlock).then(|| self.effective(Key::Block).map(as_read_block)).flatten();

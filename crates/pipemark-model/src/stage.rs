@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_begins_again() {
+    fn stages_repeat_in_order() {
         let stages: Stages = "cat | relay".parse().unwrap();
         assert_eq!((stages.at(0).words(), stages.at(3).words()), (&["cat".to_owned()][..], &["relay".to_owned()][..]));
     }

@@ -175,7 +175,7 @@ mod tests {
     /// Without the test against correlation, 36 of 150 series have a false change. Both rates are far above the 2 % of
     /// independent sessions.
     #[test]
-    fn states_that_last_are_a_little_more_seldom_a_change() {
+    fn correlated_sessions_cause_fewer_false_changes() {
         let mut dice = Dice::new(4);
         let wrong = (0..150).filter(|_| !found(&dice.alike(0.3, 40), 1).is_empty()).count();
         assert!(wrong <= 30, "{wrong} of 150");
@@ -184,7 +184,7 @@ mod tests {
     /// Series of 20 sessions, in groups of eight: at most 2 % of the groups have a false change, with uniform noise and
     /// with two states; a 10 % change is found in nine of ten.
     #[test]
-    fn chance_is_seldom_a_change() {
+    fn chance_is_rarely_a_change() {
         for states in [false, true] {
             let mut dice = Dice::new(2);
             let noise = |dice: &mut Dice| match states {

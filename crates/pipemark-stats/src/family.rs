@@ -66,7 +66,7 @@ impl Family {
 
     /// Limits the correlation so that `runs` runs count as at least `independent` independent ones, because few runs
     /// show the correlation only roughly.
-    pub fn with_independent(self, independent: f64, runs: f64) -> Family {
+    pub fn with_min_independent_runs(self, independent: f64, runs: f64) -> Family {
         let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
         Family { correlation: self.correlation.min(most), ..self }
     }

@@ -105,7 +105,7 @@ impl Pairs {
             runs: comparison.base_runs as u32,
         };
         let judged = comparison.low.zip(comparison.high).and_then(|(low, high)| {
-            let family = self.family.with_independent(MIN_INDEPENDENT, comparison.base_runs as f64);
+            let family = self.family.with_min_independent_runs(MIN_INDEPENDENT, comparison.base_runs as f64);
             let (low, high) = family.interval(&ratio(comparison.change, low, high))?;
             Some((low - 1.0, high - 1.0))
         });

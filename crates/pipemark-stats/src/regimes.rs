@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn one_speed_is_seldom_taken_for_two() {
+    fn one_speed_is_rarely_taken_for_two() {
         let mut dice = Dice::new(11);
         let quiet = found(300, || runs(8, 25, |_, _| 0.2 * dice.normal()));
         let even = found(300, || runs(8, 25, |_, _| dice.uniform()));

@@ -27,7 +27,7 @@ fn differs(verdict: Verdict) -> bool {
 
 /// Without a threshold, 5 % of comparisons may be wrong; 0.6 points more are allowed for chance.
 #[test]
-fn a_against_a_is_seldom_a_difference() {
+fn equal_sides_rarely_differ() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
     for pairing in [Pairing::None, Pairing::Rounds] {
         for noise in ALL {
@@ -45,7 +45,7 @@ fn a_against_a_is_seldom_a_difference() {
 
 /// With the default criterion: of 200 comparisons, at most 10 are wrong.
 #[test]
-fn by_default_it_is_more_seldom_still() {
+fn equal_sides_rarely_differ_by_default() {
     for pairing in [Pairing::None, Pairing::Rounds] {
         for noise in ALL {
             for runs in [5, 7, 10, 20] {
@@ -79,7 +79,7 @@ fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 
 }
 
 #[test]
-fn to_go_on_until_a_change_would_be_seen_calls_no_more_things_different() {
+fn optional_stopping_keeps_the_error_rate() {
     for noise in ALL {
         let wrong = wrong_when_stopped(noise, Criterion::new(Better::Lower), 25);
         assert!(wrong <= 0.05, "{noise:?}: {wrong}");
@@ -165,7 +165,7 @@ fn the_interval_of_a_change_covers_it() {
 /// The four trials of a group share the noise of each round. Counting them as 4 × 8 independent runs would overstate
 /// the confidence.
 #[test]
-fn a_group_against_itself_is_seldom_a_difference() {
+fn equal_groups_rarely_differ() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
     let mut dice = Dice::new(10);
     let wrong = share(2000, || {
@@ -263,7 +263,7 @@ fn the_smallest_change_is_seen_as_often_as_it_says() {
 }
 
 #[test]
-fn drift_is_seen_when_there_and_seldom_else() {
+fn drift_is_found_where_planted_and_rarely_elsewhere() {
     let mut dice = Dice::new(13);
     let wrong = share(3000, || Drift::of(&dice.runs(Noise::Skewed, 10)).unwrap().p <= 0.05);
     assert!(wrong <= 0.056, "{wrong}");
@@ -343,7 +343,7 @@ fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: 
 
 /// Of documents of eight equal trials, at most 4 % get a verdict of better or worse.
 #[test]
-fn sessions_against_sessions_are_seldom_a_difference() {
+fn equal_sessions_rarely_differ() {
     for (states, sides, history) in
         [(false, 3, 0), (false, 5, 0), (false, 1, 6), (true, 3, 0), (true, 5, 0), (true, 1, 10), (true, 1, 5)]
     {
@@ -358,7 +358,7 @@ fn sessions_against_sessions_are_seldom_a_difference() {
 
 /// Successive sessions are correlated, and the history shows how much.
 #[test]
-fn neighbours_that_are_alike_are_seldom_a_difference() {
+fn equal_neighbours_rarely_differ() {
     let mut dice = Dice::new(24);
     let wrong = share(1000, || {
         let trials: Vec<Sessions> = (0..8)

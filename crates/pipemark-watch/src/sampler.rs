@@ -281,8 +281,12 @@ impl Watcher {
                 (true, false) => ThreadState::Starved,
                 (false, true) => ThreadState::Blocked,
                 (false, false) => otherwise,
-                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.from, pipe.to)) => ThreadState::Blocked,
-                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => ThreadState::Starved,
+                (true, true) if self.a_stage_beyond_is_running(moments, stage, |pipe| (pipe.from, pipe.to)) => {
+                    ThreadState::Blocked
+                }
+                (true, true) if self.a_stage_beyond_is_running(moments, stage, |pipe| (pipe.to, pipe.from)) => {
+                    ThreadState::Starved
+                }
                 (true, true) => otherwise,
             };
             // A thread's known state counts if it precedes the unsure one in the order of states.
@@ -297,7 +301,12 @@ impl Watcher {
     }
 
     /// Whether a stage beyond this one, in the direction of `step`, works.
-    fn runs_beyond(&self, moments: &[Moment], stage: usize, step: fn(&WatchedPipe) -> (usize, usize)) -> bool {
+    fn a_stage_beyond_is_running(
+        &self,
+        moments: &[Moment],
+        stage: usize,
+        step: fn(&WatchedPipe) -> (usize, usize),
+    ) -> bool {
         let (mut seen, mut waiting) = (vec![false; moments.len()], vec![stage]);
         while let Some(at) = waiting.pop() {
             if std::mem::replace(&mut seen[at], true) {

@@ -271,7 +271,7 @@ fn false_documents(documents: usize, mut figures: impl FnMut() -> Vec<f64>) -> f
 
 /// All sixteen trials are equal. With intervals that aren't adjusted, a quarter to a half of such documents report a
 /// difference.
-fn noise_alone_is_seldom_a_finding_in(documents: usize, most: f64) {
+fn noise_alone_is_rarely_a_finding_in(documents: usize, most: f64) {
     for noise in ALL {
         let mut dice = Dice::new(15);
         let share = false_documents(documents, || dice.runs(noise, 8));
@@ -285,14 +285,14 @@ fn noise_alone_is_seldom_a_finding_in(documents: usize, most: f64) {
 }
 
 #[test]
-fn noise_alone_is_seldom_a_finding() {
-    noise_alone_is_seldom_a_finding_in(40, 0.05);
+fn noise_alone_is_rarely_a_finding() {
+    noise_alone_is_rarely_a_finding_in(40, 0.05);
 }
 
 #[test]
 #[ignore = "soak"]
-fn soak_noise_alone_is_seldom_a_finding() {
-    noise_alone_is_seldom_a_finding_in(1000, 0.05);
+fn soak_noise_alone_is_rarely_a_finding() {
+    noise_alone_is_rarely_a_finding_in(1000, 0.05);
 }
 
 #[test]
