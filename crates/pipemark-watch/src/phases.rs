@@ -108,7 +108,7 @@ mod tests {
 
     const HALF_SECOND: Duration = Duration::from_millis(500);
 
-    /// A pipeline of so many stages that nothing was sampled of.
+    /// A pipeline of `stages` stages, without samples.
     fn watched(stages: usize) -> Watcher {
         let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: HALF_SECOND };
         let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
