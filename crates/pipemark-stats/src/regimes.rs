@@ -443,7 +443,7 @@ mod tests {
             pieces.sink_ns = (0..20).map(|nth| if slow(nth) { 3_000_000 } else { 9_000_000 }).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.contains("mostly the sink") && text.contains("per block and 0.00"), "{text}");
+        assert!(text.contains("mostly the sink") && text.contains("per block in the slow mode, 0.00"), "{text}");
         let mut alone = samples.clone();
         alone.iter_mut().for_each(|sample| sample.sinks = vec![EndStats::default()]);
         let text = regimes(&alone, 65536).unwrap().to_string();
@@ -453,7 +453,7 @@ mod tests {
             pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.contains("about as often in both, 49.5 µs each time and 3.20 µs"), "{text}");
+        assert!(text.contains("about as often in both modes: 49.5 µs each time in the slow one, 3.20 µs"), "{text}");
         // Both ends work nearly all the time, so sleep is not the cause.
         let mut awake = samples.clone();
         for pieces in awake.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
