@@ -48,6 +48,7 @@ struct LatencySide<S: ?Sized, R: ?Sized> {
     received: u64,
     /// Number of bytes newly written.
     made: u64,
+    /// Number of bytes read.
     read: u64,
     calls: u32,
 }
