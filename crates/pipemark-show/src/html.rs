@@ -54,7 +54,7 @@ pub struct Attachment {
     pub label: String,
     /// The content of the file.
     pub content: Vec<u8>,
-    /// The content to use instead if the page would be larger than [`LARGEST`].
+    /// The content to use instead if the page would be larger than mail programs accept.
     pub shorter: Vec<u8>,
 }
 
