@@ -1,5 +1,5 @@
-//! Where results are written: standard output, whose reader may leave, or a file, which is written as a whole or not at
-//! all.
+//! Destinations of results: standard output, whose reader may close it early, or a file, which is either replaced
+//! completely or left unchanged.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -22,7 +22,7 @@ use pipemark_model::neutral;
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// A file. A plain file is replaced as a whole; a device or a FIFO is written into.
+    /// A file. A regular file is replaced as a whole. A device or a FIFO is written into.
     File(PathBuf),
 }
 
@@ -31,7 +31,7 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
-            // If standard output is a plain file, replacing it by its name would lose its content.
+            // If standard output is a regular file, replacing it by its name would lose its content.
             "-" | "/dev/stdout" => Destination::Stdout,
             _ => Destination::File(text.into()),
         })
@@ -47,11 +47,11 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Something could not be written; the text is a message for the user.
+/// An output could not be written. The text is a message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the {what} to {destination}: {cause}; {}", self.advice())]
 pub struct OutputError {
-    /// What was to be written, such as `JSON`.
+    /// The name of the output, such as `JSON`.
     what: &'static str,
     destination: Destination,
     #[source]
@@ -71,10 +71,10 @@ impl OutputError {
 }
 
 impl Destination {
-    /// Checks that it can be written, before time is spent on measuring.
+    /// Checks that the destination can be written, before time is spent on measuring.
     ///
     /// # Errors
-    /// If the folder does not exist or may not be written to, the path is a folder, or standard output is closed.
+    /// If the directory does not exist or isn't writable, the path is a directory, or standard output is closed.
     pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
         let Destination::File(path) = self else { return stdout_is_open().map_err(|cause| self.error(what, cause)) };
         let outcome = match Target::of(path) {
@@ -85,11 +85,11 @@ impl Destination {
         outcome.map_err(|cause| self.error(what, cause))
     }
 
-    /// Writes `content`, called `what` in messages. If the reader has left (EPIPE), that is no error: it has what it
-    /// wanted.
+    /// Writes `content`, called `what` in messages. A reader that has closed the pipe (EPIPE) is no error, because it
+    /// needs no more output.
     ///
     /// # Errors
-    /// If there is no content, or it could not be written; a plain file is then unchanged, and no temporary file is
+    /// If `content` is an error, or could not be written. A regular file is then unchanged, and no temporary file is
     /// left.
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
         let write = |content: String| match self {
@@ -119,11 +119,11 @@ fn stdout_is_open() -> io::Result<()> {
     if stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
 }
 
-/// How a path is written to.
+/// How a file is written.
 enum Target {
-    /// Replaced as a whole, by a rename within its folder; symbolic links are already resolved.
+    /// A file to replace by a rename within its directory. Symbolic links are already resolved.
     Replaced(PathBuf),
-    /// A device, FIFO or the like, which must not be replaced.
+    /// A device, FIFO or other special file, which must not be replaced.
     WrittenInto(PathBuf),
 }
 
@@ -132,7 +132,7 @@ impl Target {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if metadata.is_file() => {
-                // A rename would also replace a file that is write-protected.
+                // A rename would replace a write-protected file too.
                 writable(path)?;
                 Ok(Target::Replaced(fs::canonicalize(path)?))
             }
@@ -143,21 +143,21 @@ impl Target {
     }
 }
 
-/// A file that is not complete yet. If the file system allows it, it has no name until it is complete, so that nothing
-/// is left of it whatever happens to this process.
+/// An incomplete file. If the file system supports it, the file has no name until it is complete, so nothing is left if
+/// this process is killed.
 enum Draft {
     Unnamed(File),
     Named(NamedTempFile),
 }
 
 impl Draft {
-    /// Creates it in the folder of `path`, because it cannot be renamed to another file system.
+    /// Creates the draft in the directory of `path`, because a file cannot be renamed to another file system.
     fn create_beside(path: &Path) -> io::Result<Draft> {
         let folder = folder(path);
-        // Checked first, because tempfile's error names the temporary file, which means nothing to the user.
+        // Checked first, because tempfile's error names the temporary file, which the user doesn't know.
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
         let known = fs::metadata(path).ok().map(|known| known.permissions());
-        // The umask applies, as for any new file.
+        // The umask applies to this mode, as for any new file.
         let mode = Mode::from_raw_mode(0o666);
         match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
             Ok(file) => {
@@ -167,7 +167,7 @@ impl Draft {
                 }
                 Ok(Draft::Unnamed(file))
             }
-            // Not every file system supports unnamed files. Any other error occurs again here.
+            // Not every file system supports unnamed files. If the error has another cause, it occurs again here.
             Err(_) => {
                 let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
                 Ok(Draft::Named(name().permissions(permissions).tempfile_in(folder)?))
@@ -191,7 +191,7 @@ impl Draft {
         let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
         let link = |to: &Path| rustix::fs::linkat(CWD, &descriptor, CWD, to, AtFlags::SYMLINK_FOLLOW);
         match link(path) {
-            // Only a rename can replace a file, and it needs a file with a name.
+            // Only a rename can replace a file, and a rename needs a file with a name.
             Err(Errno::EXIST) => {
                 let named = name().make_in(folder(path), |to| link(to).map_err(io::Error::from))?;
                 named.persist(path).map(drop).map_err(|error| error.error)
@@ -212,7 +212,8 @@ fn name() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Checks that this process may write to a file. Opening a FIFO to find out would wait for its reader.
+/// Checks that this process may write to a file. The file isn't opened, because opening a FIFO would wait for its
+/// reader.
 fn writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
@@ -223,7 +224,7 @@ fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
         Target::Replaced(path) => {
             let mut draft = Draft::create_beside(&path)?;
             draft.file().write_all(content)?;
-            // Some file systems report only now that they are full.
+            // Some file systems report only at fsync that they are full.
             draft.file().sync_all()?;
             draft.publish(&path)
         }
@@ -295,7 +296,7 @@ mod tests {
             let path = path.clone();
             move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
         });
-        // Larger than the pipe, so the reader is gone before the last byte.
+        // The text is larger than the pipe's capacity, so the reader leaves before the last byte is written.
         Destination::File(path.clone()).write("JSON", Ok("x".repeat(4 << 20))).unwrap();
         assert!(reader.join().unwrap() > 0);
         assert!(!fs::metadata(&path).unwrap().is_file(), "still a FIFO");

@@ -1,4 +1,4 @@
-//! How all verbs end: messages and exit codes.
+//! Errors, messages and exit codes of all verbs.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -15,31 +15,30 @@ use crate::destination::OutputError;
 pub mod exit {
     /// A trial failed, or a result could not be written.
     pub const FAILED: u8 = 1;
-    /// Bad usage: flags, suites or values that make no sense, or a named thing that doesn't exist. clap uses the same
-    /// code.
+    /// Bad usage: invalid flags, suites or values, or a name that doesn't exist. clap uses the same code.
     pub const USAGE: u8 = 2;
-    /// Data did not verify.
+    /// Data failed verification.
     pub const NOT_VERIFIED: u8 = 3;
-    /// `compare` or `ab` reached this verdict, and `--fail-on` names it. The codes below are for the other verdicts.
+    /// `compare` or `ab` reached the verdict "worse", and `--fail-on` names it.
     pub const WORSE: u8 = 10;
-    /// A trial is on one side only, or was not measured on both.
+    /// A trial is on one side only, or was not measured on both sides.
     pub const MISSING: u8 = 11;
-    /// See [`WORSE`].
+    /// Like [`WORSE`], for the verdict "inconclusive".
     pub const INCONCLUSIVE: u8 = 12;
-    /// See [`WORSE`].
+    /// Like [`WORSE`], for the verdict "better".
     pub const BETTER: u8 = 13;
-    /// See [`WORSE`].
+    /// Like [`WORSE`], for the verdict "same".
     pub const SAME: u8 = 14;
-    /// There were too few runs or sessions to judge a trial at all, and `--fail-on` names no-verdict.
+    /// There were too few runs or sessions to judge a trial, and `--fail-on` names no-verdict.
     pub const NO_VERDICT: u8 = 15;
-    /// Interrupted; completed runs are kept.
+    /// The user interrupted. Completed runs are kept.
     pub const INTERRUPTED: u8 = 130;
 }
 
-/// How a verb ends.
+/// The result of a verb.
 pub type VerbResult = Result<(), ExitError>;
 
-/// The exit code of a verb that ends early, and its message, unless that has been printed already.
+/// The exit code of a verb that failed, and its message. Without a message if one has already been printed.
 #[derive(Debug)]
 pub struct ExitError {
     code: u8,
@@ -47,17 +46,17 @@ pub struct ExitError {
 }
 
 impl ExitError {
-    /// An exit code with a message.
+    /// An exit code with the message `sentence`.
     pub fn with(code: u8, sentence: impl Display) -> ExitError {
         ExitError { code, sentence: Some(sentence.to_string()) }
     }
 
-    /// A usage error.
+    /// A usage error with the message `sentence`.
     pub fn usage(sentence: impl Display) -> ExitError {
         ExitError::with(exit::USAGE, sentence)
     }
 
-    /// A failure.
+    /// A failure with the message `sentence`.
     pub fn failed(sentence: impl Display) -> ExitError {
         ExitError::with(exit::FAILED, sentence)
     }
@@ -74,7 +73,7 @@ impl std::fmt::Display for ExitError {
     }
 }
 
-/// Errors that are plain strings are about usage.
+/// A plain string is the message of a usage error.
 impl From<String> for ExitError {
     fn from(sentence: String) -> ExitError {
         ExitError::usage(sentence)
@@ -93,7 +92,7 @@ impl From<serde_json::Error> for ExitError {
     }
 }
 
-/// The ending for an error of standard output: a reader that left early is no error.
+/// An error of standard output. If the reader left early, the exit code is 0.
 impl From<io::Error> for ExitError {
     fn from(error: io::Error) -> ExitError {
         match error.kind() {
@@ -116,12 +115,12 @@ pub fn end(ending: VerbResult) -> u8 {
     }
 }
 
-/// Prints an error message.
+/// Prints an error message to standard error.
 pub fn say_error(sentence: impl Display) {
     say(format_args!("pipemark: {sentence}"));
 }
 
-/// Writes a message to standard error, without control characters and error numbers. Failures to write are ignored.
+/// Writes a message to standard error. Removes error numbers and escapes control characters. Write errors are ignored.
 pub fn say(text: impl Display) {
     let lines: Vec<String> = without_error_numbers(&text.to_string()).lines().map(escape_line).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
@@ -138,15 +137,15 @@ fn without_error_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Escapes the characters of a line that a terminal would act on.
+/// Escapes the characters of a line that a terminal would interpret.
 fn escape_line(line: &str) -> String {
     line.chars().map(|c| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
-/// Checks that standard output is open, for code that does not write through a [`crate::Destination`].
+/// Checks that standard output is open, for code that doesn't write through a [`crate::Destination`].
 ///
 /// # Errors
-/// If it was closed at the start.
+/// If standard output was closed when the program started.
 pub fn check_stdout() -> Result<(), ExitError> {
     match stdout_was_closed() {
         true => Err(ExitError::failed("standard output is closed; redirect it, such as to /dev/null")),
@@ -154,10 +153,10 @@ pub fn check_stdout() -> Result<(), ExitError> {
     }
 }
 
-/// Starts the guards and catches interrupts, before something is measured.
+/// Starts the guards and catches interrupts. Called before a measurement.
 pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     guard::start();
-    // Each end is started through this path.
+    // Each end is started through /proc/self/exe.
     if !Path::new("/proc/self/exe").exists() {
         return Err(ExitError::failed("pipemark needs /proc, which is not mounted; as root: mount -t proc proc /proc"));
     }

@@ -1,5 +1,5 @@
-//! Output for jobs on GitHub: the tables in the summary of the step, and an annotation that says why the job failed.
-//! Elsewhere, nothing is written.
+//! Output for GitHub jobs: the tables in the summary of the step, and an annotation with the reason for a failure.
+//! Outside GitHub, nothing is written.
 
 use std::env::var_os;
 use std::fs::File;
@@ -10,8 +10,8 @@ use pipemark_show::{Sheet, markdown};
 
 use crate::ending::{ExitError, say};
 
-/// Adds the sheet to the summary of the step (GITHUB_STEP_SUMMARY), and annotates the job (GITHUB_ACTIONS) if it fails
-/// because of a verdict.
+/// Appends the sheet to the step's summary (GITHUB_STEP_SUMMARY). If `failed` names a verdict, also annotates the job
+/// (GITHUB_ACTIONS).
 ///
 /// # Errors
 /// If the summary cannot be written.
@@ -31,7 +31,7 @@ pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), Exi
     Ok(())
 }
 
-/// A workflow command, which GitHub reads from either stream.
+/// A workflow command, which GitHub accepts on standard output or standard error.
 fn annotation(verb: &str, word: &str, sheet: &Sheet) -> String {
     let last = sheet.blocks.iter().rev().find_map(|block| match block {
         pipemark_show::Block::Notes(notes) => notes.last().map(|note| note.text.clone()),

@@ -1,4 +1,4 @@
-//! `--json-lines`: a line of JSON for each run or trial as it ends, for programs that follow a measurement.
+//! `--json-lines`: a line of JSON for each completed run or trial, for programs that follow a measurement.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::destination::Destination;
 use crate::ending::ExitError;
 
-/// Writes the lines, each of them whole.
+/// Writes each line of JSON as a whole.
 #[derive(Debug)]
 pub struct JsonLines {
     destination: Destination,
@@ -17,7 +17,7 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Creates the file, or empties an existing one; standard output is already open.
+    /// Opens the destination. A file is created, or emptied if it exists. Standard output is already open.
     ///
     /// # Errors
     /// If the file cannot be created, or standard output is closed.
@@ -31,10 +31,10 @@ impl JsonLines {
         Ok(JsonLines { destination: destination.clone(), file: file.map_err(failed)? })
     }
 
-    /// Writes a line immediately.
+    /// Writes a line without buffering.
     ///
     /// # Errors
-    /// If it cannot be written. If the reader of standard output has left, the error has the exit code 0.
+    /// If the line cannot be written. If the reader of standard output has closed it, the error has exit code 0.
     pub fn line(&mut self, value: &impl Serialize) -> Result<(), ExitError> {
         let text = serde_json::to_string(value)? + "\n";
         let written = match &mut self.file {

@@ -1,4 +1,4 @@
-//! Where results go and in which format: the options that verbs share.
+//! The destinations and formats of results: options that several verbs share.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
@@ -41,7 +41,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its name in messages.
+    /// The format's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Format::Text => "text",
@@ -56,8 +56,8 @@ impl Format {
         }
     }
 
-    /// A sheet in this format. `json` is the record that it was made from; without it, JSON has the rows of the sheet's
-    /// tables.
+    /// Renders a sheet in this format. `json` is the record that the sheet was made from. If `json` is `None`, the JSON
+    /// format has the rows of the sheet's tables.
     pub fn of_sheet(self, sheet: &Sheet, json: Option<&str>) -> io::Result<String> {
         match self {
             Format::Text => Ok(terminal().render(sheet)),
@@ -99,9 +99,10 @@ pub fn terminal() -> Terminal {
 pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || set("COLUMNS")?.parse().ok();
-    // NO_COLOR may have any value: no-color.org.
+    // NO_COLOR disables colours whatever its value is: no-color.org.
     let coloured = stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
-    // The first of these that is set decides (locale(7)). If none is, as in containers, terminals support UTF-8.
+    // The first of these variables that is set decides (locale(7)). If none is set, as in containers, assume that the
+    // terminal supports UTF-8.
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
     let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
     Terminal {
@@ -111,7 +112,7 @@ pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     }
 }
 
-/// The value of an environment variable, unless it is empty.
+/// The value of an environment variable; `None` if it is unset or empty.
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -137,7 +138,7 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
-    /// The formats to write, and where.
+    /// The destinations of all exports with their formats.
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet, taken: false };
         targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
@@ -152,16 +153,16 @@ impl ExportOptions {
         self.format.print(sheet, None)
     }
 
-    /// Writes a sheet to all targets. `json` is the record that it was made from.
+    /// Writes a sheet to all targets. `json` is the record that the sheet was made from.
     ///
     /// # Errors
-    /// If one of them cannot be written; that is already reported.
+    /// If one of the targets cannot be written. A message has then already been printed.
     pub fn write(&self, sheet: &Sheet, json: &str) -> VerbResult {
         self.targets().write(|format| format.of_sheet(sheet, Some(json)))
     }
 }
 
-/// The formats to write, and where, in order: the exports, then what is printed.
+/// The formats to write and their destinations. Exports come first, then the printed format.
 pub struct Targets<'a> {
     exports: Vec<(&'a Destination, Format)>,
     format: Format,
@@ -171,7 +172,7 @@ pub struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Adds the exports that have a destination.
+    /// Adds the exports that have a destination. Skips the others.
     pub fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
         self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
     }
@@ -187,24 +188,23 @@ impl<'a> Targets<'a> {
         self.exports.iter().map(|(destination, _)| *destination).collect()
     }
 
-    /// The format in which results are printed; `None` if they are not, because of --quiet or because standard output
-    /// is taken.
+    /// The format printed on standard output; `None` with --quiet or if another output uses standard output.
     pub fn printed(&self) -> Option<Format> {
         let taken = self.taken || self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
         let unwanted = self.quiet && self.format == Format::Text;
         (!taken && !unwanted).then_some(self.format)
     }
 
-    /// All formats and destinations; what is printed comes last.
+    /// All formats and destinations. The printed format comes last.
     fn all(&self) -> impl Iterator<Item = (&'a Destination, Format)> {
         let printed = self.printed().map(|format| (&Destination::Stdout, format));
         self.exports.iter().copied().chain(printed)
     }
 
-    /// Checks, before anything is measured, that no two exports have the same destination.
+    /// Checks before the measurement that no two exports have the same destination.
     ///
     /// # Errors
-    /// A message, if the check fails.
+    /// A message, if two have the same destination.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         if self.taken {
@@ -222,10 +222,10 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Checks, before several sessions are measured, that each format can hold them.
+    /// Checks before measuring several sessions that each format can represent several sessions.
     ///
     /// # Errors
-    /// A message, if the check fails.
+    /// A message, if one cannot.
     pub fn check_sessions(&self) -> Result<(), String> {
         let mut forms = self.all().map(|(_, form)| form);
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
@@ -237,18 +237,18 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Checks, before anything is measured, that the files can be written.
+    /// Checks before the measurement that the files can be written.
     ///
     /// # Errors
-    /// If one cannot be written.
+    /// If a file cannot be written.
     pub fn check_files(&self) -> Result<(), OutputError> {
         self.all().try_for_each(|(destination, format)| destination.check(format.name()))
     }
 
-    /// Writes the `content` of each format. Failures are reported, and the other formats are still written.
+    /// Writes each target; `content` renders a format. After a failure, reports it and writes the other targets.
     ///
     /// # Errors
-    /// If one of them cannot be written.
+    /// If one of the targets cannot be written.
     pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> VerbResult {
         let written: Vec<Result<(), OutputError>> =
             self.all().map(|(destination, format)| destination.write(format.name(), content(format))).collect();
@@ -262,7 +262,7 @@ impl<'a> Targets<'a> {
     }
 }
 
-/// Parses a file name or `-`.
+/// Parses a file name, or `-` for standard output.
 pub fn destination(text: &str) -> Result<Destination, String> {
     if text.is_empty() {
         return Err("the file name is empty; use a file, or - for standard output".to_owned());

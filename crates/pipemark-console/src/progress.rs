@@ -1,4 +1,4 @@
-//! The progress of a measurement, in a line on the terminal.
+//! A progress line on the terminal during a measurement.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthChar;
 
 use pipemark_model::neutral;
 
-/// Progress is shown only after this time.
+/// The progress line is shown only after this time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The width of the bar in characters.
+/// The width of the progress bar in characters.
 const BAR: usize = 20;
 
 /// The progress line. It is cleared when dropped.
@@ -22,18 +22,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows nothing if `quiet`, or if standard error is not a terminal that can clear a line.
+    /// Creates a progress line. It shows nothing if `quiet`, or if standard error isn't a terminal that can clear a
+    /// line.
     pub fn new(quiet: bool) -> Progress {
         let able = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
         Progress { terminal: !quiet && able, began: Instant::now(), drawn: false }
     }
 
-    /// Whether anything is shown.
+    /// Whether a progress line is shown.
     pub fn is_shown(&self) -> bool {
         self.terminal
     }
 
-    /// Shows that `done` of about `total` runs are made and that `trial` is next.
+    /// Shows that `done` of about `total` runs are complete and that `trial` is next.
     pub fn update(&mut self, done: u64, total: u64, trial: &str) {
         let elapsed = self.began.elapsed();
         if elapsed >= PATIENCE {
@@ -41,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Shows a text in place of the one before.
+    /// Replaces the text of the line.
     pub fn show(&mut self, text: &str) {
         if self.terminal {
             let columns = tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
@@ -55,14 +56,14 @@ impl Progress {
         }
     }
 
-    /// Clears the line, so that others can write.
+    /// Clears the line, so that other code can print.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             let _ = write!(stderr(), "\r\x1b[K");
         }
     }
 
-    /// Clears the line for good.
+    /// Clears the line and ends the progress display.
     pub fn finish(self) {}
 }
 
@@ -84,7 +85,7 @@ fn sentence(elapsed: Duration, done: u64, total: u64, trial: &str) -> String {
     format!("{bar:BAR$} {done} of {total} runs{left} · {}", neutral(trial))
 }
 
-/// The time left if runs take as long as they have so far.
+/// The estimated time left, from the mean time per run so far; `None` if no estimate is possible.
 fn remaining(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
     (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }

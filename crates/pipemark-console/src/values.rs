@@ -1,11 +1,11 @@
-//! Parsers for values of flags that several verbs share.
+//! Parsers for flag values that several verbs share.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// A word, its value, and its help text.
+/// A choice: its name on the command line, its value, and its help text.
 pub type WordChoice<T> = (&'static str, T, &'static str);
 
-/// A parser for one of these words.
+/// A parser that accepts the names of these choices.
 pub fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [WordChoice<T>]) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(all.iter().map(|&(word, _, help)| PossibleValue::new(word).help(help)))
         .map(|word| all.iter().find(|(known, ..)| *known == word).expect("one of these").1)

@@ -1,4 +1,4 @@
-//! Verdicts: their options, how they are shown, and their exit codes.
+//! Options, display and exit codes of verdicts.
 
 use pipemark_model::{Better, neutral, signed_percent};
 use pipemark_show::Style;
@@ -7,7 +7,7 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::ending::exit;
 
-/// The exit code of `--fail-on` for this verdict.
+/// The exit code for this verdict if `--fail-on` names it.
 pub fn verdict_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Worse => exit::WORSE,
@@ -26,13 +26,13 @@ pub fn threshold(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The criterion for a --threshold, or the default.
+/// The criterion for the change given with --threshold; the default criterion for `None`.
 pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
     threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
 }
 
-/// The interval that decides the verdict; if there is none, the interval of the runs; without that, the number of runs
-/// on both sides.
+/// The interval that decides the verdict. If there is none, the interval of the runs. If there is none either, the
+/// number of runs on both sides.
 pub fn interval(comparison: &Comparison) -> String {
     let runs = comparison.low.zip(comparison.high);
     match comparison.judged().or(runs).unzip() {
@@ -51,17 +51,17 @@ pub fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// What `--fail-on` may name when commands are compared.
+/// A choice of `--fail-on` for comparisons of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailOnCommand {
     /// A verdict.
     Verdict(Verdict),
-    /// There are too few runs or sessions for a verdict.
+    /// Too few runs or sessions for a verdict.
     NoVerdict,
 }
 
 impl FailOnCommand {
-    /// All of them, in the order in which they decide the exit code.
+    /// All choices, in the order in which they decide the exit code.
     pub const ALL: [FailOnCommand; 5] = [
         FailOnCommand::Verdict(Verdict::Worse),
         FailOnCommand::NoVerdict,
@@ -70,7 +70,7 @@ impl FailOnCommand {
         FailOnCommand::Verdict(Verdict::Same),
     ];
 
-    /// The word for it on the command line.
+    /// The choice's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             FailOnCommand::Verdict(verdict) => verdict.name(),
@@ -78,7 +78,7 @@ impl FailOnCommand {
         }
     }
 
-    /// Its exit code.
+    /// The choice's exit code.
     pub fn code(self) -> u8 {
         match self {
             FailOnCommand::Verdict(verdict) => verdict_code(verdict),
@@ -87,10 +87,10 @@ impl FailOnCommand {
     }
 }
 
-/// Parses a word of `--fail-on` when commands are compared.
+/// Parses a choice of `--fail-on` for comparisons of commands.
 ///
 /// # Errors
-/// A message, if there is no such word.
+/// A message, if there is no such choice.
 pub fn fail_on_command(text: &str) -> Result<FailOnCommand, String> {
     match text {
         "no-verdict" => Ok(FailOnCommand::NoVerdict),
@@ -98,7 +98,7 @@ pub fn fail_on_command(text: &str) -> Result<FailOnCommand, String> {
     }
 }
 
-/// A verdict by its name; earlier versions called inconclusive `cant-tell`.
+/// Parses a verdict's name. Earlier versions called inconclusive `cant-tell`.
 fn named_verdict(text: &str) -> Result<Verdict, String> {
     let text = if text == "cant-tell" { Verdict::Inconclusive.name() } else { text };
     text.parse().map_err(|()| {

@@ -10,7 +10,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub fn allowed(files: &SystemFiles) -> Vec<Cpu> {
     let mut cpus: Vec<Cpu> = match rustix::thread::sched_getaffinity(None) {
         Ok(set) => (0..Cpu::LIMIT).filter(|&cpu| set.is_set(cpu.into())).map(Cpu).collect(),
-        // The call fails with a set of 1024 CPUs if the kernel supports more.
+        // The call fails if the kernel supports more than the 1024 CPUs of a CPU set.
         Err(_) => listed(files),
     };
     if cpus.is_empty() {
@@ -19,7 +19,7 @@ pub fn allowed(files: &SystemFiles) -> Vec<Cpu> {
     cpus
 }
 
-/// The CPUs this process may use that are online.
+/// The online CPUs that this process may use.
 fn listed(files: &SystemFiles) -> Vec<Cpu> {
     let status = files.text("/proc/self/status").unwrap_or_default();
     let mut cpus = field(&status, "Cpus_allowed_list").and_then(cpu_list).unwrap_or_default();
@@ -29,11 +29,11 @@ fn listed(files: &SystemFiles) -> Vec<Cpu> {
     cpus
 }
 
-/// The core, package and node of each CPU. If /sys is hidden, each counts as a core of its own in one package.
+/// The core, package and node of each CPU. If /sys is hidden, each CPU counts as a separate core, all in one package.
 pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
     let locate = |&cpu: &Cpu| {
         let folder = format!("{CPUS}/cpu{cpu}/topology");
-        // thread_siblings_list is the file's name before Linux 5.3.
+        // Linux before 5.3 calls the file thread_siblings_list.
         let siblings = ["core_cpus_list", "thread_siblings_list"]
             .iter()
             .find_map(|name| cpu_list(&files.text(format!("{folder}/{name}"))?));
@@ -78,15 +78,15 @@ fn cache_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The start of /proc/cpuinfo with the first CPU's block, which is used for all CPUs. Reading the whole file would
-/// query every CPU's clock.
+/// The start of /proc/cpuinfo with the first CPU's block, which is used for all CPUs. Reading the whole file makes the
+/// kernel query every CPU's clock.
 pub fn cpuinfo(files: &SystemFiles) -> String {
     files.read_prefix("/proc/cpuinfo", 8 << 10).unwrap_or_default()
 }
 
 /// The processor's name.
 pub fn model(files: &SystemFiles, cpuinfo: &str) -> String {
-    // x86 and s390 report names; ARM reports numbers, and often a board with a name.
+    // x86 and s390 report names. ARM reports numbers, and often the name of the board.
     let named = ["model name", "Processor", "cpu model", "cpu", "uarch"].iter().find_map(|key| field(cpuinfo, key));
     if let Some(name) = named {
         return name.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -100,7 +100,7 @@ pub fn model(files: &SystemFiles, cpuinfo: &str) -> String {
     }
 }
 
-/// The NUMA node of a CPU, if there are several nodes.
+/// The NUMA node of a CPU; `None` if the machine has one node.
 fn node(files: &SystemFiles, cpu: Cpu) -> Option<u32> {
     let cpus = |node: &u32| cpu_list(&files.line(format!("/sys/devices/system/node/node{node}/cpulist"))?);
     files
@@ -108,7 +108,7 @@ fn node(files: &SystemFiles, cpu: Cpu) -> Option<u32> {
         .and_then(|_| (0..64).find(|node| cpus(node).is_some_and(|cpus| cpus.contains(&cpu))))
 }
 
-/// The frequency governor of one CPU.
+/// The frequency governor of one CPU; `None` if it has none.
 pub fn governor(files: &SystemFiles, cpu: Cpu) -> Option<String> {
     files.line(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"))
 }
@@ -129,7 +129,7 @@ mod tests {
             ("/sys/devices/system/cpu/cpu0/topology/physical_package_id", "0\n"),
             ("/sys/devices/system/cpu/cpu4/topology/core_cpus_list", "0,4\n"),
             ("/sys/devices/system/cpu/cpu4/topology/physical_package_id", "0\n"),
-            // As on Linux before 5.3.
+            // File name of Linux before 5.3.
             ("/sys/devices/system/cpu/cpu6/topology/thread_siblings_list", "6\n"),
             ("/sys/devices/system/cpu/cpu6/topology/physical_package_id", "1\n"),
         ]);
@@ -164,7 +164,7 @@ mod tests {
             (&format!("{folder}/index1/level"), "1\n"),
             (&format!("{folder}/index1/type"), "Data\n"),
             (&format!("{folder}/index1/size"), "32K\n"),
-            // Without a size, as on some virtual ARM machines.
+            // No file `size`, as on some virtual ARM machines.
             (&format!("{folder}/index2/level"), "2\n"),
             (&format!("{folder}/index2/type"), "Unified\n"),
         ]);

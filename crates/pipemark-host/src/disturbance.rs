@@ -1,5 +1,5 @@
-//! Disturbances of a measurement: CPU time taken by other processes or by the hypervisor, pressure, throttling, a slow
-//! clock source, a frequency that may change. Reading the counters is separate from judging them.
+//! Disturbances of a measurement: CPU time taken by other processes or by the hypervisor, CPU pressure, throttling, a
+//! slow clock source, a frequency that may change. Reading the counters is separate from judging the changes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use pipemark_model::{Cpu, Host, Warning};
 use crate::files::SystemFiles;
 use crate::limits::ControlGroups;
 
-/// Steal above this share of CPU time is reported, in per cent.
+/// Least steal to report, in per cent of CPU time.
 const STEAL: f64 = 1.0;
-/// Load by other processes above this number of CPUs is reported.
+/// Least load by other processes to report, in CPUs.
 const LOAD: f64 = 0.1;
-/// Load of up to this many ticks is ignored: the kernel counts in ticks of 10 ms, and counts processes in a different
-/// way than CPUs.
+/// The greatest load by other processes to ignore, in ticks of 10 ms. The kernel counts CPU time of processes and of
+/// CPUs in different ways, so small differences mean nothing.
 const LOAD_TICKS: u64 = 10;
-/// CPU pressure above this before the start is reported, in per cent.
+/// Least CPU pressure before the start to report, in per cent.
 pub(crate) const CPU_PRESSURE: f64 = 5.0;
-/// Throttling by the control group above this share of time is reported, in per cent.
+/// Least throttling by the control group to report, in per cent of the time.
 const THROTTLED: f64 = 1.0;
 
-/// The counters at one moment.
+/// The values of all counters at one moment.
 #[derive(Debug, Clone)]
 pub struct Reading {
     at: Instant,
@@ -54,29 +54,30 @@ impl Reading {
     }
 }
 
-/// Parses the CPUs' lines of /proc/stat.
+/// Parses the lines of /proc/stat that have a CPU number.
 fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
     let parse = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split(' ');
-        // The first line, without a number, is the sum over all.
+        // The first line, without a number, is the sum over all CPUs.
         let cpu = Cpu(words.next()?.parse().ok()?);
         let fields: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal, and two that user and nice include: proc_stat(5).
+        // user nice system idle iowait irq softirq steal, then guest and guest_nice, which user and nice include:
+        // proc_stat(5).
         let &[user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
         Some((cpu, Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal }))
     };
     BTreeMap::from_iter(stat.lines().filter_map(parse))
 }
 
-/// The time of this process and of those it has waited for, from /proc/self/stat.
+/// The CPU time of this process and of the children it has waited for, in clock ticks, from /proc/self/stat.
 fn own_ticks(stat: &str) -> Option<u64> {
-    // utime stime cutime cstime, the 14th to the 17th field. Count from the 3rd, because the name before it may contain
-    // blanks and parentheses.
+    // utime stime cutime cstime are fields 14 to 17. Count from the 3rd field, because the program's name in the 2nd
+    // may contain blanks and parentheses.
     let (_, fields) = stat.rsplit_once(") ")?;
     fields.split(' ').skip(11).take(4).map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
-/// The disturbances between two readings, on the CPUs that `host` allows.
+/// Warnings about disturbances between two readings, on the CPUs that `host` allows.
 pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     let both =
         || host.topology.iter().filter_map(|place| Some((start.cpus.get(&place.cpu)?, end.cpus.get(&place.cpu)?)));
@@ -101,10 +102,10 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
         warnings.push(Warning::CpuPressure { percent: pressure.cpu });
     }
     if let (Some(before), Some(after)) = (start.throttled, end.throttled) {
-        // The kernel adds up the throttled time of all CPUs.
+        // The throttled time is summed over all CPUs, so the elapsed time is too.
         let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * count.max(1.0);
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
-        // An elapsed time of zero gives NaN, which is never above the limit.
+        // An elapsed time of 0 gives NaN, which is never above the limit.
         if percent > THROTTLED {
             let times = end.times_throttled.saturating_sub(start.times_throttled);
             warnings.push(Warning::Throttled { percent, times });
@@ -119,7 +120,7 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     warnings
 }
 
-/// Clock sources that take a microsecond or more to read, through a system call and a device.
+/// Clock sources that take a microsecond or more to read, because each reading is a system call and accesses a device.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "refined-jiffies"];
 
 #[cfg(test)]
@@ -146,8 +147,8 @@ ctxt 11379923
         Reading { at, cpus: ticks(stat), own: Some(own), throttled: Some(Duration::ZERO), times_throttled: 3 }
     }
 
-    /// Warnings after ten seconds in which CPUs 0 and 1 each spent these ticks, and pipemark's own processes `own`
-    /// ticks.
+    /// Warnings after ten seconds in which CPUs 0 and 1 each spent `user`, `idle` and `steal` ticks, and pipemark's own
+    /// processes `own` ticks.
     fn after(user: u64, idle: u64, steal: u64, own: u64) -> Vec<Warning> {
         let at = Instant::now();
         let line = |cpu: u16| format!("cpu{cpu} {} 0 100 {} 10 0 5 {} 0 0\n", 100 + user, 1000 + idle, 20 + steal);
@@ -158,9 +159,9 @@ ctxt 11379923
     #[test]
     fn a_quiet_machine_is_no_warning() {
         assert_eq!(after(500, 500, 0, 1000), []);
-        // Slightly more than pipemark used: the rest is the kernel's own work.
+        // The CPUs spent slightly more time than pipemark used. The rest is the kernel's own work.
         assert_eq!(after(500, 500, 0, 950), []);
-        // More than the CPUs spent: processes are counted in a different way.
+        // pipemark used more time than the CPUs spent, because processes are counted in a different way.
         assert_eq!(after(500, 500, 0, 1010), []);
         assert_eq!(after(0, 0, 0, 0), []);
     }
@@ -175,7 +176,7 @@ ctxt 11379923
     fn load_is_what_others_used_on_our_cpus() {
         // CPU 3 was busy all the time, but is not allowed.
         assert_eq!(after(500, 500, 0, 500), [Warning::Load { busy: 0.5 }]);
-        // Ten ticks are too few to report, however short the time was.
+        // Ten ticks are too few to report, whatever the elapsed time.
         assert_eq!(after(10, 0, 0, 10), []);
     }
 

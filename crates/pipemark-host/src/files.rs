@@ -1,4 +1,4 @@
-//! Reads small text files such as those in /proc and /sys. Returns `None` for a file that is hidden, unreadable or
+//! Reads small text files such as those in /proc and /sys. Returns `None` for a file that is missing, unreadable or
 //! malformed.
 
 use std::fs::File;
@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 use pipemark_model::Cpu;
 
-/// The most bytes read of a file. The longest file is the mount table of a machine with hundreds of containers.
+/// The largest number of bytes read from a file. The longest file is the mount table of a machine with hundreds of
+/// containers.
 const LONGEST: u64 = 256 << 10;
 
 /// The file system to read from: this machine's, or a sample of another machine's.
@@ -22,7 +23,7 @@ impl SystemFiles {
         SystemFiles::below("/")
     }
 
-    /// Files of a machine whose root directory is `root`.
+    /// The files under `root`, which stands for a machine's root directory.
     pub fn below(root: impl Into<PathBuf>) -> SystemFiles {
         SystemFiles { root: root.into() }
     }
@@ -32,7 +33,7 @@ impl SystemFiles {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The first `bytes` bytes of a file. The kernel generates some files while they are read, so reading less is
+    /// The first `bytes` bytes of a file. The kernel generates some files during the read, so a shorter read is
     /// cheaper.
     pub fn read_prefix(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
         // Enough to read most files at once.
@@ -46,7 +47,7 @@ impl SystemFiles {
         self.read_prefix(path, LONGEST)
     }
 
-    /// The only line of a file, without white space around it; `None` if it is empty.
+    /// The only line of a file, trimmed; `None` if the line is empty.
     pub fn line(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = self.text(path)?;
         let line = text.trim();
@@ -58,7 +59,7 @@ impl SystemFiles {
         self.line(path)?.parse().ok()
     }
 
-    /// The number in the line `KEY NUMBER` of a file of such lines.
+    /// The number in the line `KEY NUMBER` of a file of such lines; `None` if no line has this key.
     pub fn entry(&self, path: impl AsRef<Path>, key: &str) -> Option<u64> {
         let text = self.text(path)?;
         text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key)?.1.trim().parse().ok()
@@ -69,7 +70,7 @@ impl SystemFiles {
         self.locate(path).exists()
     }
 
-    /// The names in a directory, sorted; none if it cannot be read.
+    /// The sorted names in a directory; empty if the directory cannot be read.
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = self.locate(path).read_dir() else { return Vec::new() };
         let mut names: Vec<String> =
@@ -79,7 +80,7 @@ impl SystemFiles {
     }
 }
 
-/// The CPUs of a list such as `0-3,8,10-11`; `None` if it is no list.
+/// Parses a list of CPUs such as `0-3,8,10-11`; `None` if the text isn't such a list.
 pub fn cpu_list(text: &str) -> Option<Vec<Cpu>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -90,7 +91,7 @@ pub fn cpu_list(text: &str) -> Option<Vec<Cpu>> {
     Some(cpus)
 }
 
-/// CPUs as a list such as `0-3,8`.
+/// Formats CPUs as a list such as `0-3,8`.
 pub fn show_cpu_list(cpus: &[Cpu]) -> String {
     let runs = cpus.chunk_by(|a, b| a.0.checked_add(1) == Some(b.0));
     let parts: Vec<String> = runs
@@ -113,7 +114,7 @@ pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 pub mod sample {
-    //! A file system with a few files in it, for tests.
+    //! A temporary file system root with a few files, for tests.
 
     use std::fs;
     use std::path::PathBuf;
@@ -121,7 +122,7 @@ pub mod sample {
 
     use crate::files::SystemFiles;
 
-    /// Removed when dropped.
+    /// The root directory, removed when dropped.
     pub struct Tree {
         root: PathBuf,
         pub files: SystemFiles,

@@ -1,5 +1,5 @@
-//! The machine: its description, limits and load ([`survey`], [`Reading`]); and the only module that starts processes
-//! and waits for them ([`child`]).
+//! The machine's description, limits and load ([`survey`], [`Reading`]). Also the only module that starts and waits for
+//! processes ([`child`]).
 
 pub mod child;
 mod cpus;
@@ -20,13 +20,14 @@ pub use files::{field, show_cpu_list};
 pub use limits::{ControlGroups, Room};
 pub use permissions::Facility;
 
-/// Defaults for a kernel that hides its limits: <linux/pipe_fs_i.h> and fs/pipe.c since Linux 4.5.
+/// Default of /proc/sys/fs/pipe-max-size in bytes, for a kernel that hides its limits: fs/pipe.c since Linux 4.5.
 const DEFAULT_PIPE_MAX_SIZE: u64 = 1 << 20;
+/// Default of /proc/sys/fs/pipe-user-pages-soft in pages: <linux/pipe_fs_i.h>.
 const DEFAULT_PIPE_USER_PAGES_SOFT: u64 = 16384;
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// Describes this machine, in a few milliseconds; hidden or forbidden properties are omitted.
+/// Describes this machine. Takes a few milliseconds. Hidden or forbidden properties are omitted.
 pub fn survey() -> Host {
     let files = SystemFiles::live();
     let uname = rustix::system::uname();
@@ -70,13 +71,14 @@ pub fn survey() -> Host {
     }
 }
 
-/// How often [`survey_before_measuring`] samples the pressure, and for how long.
+/// The most samples of the CPU pressure in [`survey_before_measuring`].
 const PRESSURE_SAMPLES: u32 = 3;
+/// The length of each of these samples.
 const PRESSURE_SAMPLE: Duration = Duration::from_millis(200);
 
 /// Like [`survey`], for use before a measurement. CPU pressure over the last ten seconds includes pipemark's own
-/// previous run: if it is high, this idles while it samples the pressure of others. It keeps the lowest share, because
-/// the first sample may include the end of that run.
+/// previous run. If the pressure is high, this function idles while it samples the pressure caused by others, and keeps
+/// the lowest sample: the first may include the end of the previous run.
 pub fn survey_before_measuring() -> Host {
     let mut host = survey();
     if let Some(pressure) = &mut host.pressure {
@@ -96,7 +98,7 @@ pub fn survey_before_measuring() -> Host {
     host
 }
 
-/// Total time in which some task waited for a CPU, since boot.
+/// Total time since boot in which at least one task waited for a CPU; `None` if the kernel doesn't report it.
 fn cpu_stall_time(files: &SystemFiles) -> Option<Duration> {
     let text = files.text("/proc/pressure/cpu")?;
     let line = text.lines().find(|line| line.starts_with("some "))?;
@@ -108,14 +110,14 @@ fn pipe_max_size(files: &SystemFiles) -> u64 {
     files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE)
 }
 
-/// The processes and memory that control groups leave to this process.
+/// The processes and memory that the control groups still allow this process.
 pub fn room() -> Room {
     let files = SystemFiles::live();
     ControlGroups::find(&files).room(&files)
 }
 
-/// The policy for private anonymous memory: since Linux 6.8 each huge-page size has its own, which may inherit the
-/// common one.
+/// The policy for private anonymous memory. Since Linux 6.8 each huge-page size has its own policy, which may inherit
+/// the global one.
 fn huge_page_policy(files: &SystemFiles, size: Option<u64>) -> Option<String> {
     let chosen = |path: &str| Some(files.text(path)?.split_once('[')?.1.split_once(']')?.0.to_owned());
     let own = size.and_then(|bytes| chosen(&format!("{HUGE_PAGES}/hugepages-{}kB/enabled", bytes >> 10)));
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn pressure_is_the_share_of_the_last_ten_seconds() {
-        // Without the line "full": Linux before 5.13 omits it for CPUs.
+        // The line "full" is missing: Linux before 5.13 omits it for CPUs.
         let cpu = ("/proc/pressure/cpu", "some avg10=6.49 avg60=21.09 avg300=28.49 total=160505893\n");
         let memory = (
             "/proc/pressure/memory",

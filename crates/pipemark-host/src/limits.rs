@@ -1,12 +1,12 @@
-//! The limits that control groups set to this process: memory, CPU time and processes. Supports both versions of
-//! control groups.
+//! The limits on memory, CPU time and processes set by the control groups of this process, in both versions of control
+//! groups.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::files::SystemFiles;
 
-/// The control groups this process is in, from its own up to the topmost visible one. The limits of all of them apply.
+/// The control groups of this process, from the innermost to the topmost visible one. The limits of all of them apply.
 #[derive(Debug)]
 pub struct ControlGroups {
     memory: Vec<PathBuf>,
@@ -14,22 +14,23 @@ pub struct ControlGroups {
     processes: Vec<PathBuf>,
 }
 
-/// What control groups still allow at this moment; `None` if there is no limit, or if it cannot be read.
+/// The processes and memory that control groups still allow. A field is `None` if there is no limit, or if the limit
+/// cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Processes and threads that may be started.
+    /// The number of processes and threads that may still be started.
     pub processes: Option<u64>,
-    /// Bytes of memory, including the reclaimable file cache.
+    /// Bytes of memory still available, including the reclaimable file cache.
     pub memory: Option<u64>,
 }
 
 impl ControlGroups {
-    /// The groups of this process; none if /proc hides them.
+    /// The control groups of this process; empty if /proc hides them.
     pub fn find(files: &SystemFiles) -> ControlGroups {
         ControlGroups::of("self", files)
     }
 
-    /// The groups of another process.
+    /// The control groups of the process `pid`.
     pub fn of_process(pid: u32) -> ControlGroups {
         ControlGroups::of(&pid.to_string(), &SystemFiles::live())
     }
@@ -43,7 +44,7 @@ impl ControlGroups {
                 let (hierarchy, rest) = line.split_once(':')?;
                 let (controllers, path) = rest.split_once(':')?;
                 let mount = match hierarchy {
-                    // Version 2 has one group for all controllers.
+                    // Version 2 has one hierarchy for all controllers.
                     "0" => mounts.iter().find(|mount| mount.kind == "cgroup2"),
                     _ if !controllers.split(',').any(|name| name == controller) => None,
                     _ => mounts.iter().find(|mount| {
@@ -57,16 +58,16 @@ impl ControlGroups {
         ControlGroups { memory: folders("memory"), cpu: folders("cpu"), processes: folders("pids") }
     }
 
-    /// The tightest memory limit in bytes.
+    /// The tightest memory limit in bytes; `None` if there is none.
     pub fn memory(&self, files: &SystemFiles) -> Option<u64> {
-        // In version 1, the largest whole number of pages means "no limit".
+        // In version 1, "no limit" is the largest number of bytes that is a whole number of pages.
         const NO_LIMIT: u64 = 1 << 62;
         let names = ["memory.max", "memory.limit_in_bytes"];
         let limit = |folder: &PathBuf| names.iter().find_map(|name| files.value(folder.join(name)));
         self.memory.iter().filter_map(limit).filter(|&bytes| bytes < NO_LIMIT).min()
     }
 
-    /// The processes and memory that are left.
+    /// The processes and memory that the control groups still allow.
     pub fn room(&self, files: &SystemFiles) -> Room {
         let left = |folder: &PathBuf, what: &str, kept: u64| {
             let limit: u64 = files.value(folder.join(format!("{what}.max")))?;
@@ -81,7 +82,7 @@ impl ControlGroups {
         Room { processes: processes.min(), memory: memory.min() }
     }
 
-    /// The tightest CPU limit in CPUs.
+    /// The tightest CPU limit in CPUs; `None` if there is none.
     pub fn cpus(&self, files: &SystemFiles) -> Option<f64> {
         let limit = |folder: &PathBuf| {
             let (quota, period): (f64, f64) = match files.line(folder.join("cpu.max")) {
@@ -101,7 +102,8 @@ impl ControlGroups {
         self.throttled(&SystemFiles::live())
     }
 
-    /// The time for which a CPU limit has throttled the group since its creation, added up over CPUs.
+    /// The longest time for which a CPU limit has throttled one of the groups since its creation, summed over CPUs.
+    /// `None` if the kernel doesn't report it.
     pub fn throttled(&self, files: &SystemFiles) -> Option<Duration> {
         let time = |folder: &PathBuf| {
             let entry = |key| files.entry(folder.join("cpu.stat"), key);
@@ -111,13 +113,14 @@ impl ControlGroups {
         self.cpu.iter().filter_map(time).max()
     }
 
-    /// The number of periods in which it was throttled (nr_throttled).
+    /// The largest number of periods in which one of the groups was throttled (nr_throttled). `None` if the kernel
+    /// doesn't report it.
     pub fn times_throttled(&self, files: &SystemFiles) -> Option<u64> {
         self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
     }
 }
 
-/// The fields used of a line of /proc/PID/mountinfo: proc_pid_mountinfo(5).
+/// The used fields of a line in /proc/PID/mountinfo: proc_pid_mountinfo(5).
 struct Mount<'a> {
     root: &'a str,
     point: &'a str,
@@ -134,9 +137,9 @@ impl Mount<'_> {
     }
 }
 
-/// The folders of the group `path` and of its ancestors, if the group `root` is mounted at `point`.
+/// The directories of the group `path` and of its ancestors, where the group `root` is mounted at `point`.
 fn ancestry(point: &Path, root: &str, path: &str) -> Vec<PathBuf> {
-    // The group is outside the mount and so invisible; only the folder of the mount itself can be read.
+    // A group outside the mount is invisible. Only the directory of the mount itself can be read.
     let inner = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
     let inner = if inner.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { inner };
     inner.ancestors().map(|part| point.join(part)).collect()

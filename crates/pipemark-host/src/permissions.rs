@@ -1,4 +1,4 @@
-//! Which system calls are available here, found by trying them; and for each refusal, its reason and a remedy.
+//! Probes which system calls are available here. For each unavailable one, gives the reason and a remedy.
 
 use std::{fmt, io};
 
@@ -12,8 +12,8 @@ use crate::files::{SystemFiles, field};
 
 type Probe = fn() -> io::Result<()>;
 
-/// A row for each facility: its name in [`Permission`]s, the probe that tries it, and the kernel version or
-/// configuration that it needs.
+/// Defines the facilities. Each row has the name for [`Permission`]s, the function that probes the facility, and the
+/// kernel version or configuration that it needs.
 macro_rules! facilities {
     ($($facility:ident $name:literal: $probe:expr, $kernel:literal;)*) => {
         /// A kernel facility that pipemark can use.
@@ -66,14 +66,14 @@ facilities! {
     SoftwareCounters "software counters": probe::software_counter, "a Linux with CONFIG_PERF_EVENTS";
 }
 
-/// Makes a pipe as large as the limit allows, at most 16 MiB: larger ones may fail for lack of contiguous kernel
+/// Makes a pipe of the largest allowed capacity, at most 16 MiB. A larger pipe may fail for lack of contiguous kernel
 /// memory.
 fn largest_pipe() -> io::Result<()> {
     probe::pipe_capacity(super::pipe_max_size(&SystemFiles::live()).min(16 << 20) as usize).map(drop)
 }
 
 impl Facility {
-    /// Why a facility is unavailable although its probe works; `None` if it is available.
+    /// Why a facility is unavailable although its probe succeeds; `None` if it is available.
     fn withheld(self, files: &SystemFiles) -> Option<String> {
         let why = match self {
             Facility::ProcessVm => match files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")? {
@@ -93,7 +93,7 @@ impl Facility {
         Some(why.to_owned())
     }
 
-    /// Why a probe failed and what would help: a clause that follows the facility's name.
+    /// Why a probe failed and what would help, as a clause to be placed after the facility's name.
     fn reason(self, error: &io::Error, files: &SystemFiles) -> String {
         let Some(errno) = Errno::from_io_error(error) else { return format!("it exists but does not work: {error}") };
         match (self, errno) {
@@ -155,7 +155,7 @@ fn io_uring_switch(files: &SystemFiles) -> Option<u32> {
     files.value("/proc/sys/kernel/io_uring_disabled")
 }
 
-/// Whether this process has a capability, at least in its own user namespace.
+/// Whether this process has a capability in its own user namespace.
 pub fn capable(capability: CapabilitySet) -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(capability))
 }
@@ -173,7 +173,7 @@ pub fn probe_all(files: &SystemFiles) -> Vec<Permission> {
 }
 
 /// Returns whether this process may exceed all pipe limits, and whether it may exceed the per-user limits. The first is
-/// found by trying: a capability inside a user namespace lifts no limit.
+/// probed, because a capability inside a user namespace lifts no limit.
 pub fn pipe_limits_lifted(files: &SystemFiles, pipe_max_size: u64) -> (bool, bool) {
     let all = usize::try_from(pipe_max_size)
         .ok()

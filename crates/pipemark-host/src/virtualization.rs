@@ -5,24 +5,25 @@ use crate::files::{SystemFiles, field};
 /// The hypervisor and the container that this process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Virtualization {
-    /// Whether there is a hypervisor. A container alone has none.
+    /// Whether the machine has a hypervisor. A container alone has none.
     pub hypervisor: bool,
-    /// Names of the hypervisor and of the container manager, if known.
+    /// Names of the hypervisor and of the container manager; `None` if neither is known.
     pub names: Option<String>,
 }
 
-/// Looks for the traces that hypervisors and container managers leave.
+/// Detects the hypervisor and the container manager from the files that each leaves.
 pub fn detect(files: &SystemFiles, cpuinfo: &str) -> Virtualization {
     let name = hypervisor(files);
     let flag = field(cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    // Clouds put their name into the DMI of bare metal, too, so on x86 the processor's own flag decides.
+    // Cloud providers put their name into the DMI of bare-metal machines too, so on x86 the processor's hypervisor flag
+    // decides.
     let hypervisor = flag.unwrap_or(name.is_some()) || files.exist("/sys/hypervisor/type");
     let names: Vec<&str> = name.filter(|_| hypervisor).into_iter().chain(container(files)).collect();
     Virtualization { hypervisor, names: (!names.is_empty()).then(|| names.join(", ")) }
 }
 
 fn hypervisor(files: &SystemFiles) -> Option<&'static str> {
-    // Laptops and bare-metal cloud instances have such a vendor too.
+    // Laptops and bare-metal cloud machines have such a vendor too, so the product decides.
     let product = files.line("/sys/class/dmi/id/product_name").unwrap_or_default();
     let metal = product.ends_with(".metal") || product.starts_with("Surface") || product.starts_with("MacBook");
     include_str!("hypervisors.txt").lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -39,7 +40,8 @@ fn container(files: &SystemFiles) -> Option<&'static str> {
     if let Some((_, name)) = MARKS.iter().find(|(path, _)| files.exist(path)) {
         return Some(name);
     }
-    // systemd writes the name where all can read it; only root can read the first process's environment.
+    // systemd writes the container's name where every user can read it. Only root can read the environment of the first
+    // process.
     let named = files.line("/run/systemd/container").or_else(|| {
         let environ = files.text("/proc/1/environ")?;
         environ.split('\0').find_map(|entry| entry.strip_prefix("container=")).map(str::to_owned)

@@ -1,18 +1,18 @@
 //! The error for an invalid value.
 
-/// An invalid value; the text is a message for the person who wrote it.
+/// An invalid value. The text is a message for the author of the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadValue(String);
 
 impl BadValue {
-    /// An error with this message.
+    /// An error with the message `sentence`.
     pub fn new(sentence: impl Into<String>) -> Self {
         BadValue(sentence.into())
     }
 }
 
-/// Returns an error with this message.
+/// Returns an error with the message `sentence`.
 ///
 /// # Errors
 /// Always.

@@ -32,9 +32,9 @@ word_enum! {
 }
 
 impl Capacity {
-    /// The capacity that pipe(2) gives.
+    /// The capacity that pipe(2) gives, 64 KiB since Linux 2.6.11.
     pub const DEFAULT: Capacity = Capacity::Named(NamedCapacity::Default);
-    /// The capacity that a user over the page limit gets.
+    /// The capacity that pipe(2) gives a user over the per-user limit.
     pub const QUOTA: Capacity = Capacity::Named(NamedCapacity::Quota);
 }
 
@@ -46,7 +46,7 @@ impl FromStr for Capacity {
             return Ok(Capacity::Named(name));
         }
         match text.parse::<ByteSize>() {
-            // F_SETPIPE_SZ takes an int.
+            // F_SETPIPE_SZ takes an int, so the largest power of two is 1 GiB.
             Ok(ByteSize(bytes)) if (1..=1 << 30).contains(&bytes) => Ok(Capacity::Bytes(ByteSize(bytes))),
             Ok(size) => {
                 Err(BadValue::new(format!("capacity {size} is out of range; use 1 byte to 1 GiB, default or quota")))

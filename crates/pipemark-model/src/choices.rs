@@ -1,4 +1,4 @@
-//! The choices of types that aren't enums of words, for help and errors.
+//! The choices of parameter types that aren't enums, for help and errors.
 
 use crate::capacity::{Capacity, SocketBuffer};
 use crate::entrant::Language;
@@ -32,7 +32,7 @@ words! {
     Rate: vec![("closed", "send the next message after the last reply")];
 }
 
-/// Types that accept no words.
+/// Implements [`Choices`] for types that have no choices.
 macro_rules! wordless {
     ($($type:ty)*) => {$(
         impl Choices for $type {}

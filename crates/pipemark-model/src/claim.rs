@@ -1,4 +1,4 @@
-//! Claims of published documents, and how measurements answer them.
+//! Claims of published documents, and their answers from measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,21 +61,21 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether it is about this job in this experiment.
+    /// Whether the claim is about this job in this experiment.
     pub fn covers(&self, experiment: &str, job: &Job) -> bool {
         let settings = job.settings();
         let fits = |of: &Settings| Key::iter().filter_map(|key| of.get(key)).all(|value| settings.has(&value));
         self.experiments.iter().any(|name| name == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
     }
 
-    /// Whether its figure is a rate or a time per byte. Chains are then compared even if their volumes differ, because
-    /// each chain's volume is chosen by its start-up time.
+    /// Whether the figure is a rate or a time per byte. Such figures of chains are compared even if the volumes differ,
+    /// because each chain's volume is chosen by its start-up time.
     pub fn is_per_byte(&self) -> bool {
         ["per_hop", "real_ns_per_gib"].contains(&self.figure.as_str())
     }
 
-    /// Whether `job` is compared with `base`, which has the settings of `to` and otherwise those of `job`. Unless `to`
-    /// sets the volume, both move the same volume.
+    /// Whether `job` is compared with `base`. `base` must have the settings of `to`, and the other settings of `job`.
+    /// Unless `to` sets the volume, both jobs must move the same volume.
     pub fn has_base(&self, job: &Job, base: &Job) -> bool {
         let Some(to) = &self.to else { return false };
         let (job_settings, base_settings) = (job.settings(), base.settings());
@@ -89,7 +89,7 @@ impl Claim {
     }
 }
 
-/// Whether two runs move the same volume, to within a block.
+/// Whether two runs move the same volume. Totals may also differ by one block.
 fn moves_same_volume(one: &Job, other: &Job) -> bool {
     let block = one.block().max(other.block()).map_or(0, |block| block.0);
     match (one.volume(), other.volume()) {
@@ -98,8 +98,8 @@ fn moves_same_volume(one: &Job, other: &Job) -> bool {
     }
 }
 
-/// The largest share of a chain's run that starting its processes may take, for figures that include the start. Chains
-/// with a larger share answer no claim.
+/// The largest share of a run that a chain may spend on starting processes, 0 to 1, for figures that include the start.
+/// Chains with a larger share answer no claim.
 pub const MAX_START: f64 = 0.05;
 
 word_enum! {
@@ -131,7 +131,7 @@ word_enum! {
 }
 
 impl ClaimVerdict {
-    /// As shown: one of four phrases. The direction of a difference is in the answer's text.
+    /// The verdict in words: one of four phrases. The direction of a difference is in the answer's text.
     pub fn in_words(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",

@@ -1,6 +1,6 @@
 //! Numbers with few digits, for people.
 
-/// Two decimals below 10, one below 100, none above: 1.23, 12.3, 123, 1234.
+/// Formats a number with two decimals below 10, one below 100 and none above: 1.23, 12.3, 123, 1234.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v < 9.995 => format!("{value:.2}"),
@@ -9,7 +9,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// Three significant digits, at most three decimals: 0.004, 0.125, 1.25, 12.5, 125.
+/// Formats a number with three significant digits and at most three decimals: 0.004, 0.125, 1.25, 12.5, 125.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -19,7 +19,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// At most three decimals, none from 1000 up, without trailing zeros.
+/// Formats a number with at most three decimals, none from 1000 up, without trailing zeros.
 pub fn few_digits(value: f64) -> String {
     let text = match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
@@ -29,7 +29,7 @@ pub fn few_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A percentage, with one decimal below 10: 0.4, 4.5, 45, 450.
+/// Formats a percentage without its sign, with one decimal below 10: 0.4, 4.5, 45, 450.
 pub fn percent(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -50,7 +50,7 @@ pub fn signed_percent(fraction: f64) -> String {
     }
 }
 
-/// An interval from its two ends. A unit that both share is printed once: `1.48–1.53 GiB/s`.
+/// Formats an interval from its two ends. If both ends have the same unit, the unit is printed once: `1.48–1.53 GiB/s`.
 pub fn between(low: &str, high: &str) -> String {
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((value, unit)), Some((_, other))) if unit == other => format!("{value}–{high}"),

@@ -10,18 +10,19 @@ use crate::parameter::Key;
 use crate::trial::Record;
 use crate::warning::Warning;
 
-/// Version of the document's format; bumped when a field changes its meaning.
+/// The version of the document's format. It is increased when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";
 
-/// Version of the work that the ends do. It is bumped when the same parameters mean different work (warm-up, calls or
-/// content), so that figures of different versions are not compared.
+/// The version of the work that the ends do. It is increased when the same parameters mean different work (warm-up,
+/// calls or content). Figures of different versions are not compared.
 pub const WORKLOAD: u32 = 1;
 
-/// Version of the way runs are measured: when the clock starts, what is counted, what is done with the bytes. In
-/// version 2 the clock starts once data flows, bytes in place are written and read, and the ends use the system's rseq.
+/// The version of the method of measuring: when the clock starts, what is counted, and what the ends do with the bytes.
+/// In version 2 the clock starts once data flows, bytes sent and received in place are written and read, and the C
+/// library's rseq setting is kept.
 pub const METHOD: u32 = 2;
 
-/// Documents without the field are of version 1.
+/// The version of documents that lack the field.
 fn first() -> u32 {
     1
 }
@@ -79,13 +80,13 @@ pub struct Document {
 }
 
 impl Document {
-    /// The trials that were requested, without the memory copies that their figures are compared with.
+    /// The trials that the user requested, without the memory copies added as references.
     pub fn requested(&self) -> impl Iterator<Item = &Record> + Clone {
         self.trials.iter().filter(|record| !record.job.is_memory_copy())
     }
 }
 
-/// The report of a watched pipeline as JSON text; `pipemark-watch` writes and reads it.
+/// The report of a watched pipeline as JSON text, written and read by `pipemark-watch`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Watched(pub Box<serde_json::value::RawValue>);

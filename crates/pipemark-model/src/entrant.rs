@@ -1,11 +1,12 @@
-//! Names of entrants: programs in other languages that stream the bytes in place of pipemark's own ends.
+//! Names of entrants. An entrant is a program in another language that streams the bytes in place of pipemark's own
+//! ends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::value::word_enum;
 
-/// Defines a type for the names of entrants or of filters. Any well-formed name is valid here; which ones exist is
-/// known only where their files are read.
+/// Defines a type for the names of entrants or of filters. The type accepts any well-formed name. Whether a program of
+/// that name exists is checked where the files of entrants are read.
 macro_rules! name_type {
     ($type:ident, $what:literal, $description:literal) => {
         #[doc = $description]
@@ -13,7 +14,7 @@ macro_rules! name_type {
         pub struct $type(String);
 
         impl $type {
-            /// The name.
+            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -1,4 +1,4 @@
-//! The estimates of a trial's figures, and their form in JSON.
+//! The estimates of a trial's figures, and their JSON format.
 
 use std::collections::BTreeMap;
 
@@ -27,19 +27,20 @@ pub struct Estimate {
     pub runs: u32,
 }
 
-/// The estimates of a trial. Throughput and CPU seconds per GiB are always there; the rest depends on the trial.
+/// The estimates of a trial. Throughput and CPU seconds per GiB are always present. The other figures depend on the
+/// trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimates(BTreeMap<Figure, Estimate>);
 
 impl Estimates {
-    /// `None` if throughput or CPU seconds per GiB is missing.
+    /// Collects estimates; `None` if throughput or CPU seconds per GiB is missing.
     pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
         let estimates = BTreeMap::from_iter(estimates);
         let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
         all.then_some(Estimates(estimates))
     }
 
-    /// The estimate of one figure, if there is one.
+    /// The estimate of one figure; `None` if the trial doesn't have the figure.
     pub fn get(&self, figure: Figure) -> Option<&Estimate> {
         self.0.get(&figure)
     }
@@ -54,7 +55,7 @@ impl Estimates {
         self.0.iter().map(|(figure, estimate)| (*figure, estimate))
     }
 
-    /// Bytes per second that reached the sinks.
+    /// Bytes per second that arrived at the sinks.
     pub fn throughput(&self) -> &Estimate {
         &self.0[&Figure::Throughput]
     }
@@ -64,12 +65,12 @@ impl Estimates {
         &self.0[&Figure::CpuSecondsPerGib]
     }
 
-    /// Times as fast as the baseline.
+    /// The factor by which the trial is faster than its baseline; `None` without a baseline.
     pub fn ratio(&self) -> Option<&Estimate> {
         self.get(Figure::Ratio)
     }
 
-    /// The median round trip, in latency mode.
+    /// The median round trip in nanoseconds; `None` except in latency mode.
     pub fn round_trip(&self) -> Option<&Estimate> {
         self.get(Figure::P50)
     }
@@ -86,7 +87,7 @@ impl Estimates {
 }
 
 impl Serialize for Estimates {
-    /// By [`Figure::path`]: figures of round trips and of counters are in nested objects.
+    /// Serialises each estimate at its [`Figure::path`]: figures of round trips and of counters are in nested objects.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = Json::Object(Map::new());
         for (figure, estimate) in self.iter() {

@@ -1,7 +1,7 @@
-//! The table of figures: names, unit, better direction, and how each is computed from a run.
+//! The table of figures: names, units, better direction, and computation from a run.
 //!
-//! Estimates, table columns, CSV, JSON, its schema, OpenMetrics and the axes of charts are generated from it. To add a
-//! figure, add a row here and the code that uses it.
+//! Estimates, table columns, CSV, JSON and its schema, OpenMetrics and the axes of charts are generated from the table.
+//! To add a figure, add a row here and the code that uses the figure.
 
 use crate::sample::Sample;
 use crate::units::{Better, GIB, Unit};
@@ -12,7 +12,7 @@ macro_rules! figures {
         $figure:ident [$($path:literal).+, $column:literal, $heading:literal, $unit:ident, $better:ident]
             = $sample:expr;
     )*) => {
-        /// A quantity estimated for each trial that has it.
+        /// A quantity estimated for each trial that has the quantity.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Figure {
             $($(#[doc = $help])+ $figure,)*
@@ -24,27 +24,28 @@ macro_rules! figures {
                 [$(Figure::$figure),*].into_iter()
             }
 
-            /// Its description.
+            /// The figure's description.
             pub fn help(self) -> String {
                 match self { $(Figure::$figure => [$($help.trim()),+].join(" "),)* }
             }
 
-            /// Its path within a trial's `estimate` in JSON.
+            /// The path of the figure within a trial's `estimate` in JSON.
             pub fn path(self) -> &'static [&'static str] {
                 match self { $(Figure::$figure => &[$($path),+],)* }
             }
 
-            /// The CSV column of its median; the rest of the estimate has `_low`, `_high`, `_min` and `_max` appended.
+            /// The CSV column of the median. The columns of the other parts of the estimate have `_low`, `_high`,
+            /// `_min` and `_max` appended.
             pub fn column(self) -> &'static str {
                 match self { $(Figure::$figure => $column,)* }
             }
 
-            /// Its heading in a table.
+            /// The heading in tables.
             pub fn heading(self) -> &'static str {
                 match self { $(Figure::$figure => $heading,)* }
             }
 
-            /// Its unit.
+            /// The figure's unit.
             pub fn unit(self) -> Unit {
                 match self { $(Figure::$figure => Unit::$unit,)* }
             }
@@ -54,7 +55,8 @@ macro_rules! figures {
                 match self { $(Figure::$figure => Better::$better,)* }
             }
 
-            /// Its value in one run, if the run has one. The ratio compares trials, so no run has it.
+            /// The figure's value in one run; `None` if the run doesn't have the figure. The ratio compares two trials,
+            /// so it is `None` for every run.
             pub fn of_sample(self, sample: &Sample) -> Option<f64> {
                 match self {
                     $(Figure::$figure => {
@@ -253,7 +255,7 @@ figures! {
     };
 }
 
-/// A counter of a line pipeline per second of its CPU time.
+/// A counter of a line pipeline per second of CPU time; `None` if the counter is missing.
 fn per_second(sample: &Sample, count: Option<u64>) -> Option<f64> {
     let rate = count? as f64 * 1e9 / sample.pipeline?.sum().task_clock_ns() as f64;
     rate.is_finite().then_some(rate)

@@ -1,4 +1,4 @@
-//! Line filters: their feeds, their names, and the resources that a pipeline's processes use.
+//! Line filters: their feeds, names, and resource usage.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +23,12 @@ word_enum! {
 }
 
 impl Feed {
-    /// Whether it never ends by itself.
+    /// Whether the feed never ends by itself.
     pub fn endless(self) -> bool {
         self.line_bytes().is_some()
     }
 
-    /// Bytes per line, newline included; `None` if lines differ in length.
+    /// Bytes per line, newline included; `None` if the lines differ in length.
     pub fn line_bytes(self) -> Option<u32> {
         match self {
             Feed::YesShort => Some(8),
@@ -58,7 +58,7 @@ pub struct PipelineStats {
 }
 
 impl PipelineStats {
-    /// The sum over the processes; a counter is `None` unless each process has it.
+    /// The sum over the processes. A counter is `None` if any process lacks it.
     pub fn sum(&self) -> ProcessStats {
         self.feed.map_or(self.filter, |feed| feed.plus(&self.filter))
     }
@@ -98,7 +98,7 @@ pub struct ProcessStats {
 }
 
 impl ProcessStats {
-    /// CPU time in nanoseconds: perf's task-clock.
+    /// CPU time in nanoseconds, which perf calls task-clock.
     pub fn task_clock_ns(&self) -> u64 {
         self.user_ns + self.sys_ns
     }

@@ -1,5 +1,5 @@
-//! An experiment in the form of a published table of gains over a base, in per cent: the trial for each cell, and the
-//! figure published there.
+//! An experiment in the form of a published table of gains over a base, in per cent. Each cell has the trial that
+//! measures the gain and the published gain.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Grouping and removal of duplicates that keep the order.
+//! Grouping and deduplication that preserve the order.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -17,7 +17,7 @@ pub fn group_by_key<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K,
     groups
 }
 
-/// Each value once, in the order of first occurrence.
+/// The distinct values, in the order of first occurrence.
 pub fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()

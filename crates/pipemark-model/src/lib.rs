@@ -1,4 +1,4 @@
-//! The data model: what is measured (parameters, trials), the results (samples, records) and the names of both.
+//! The data model: parameters and trials, samples and records, and the names of trials and figures.
 //!
 //! Start with the two tables, [`parameter`](Key) and [`figure`](Figure). This crate does no I/O.
 #![forbid(unsafe_code)]

@@ -3,9 +3,8 @@
 use crate::methods::{RecvMethod, SendMethod};
 use crate::value::word_enum;
 
-/// Passes the table of links to a macro. A row has the link's name; in parentheses its module in `link` of
-/// `pipemark-run`, whose type of the same name makes the link (none for a copy within one process); and the link's
-/// properties.
+/// Passes the table of links to a macro. Each row has the link's name, in parentheses the module in `pipemark-run`'s
+/// `link` that implements the link, and the link's properties. A memory copy within one process has no module.
 #[macro_export]
 macro_rules! each_link {
     ($use:ident) => {
@@ -62,17 +61,18 @@ macro_rules! kinds {
 }
 each_link!(kinds);
 
-/// The properties of a link. `write` and `read` stand for its native calls: send, msgsnd, a copy into the ring.
+/// The properties of a link. `write` and `read` also stand for a link's own calls, such as send, msgsnd or a copy into
+/// the ring.
 struct Traits {
     senders: &'static [SendMethod],
     receivers: &'static [RecvMethod],
-    /// Whether the kernel treats it as a pipe.
+    /// Whether the kernel treats the link as a pipe.
     is_pipe: bool,
-    /// Whether it has socket buffers.
+    /// Whether the link has socket buffers.
     is_socket: bool,
-    /// Whether its capacity can be chosen.
+    /// Whether the link's capacity can be chosen.
     has_capacity: bool,
-    /// Whether bytes go from one process to another.
+    /// Whether bytes move from one process to another.
     transfers: bool,
 }
 
@@ -123,22 +123,22 @@ impl LinkKind {
         self.traits().receivers
     }
 
-    /// Whether the kernel treats it as a pipe.
+    /// Whether the kernel treats the link as a pipe.
     pub fn is_pipe(self) -> bool {
         self.traits().is_pipe
     }
 
-    /// Whether its capacity can be chosen, as with pipes and rings.
+    /// Whether the link's capacity can be chosen. It can for pipes and rings.
     pub fn has_capacity(self) -> bool {
         self.traits().has_capacity
     }
 
-    /// Whether it has socket buffers.
+    /// Whether the link has socket buffers.
     pub fn is_socket(self) -> bool {
         self.traits().is_socket
     }
 
-    /// Whether bytes go from one process to another. The other links are for comparison.
+    /// Whether bytes move from one process to another. Links for which this is false serve as references.
     pub fn transfers(self) -> bool {
         self.traits().transfers
     }

@@ -1,4 +1,4 @@
-//! The enums of a trial's parameters, except its link: sender, receiver, wait policy, pages, mode, content,
+//! The enums of a trial's parameters, except the link: send and receive methods, wait policy, pages, mode, content,
 //! verification.
 
 use std::fmt;
@@ -38,7 +38,7 @@ impl SendMethod {
         matches!(self, SendMethod::Write | SendMethod::IoUring)
     }
 
-    /// Whether the source can write every byte anew. With the other methods it sends the same bytes repeatedly.
+    /// Whether the source can write every byte anew. Other methods send the same bytes repeatedly.
     pub fn sends_fresh_data(self) -> bool {
         !matches!(self, SendMethod::Sendfile | SendMethod::Splice | SendMethod::Tee)
     }
@@ -61,7 +61,7 @@ word_enum! {
 }
 
 impl RecvMethod {
-    /// Whether the bytes end up in the sink's memory, where they can be checked.
+    /// Whether the bytes reach the sink's memory, where they can be verified.
     pub fn touches(self) -> bool {
         self != RecvMethod::Splice
     }
@@ -116,7 +116,7 @@ word_enum! {
 }
 
 impl Mode {
-    /// The unit of its headline figure, and whether higher or lower is better.
+    /// The unit of the mode's headline figure, and whether higher or lower is better.
     pub fn figure(self) -> (Unit, Better) {
         match self {
             Mode::Throughput => (Unit::BytesPerSecond, Better::Higher),
@@ -150,7 +150,7 @@ word_enum! {
 }
 
 impl Verify {
-    /// Whether the sink reads each byte.
+    /// Whether the sink reads each byte at this level.
     pub fn reads(self) -> bool {
         matches!(self, Verify::Xor | Verify::Full)
     }

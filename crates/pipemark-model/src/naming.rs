@@ -1,4 +1,5 @@
-//! How trials differ, and names for them: shared by plans, records, tables, reports and findings.
+//! Names of trials, made from the parameters in which they differ. Shared by plans, records, tables, reports and
+//! findings.
 
 use std::collections::HashSet;
 
@@ -8,15 +9,15 @@ use crate::parameter::{Key, Settings, Value};
 use crate::place::Place;
 
 /// The parameters in which jobs differ, starting with those of `first`. The volume of a run is included only if the
-/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total. If some trials run
-/// other programs and some don't, the program comes first, followed by the parameters in which the trials of either
-/// kind differ.
+/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total. If only some trials
+/// run other programs, the program comes first. Then come the parameters in which trials with programs differ, and
+/// those in which trials without programs differ.
 pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if jobs.is_empty() {
         return Vec::new();
     }
     let settings: Vec<Settings> = jobs.iter().map(|job| job.settings()).collect();
-    // A read block that isn't set equals the block, so it is no difference of its own.
+    // An unset read block equals the block, so it isn't a separate difference.
     let value = |settings: &Settings, key: Key| match key {
         Key::ReadBlock => settings.get(key),
         _ => settings.effective(key),
@@ -30,7 +31,7 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
             _ if beside => {
                 [&programs, &own].iter().any(|kind| kind.iter().any(|one| value(one, key) != value(kind[0], key)))
             }
-            // A job without a program already differs in its language.
+            // A job without a program already differs in the language.
             Key::Program => {
                 let mut values = settings.iter().filter_map(|one| value(one, key));
                 values.next().is_some_and(|first| values.any(|other| other != first))
@@ -52,21 +53,21 @@ pub fn is_beside_programs(jobs: &[&Job]) -> bool {
     jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }
 
-/// Names each job by the parameters in which they differ, except those in `without`.
+/// Names each job by the parameters in which the jobs differ, except those in `without`.
 pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     let mut keys = differing(jobs, &[]);
-    // Without differences, use the most important parameters.
+    // If the jobs don't differ, use the most important parameters.
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
     }
-    // Send and receive methods are named together, so both are omitted if one is.
+    // Send and receive methods are named together, so if one is in `without`, both are omitted.
     let ends = [Key::Send, Key::Recv];
     let without_ends = ends.iter().any(|key| without.contains(key));
     keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 
-/// A job's name from these parameters. Default pages and waits are omitted unless nothing else is left.
+/// Names a job by the parameters in `keys`. Default pages and waits are omitted unless the name would be empty.
 pub fn name(job: &Job, keys: &[Key]) -> String {
     let settings = job.settings();
     if job.is_memory_copy() {
@@ -75,7 +76,8 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
             _ => "memory copy".to_owned(),
         };
     }
-    // Both methods are named, even if only one is requested: one alone would not show which end it belongs to.
+    // Both methods are named even if only one is in `keys`, because one method alone doesn't show which end it belongs
+    // to.
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
     let words = |with_defaults: bool| {
         let word = |key: &Key| {
@@ -101,10 +103,10 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
     if short.is_empty() { words(true) } else { short }
 }
 
-/// The parameters of a memory copy, which has no ends.
+/// The parameters of a memory copy, which has no source and sink.
 pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 
-/// The parameters that all jobs have in common, as text; most defaults are omitted.
+/// The parameters that all jobs have in common, as text. Most parameters with default values are omitted.
 pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let [first, ..] = jobs else { return Vec::new() };
     let settings = first.settings();
@@ -134,7 +136,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
     keys.iter().filter_map(word).collect()
 }
 
-/// A value together with what it measures: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
+/// A value with its unit or noun: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
 pub fn phrase(value: &Value) -> String {
     let count = |number: u32, thing: &str| match number {
         1 => format!("1 {thing}"),
@@ -168,7 +170,7 @@ pub fn phrase(value: &Value) -> String {
     }
 }
 
-/// A placement within a sentence: `across two cores`.
+/// A placement as a phrase within a sentence: `across two cores`.
 pub fn placed(place: Place) -> String {
     match place {
         Place::Free => "unpinned".to_owned(),

@@ -1,7 +1,8 @@
-//! The table of parameters: name, help, choices, default, and the kinds of job each applies to.
+//! The table of parameters: name, help, choices, default, and the kinds of job that have the parameter.
 //!
-//! Flags, help, suites, `--baseline`, table columns, CSV, JSON, its schema and completions are generated from it. To
-//! add a parameter, add a row here, a field in each kind of [`Job`](super::Job) that has it, and the code that uses it.
+//! Flags, help, suites, `--baseline`, table columns, CSV, JSON, its schema and completions are generated from the
+//! table. To add a parameter, add a row here, a field in each kind of [`Job`](super::Job) that has it, and the code
+//! that uses it.
 
 use std::fmt;
 
@@ -20,13 +21,13 @@ use crate::stage::Stages;
 use crate::units::{ByteSize, Delay, Nanos, Unit};
 use crate::value::{Choice, Choices, bounded, whole, word};
 
-/// The largest block, 1 GiB: one call moves at most 2 GiB, and each end allocates a buffer of a block's size.
+/// The largest block, 1 GiB. One call moves at most 2 GiB, and each end allocates a buffer of the block's size.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
-/// The largest number of pairs that run at once.
+/// The largest number of pairs that run in parallel.
 pub const MAX_PAIRS: u32 = 256;
 /// The largest number of writers on one pipe.
 pub const MAX_WRITERS: u32 = 8;
-/// The longest chain.
+/// The largest number of stages in a chain.
 pub const MAX_LENGTH: u32 = 4096;
 
 /// Default duration of a run.
@@ -44,7 +45,7 @@ const PACED: &[JobKind] = &[JobKind::RoundTrip, JobKind::Lines];
 const TRIPS: &[JobKind] = &[JobKind::RoundTrip];
 /// Chains only.
 const CHAINED: &[JobKind] = &[JobKind::Chain];
-/// Kinds of job with a block size: those of `ENDS`, and entrants.
+/// Kinds of job with a block size: `ENDS` and entrants.
 const BLOCKS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant];
 /// All kinds of job.
 const ALL: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant, JobKind::Lines];
@@ -85,37 +86,38 @@ macro_rules! parameters {
         }
 
         impl Key {
-            /// Its help text: a one-line summary, then the lines of a longer description.
+            /// The help text: a one-line summary, then the lines of a longer description.
             pub fn help(self) -> &'static [&'static str] {
                 match self { $(Key::$key => &[$($help),+],)* }
             }
 
-            /// The placeholder for its value in help: `SIZE`, `TIME`.
+            /// The placeholder for a value in help: `SIZE`, `TIME`.
             pub fn value_name(self) -> &'static str {
                 match self { $(Key::$key => $name,)* }
             }
 
-            /// The unit of its values.
+            /// The unit of the parameter's values.
             pub fn unit(self) -> Unit {
                 match self { $(Key::$key => Unit::$unit,)* }
             }
 
-            /// The words it accepts, each with its meaning; it may also accept other values.
+            /// The choices that the parameter accepts, each with its meaning. The parameter may accept other values
+            /// too.
             pub fn choices(self) -> Vec<Choice> {
                 match self { $(Key::$key => <$type as Choices>::choices(),)* }
             }
 
-            /// The kinds of job that have it.
+            /// The kinds of job that have the parameter.
             pub fn kinds(self) -> &'static [JobKind] {
                 match self { $(Key::$key => $kinds,)* }
             }
 
-            /// Its default; `None` if it has none or follows another parameter.
+            /// The default value; `None` if there is no default or the default depends on another parameter.
             pub fn default_value(self) -> Option<Value> {
                 match self { $(Key::$key => { let default: Option<$type> = $default; default.map(Value::$key) })* }
             }
 
-            /// The name of its field in JSON and, with the unit, of its column in CSV.
+            /// The name of the JSON field. With the unit appended, it is the name of the CSV column.
             pub fn field(self) -> &'static str {
                 match self { $(Key::$key => stringify!($field),)* }
             }
@@ -125,7 +127,7 @@ macro_rules! parameters {
             /// Parses a value of the parameter `key`.
             ///
             /// # Errors
-            /// If the text isn't a value of this parameter; the message says which values are.
+            /// If the text isn't a value of this parameter. The message lists the valid values.
             pub fn parse(key: Key, text: &str) -> Result<Value, BadValue> {
                 let text = text.trim();
                 match key {
@@ -136,19 +138,19 @@ macro_rules! parameters {
                 }
             }
 
-            /// Its parameter.
+            /// The parameter that the value belongs to.
             pub fn key(&self) -> Key {
                 match self { $(Value::$key(_) => Key::$key,)* }
             }
 
-            /// As JSON.
+            /// The value in JSON.
             pub fn json(&self) -> serde_json::Value {
                 match self { $(Value::$key(value) => serde_json::to_value(value).unwrap_or_default(),)* }
             }
         }
 
         impl fmt::Display for Value {
-            /// For people: large sizes may be rounded, see [`Value::exact`].
+            /// Formats the value for people. Large sizes may be rounded: see [`Value::exact`].
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self { $(Value::$key(value) => value.fmt(f),)* }
             }
@@ -160,7 +162,7 @@ macro_rules! parameters {
                 Settings { $($field: $default,)* }
             }
 
-            /// The value of a parameter, if set.
+            /// The value of a parameter; `None` if unset.
             pub fn get(&self, key: Key) -> Option<Value> {
                 match key { $(Key::$key => self.$field.clone().map(Value::$key),)* }
             }
@@ -284,15 +286,15 @@ const ENTRANTS: &[JobKind] = &[JobKind::Entrant];
 const LINES: &[JobKind] = &[JobKind::Lines];
 
 impl Key {
-    /// The parameter called `text`.
+    /// Finds the parameter called `text`.
     ///
     /// # Errors
-    /// If there is none; the message lists all parameters.
+    /// If there is no such parameter. The message lists all parameters.
     pub fn named(text: &str) -> Result<Key, BadValue> {
         word("parameter", text)
     }
 
-    /// Whether it sets how much a run moves.
+    /// Whether the parameter sets the volume of a run.
     pub fn is_volume(self) -> bool {
         matches!(self, Key::Total | Key::Blocks | Key::Time)
     }

@@ -1,4 +1,4 @@
-//! Placement: which CPUs the ends of a trial may run on.
+//! Placement: the CPUs on which the ends of a trial may run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::bad_value::BadValue;
 pub struct Cpu(pub u16);
 
 impl Cpu {
-    /// CPU numbers are less than this: the size of glibc's and rustix's CPU sets.
+    /// One more than the largest CPU number: the size of the CPU sets of glibc and rustix.
     pub const LIMIT: u16 = 1024;
 }
 
@@ -24,17 +24,17 @@ impl fmt::Display for Cpu {
     }
 }
 
-/// Where source and sink run.
+/// The CPUs on which source and sink run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
-    /// Wherever the scheduler puts them.
+    /// Any CPUs, chosen by the scheduler.
     Free,
-    /// Both on one CPU, the first allowed one.
+    /// The first allowed CPU, for both ends.
     Same,
-    /// On the first two allowed CPUs of one package and different cores; if there are none, of two packages, then of
-    /// one core.
+    /// The first two allowed CPUs on different cores of one package. If there are none, on two packages. If there are
+    /// none either, on one core.
     Cross,
-    /// On these CPUs, the writer's first.
+    /// The writer's CPU, then the reader's.
     Pinned(Cpu, Cpu),
 }
 

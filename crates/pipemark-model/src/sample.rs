@@ -1,4 +1,4 @@
-//! What one run measured.
+//! The measurements of one run.
 
 use serde::{Deserialize, Serialize};
 
@@ -77,12 +77,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Real time in nanoseconds. In samples of earlier versions it includes pipemark's own gate and checks.
+    /// Real time in nanoseconds. In samples of earlier versions it includes pipemark's own start barrier and checks.
     pub fn real(&self) -> u64 {
         self.real_ns.unwrap_or(self.wall_ns)
     }
 
-    /// Bytes per second that reached the sinks.
+    /// Bytes per second that arrived at the sinks.
     pub fn throughput(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.ns as f64
     }
@@ -92,24 +92,25 @@ impl Sample {
         (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / GIB)
     }
 
-    /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
+    /// The figure that decides whether more runs are needed: the median round trip in nanoseconds in latency mode,
+    /// otherwise throughput in bytes per second.
     pub fn headline(&self) -> f64 {
         self.valid_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
-    /// Speed, where more is faster in either mode: throughput, or in latency mode the inverse of the median round trip,
-    /// per second.
+    /// The speed, for which more is better in both modes: throughput in bytes per second, or in latency mode the
+    /// inverse of the median round trip, per second.
     pub fn speed(&self) -> f64 {
         self.valid_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
     }
 
-    /// The round trips, unless the requested rate was missed or lines were held back.
+    /// The round trips; `None` if there are none, the requested rate was missed, or lines were held back.
     pub fn valid_latency(&self) -> Option<&Latency> {
         self.latency.as_ref().filter(|latency| !latency.missed_rate() && !latency.mostly_buffered())
     }
 
-    /// Share of the time that the ends spent in their own loops outside the calls, in per cent: the larger of the two
-    /// ends' shares, or the sum where they alternate (on one CPU, or in round trips). `None` in samples of earlier
+    /// Share of the time that an end spent in its own loop outside the calls, in per cent. It is the larger of the two
+    /// ends' shares, or their sum if the ends alternate (on one CPU, or in round trips). `None` in samples of earlier
     /// versions.
     pub fn harness_percent(&self) -> Option<f64> {
         let share = |end: &EndStats| Some(100.0 * end.own_ns? as f64 / end.ns.max(1) as f64);
@@ -184,7 +185,7 @@ pub struct Latency {
 
 impl Latency {
     /// Whether the requested rate was missed: less than 99 % of the messages due were sent. Times then grow with the
-    /// length of the run and say nothing about the link.
+    /// length of the run and don't characterise the link.
     pub fn missed_rate(&self) -> bool {
         self.due.is_some_and(|due| ((self.round_trips + self.held.unwrap_or(0)) as f64) < 0.99 * due as f64)
     }

@@ -1,4 +1,4 @@
-//! Values of parameters, single and together: parsing, exact printing, effective values and ids.
+//! Parameter values and settings: parsing, exact formatting, effective values and ids.
 
 use crate::bad_value::BadValue;
 use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
@@ -11,7 +11,7 @@ impl Value {
     /// Parses `KEY=VALUE`.
     ///
     /// # Errors
-    /// If it has another form, or the key or the value is unknown.
+    /// If the text has another form, or the key or the value is invalid.
     pub fn parse_pair(text: &str) -> Result<Value, BadValue> {
         let (key, value) = text
             .split_once('=')
@@ -19,7 +19,7 @@ impl Value {
         Value::parse(Key::named(key.trim())?, value)
     }
 
-    /// As text that [`Value::parse`] turns back into exactly this value; `Display` may round.
+    /// Formats the value so that [`Value::parse`] returns exactly this value. `Display` may round.
     pub fn exact(&self) -> String {
         let shown = self.to_string();
         match self.number() {
@@ -31,28 +31,29 @@ impl Value {
         }
     }
 
-    /// As a number of bytes or nanoseconds, or a count; `None` for a word.
+    /// The value as a number of bytes or nanoseconds, or as a count; `None` if the value is a word.
     pub fn number(&self) -> Option<u64> {
         self.json().as_u64()
     }
 
-    /// For machines: the plain number, or the word.
+    /// The value for programs: a plain number or a word.
     pub fn plain(&self) -> String {
         self.number().map_or_else(|| self.to_string(), |number| number.to_string())
     }
 }
 
 impl Settings {
-    /// Settings with these values.
+    /// Settings that consist of `values`.
     pub fn of(values: impl IntoIterator<Item = Value>) -> Settings {
         let mut settings = Settings::default();
         values.into_iter().for_each(|value| settings.set(value));
         settings
     }
 
-    /// The effective value of a parameter: the one set, or the default. An unset read block equals the block.
+    /// The effective value of a parameter: the value set, or the default. An unset read block equals the block. `None`
+    /// if there is neither.
     pub fn effective(&self, key: Key) -> Option<Value> {
-        // A source command chooses its own calls and blocks.
+        // A source command chooses its own calls and block size.
         if self.source.is_some() && OWN_END_KEYS.contains(&key) {
             return None;
         }
@@ -60,7 +61,7 @@ impl Settings {
         self.get(key).or_else(follows).or_else(|| key.default_value())
     }
 
-    /// Whether a parameter has this value, set or by default. A number of blocks is compared by its total.
+    /// Whether a parameter has this value, set or by default. A number of blocks is compared by its total bytes.
     pub fn has(&self, value: &Value) -> bool {
         match value {
             Value::Blocks(blocks) => self.total.is_some() && self.total == Some(self.total_of(*blocks)),
@@ -68,19 +69,19 @@ impl Settings {
         }
     }
 
-    /// Whether all parameters have the same effective values, except how much a run moves.
+    /// Whether all parameters have the same effective values, except the volume of a run.
     pub fn is_like(&self, other: &Settings) -> bool {
         Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
     }
 
-    /// The bytes in this number of blocks.
+    /// The total bytes of this number of blocks.
     pub fn total_of(&self, blocks: u32) -> ByteSize {
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
         ByteSize(block.saturating_mul(u64::from(blocks)))
     }
 
-    /// A short text that identifies these parameters. Equal parameters have equal ids in every version with the same
-    /// schema, so stored runs can be matched.
+    /// A short text that identifies the parameters. Equal parameters have equal ids in every version with the same
+    /// schema, so that stored runs can be matched.
     pub fn id(&self) -> String {
         let exact = |key: Key| self.effective(key).map_or_else(String::new, |value| value.exact());
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
@@ -90,7 +91,7 @@ impl Settings {
         for key in Key::iter() {
             let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
             let Some(value) = self.get(key).filter(|_| !named) else { continue };
-            // The time has no default in the table, because a total may be given instead.
+            // Time has no default in the table of parameters, because a total may be given instead.
             let default = match key {
                 Key::ReadBlock => self.effective(Key::Block).map(as_read_block),
                 Key::Time => Some(Value::Time(DEFAULT_TIME)),

@@ -1,15 +1,15 @@
-//! The stages between source and sink: commands, split into words without a shell.
+//! The stages between source and sink: commands that are split into words without a shell.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bad_value::BadValue;
 
-/// One stage: a program and its arguments. The program `relay` is pipemark's own relay, not one in the PATH.
+/// One stage: a program and its arguments. The program `relay` is pipemark's own relay, not a program in the PATH.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stage(Vec<String>);
 
-/// The most commands that can be given; a longer chain repeats them.
+/// The largest number of commands that can be given. A longer chain repeats them.
 const MAX_STAGES: usize = 64;
 
 impl Stage {
@@ -34,7 +34,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// The commands of a chain. A longer chain starts again at the first.
+/// The commands of a chain. A chain with more stages than commands repeats the commands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stages(Vec<Stage>);
 
@@ -44,7 +44,7 @@ impl Stages {
         self.0.len()
     }
 
-    /// The stage at a position in the chain, from 0.
+    /// The stage at a position in the chain, counted from 0.
     pub fn at(&self, position: usize) -> &Stage {
         &self.0[position % self.0.len()]
     }

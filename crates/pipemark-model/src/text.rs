@@ -1,12 +1,12 @@
-//! Text from elsewhere made safe to print, and small helpers for sentences.
+//! Escapes text from other sources for printing. Also small helpers for sentences.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Text from elsewhere is cut to this many characters: a reason may quote a whole stderr.
+/// The number of characters to which text from other sources is cut. Such a text may quote a whole stderr.
 const LONGEST: usize = 600;
 
 /// Makes text from a suite, the system or another process safe for terminals and tables. Tabs, line ends and repeated
-/// spaces become single spaces; control characters, and invisible characters that reorder or hide text, become visible
+/// spaces become single spaces. Control characters, and invisible characters that reorder or hide text, become visible
 /// escapes.
 pub fn neutral(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -16,7 +16,7 @@ pub fn neutral(text: &str) -> String {
             break;
         }
         match c {
-            // Other Unicode spaces, such as the three-per-em space, have a known width and are kept.
+            // Other Unicode spaces, such as the three-per-em space, have a known width, so they are kept.
             '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' | ' ' => {
                 if !safe.ends_with(' ') {
                     safe.push(' ');
@@ -29,14 +29,14 @@ pub fn neutral(text: &str) -> String {
     safe
 }
 
-/// Whether a terminal interprets this character or shows nothing for it.
+/// Whether a terminal interprets this character or shows nothing in its place.
 pub fn hides(c: char) -> bool {
     // Combining marks, as in decomposed umlauts, have width 0 but are visible.
     let combining = matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}');
     c.is_control() || (c.width() == Some(0) && !combining) || matches!(c, '\u{ad}' | '\u{feff}')
 }
 
-/// `count` and the noun for it: `1 run`, `3 runs`.
+/// A count with its noun: `1 run`, `3 runs`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

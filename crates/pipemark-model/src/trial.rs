@@ -1,4 +1,4 @@
-//! Trials before they run, and the records kept of them.
+//! Trials before they run, and the records of trials.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::units::{ByteSize, GIB, Throughput, bytes_in_words};
 use crate::value::word_enum;
 use crate::warning::Warning;
 
-/// One fully specified pipeline.
+/// One trial, with all parameters set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Stable key made of the parameters.
+    /// A stable key made from the parameters.
     pub id: String,
-    /// The experiment of the suite that it belongs to.
+    /// The name of the suite's experiment that the trial belongs to.
     pub experiment: String,
     /// The job to run.
     pub job: Job,
-    /// The id of its baseline, a trial of the same experiment.
+    /// The id of the trial's baseline, which is in the same experiment; `None` without a baseline.
     pub baseline: Option<String>,
-    /// The published figure.
+    /// The published figure; `None` if there is none.
     pub published: Option<Published>,
 }
 
 impl Trial {
-    /// Whether both are one trial that occurs in two experiments and is measured once.
+    /// Whether both are the same trial in two experiments, which is measured once.
     pub fn is_same_as(&self, other: &Trial) -> bool {
         self.job == other.job && self.id == other.id
     }
@@ -61,7 +61,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// As it was published, with its unit; in documents of earlier versions, in pipemark's unit.
+    /// The figure as it was published, with its unit. In documents of earlier versions, in pipemark's unit.
     pub fn shown(&self) -> String {
         match self.as_published.as_str() {
             "" if self.relative => format!("{} s", three_digits(GIB / self.throughput)),
@@ -70,25 +70,25 @@ impl Published {
         }
     }
 
-    /// The volume that it was published for, if different from `volume`.
+    /// The volume in bytes that the figure was published for; `None` if unknown or equal to `volume`.
     pub fn other_volume(&self, volume: Volume) -> Option<ByteSize> {
         self.total.map(ByteSize).filter(|total| !volume.is_like(Volume::Total(*total)))
     }
 
-    /// As [`shown`](Published::shown), beside a run that moved `volume`. If the published volume differs, it is added,
-    /// and for a time also the rate: `405.044 s for 1.05 GB (2.47 MiB/s)`.
+    /// Like [`shown`](Published::shown), for display beside a run that moved `volume`. If the published volume differs,
+    /// the published volume is added. For a time, the rate is added too: `405.044 s for 1.05 GB (2.47 MiB/s)`.
     pub fn shown_next_to(&self, volume: Volume) -> String {
         let Some(ByteSize(total)) = self.other_volume(volume) else { return self.shown() };
         format!("{} for {}{}", self.shown(), bytes_in_words(total), self.rate())
     }
 
-    /// As [`shown_next_to`](Published::shown_next_to), but without the published volume, which a heading already names.
+    /// Like [`shown_next_to`](Published::shown_next_to), without the published volume, which the heading already names.
     pub fn shown_with_rate(&self, volume: Volume) -> String {
         let rate = self.other_volume(volume).map_or_else(String::new, |_| self.rate());
         format!("{}{rate}", self.shown())
     }
 
-    /// For a published time: the rate, in brackets.
+    /// For a published time, the rate in brackets; otherwise empty.
     fn rate(&self) -> String {
         let is_time = self.throughput > 0.0 && !self.as_published.ends_with("/s");
         if is_time { format!(" ({})", Throughput(self.throughput)) } else { String::new() }
@@ -121,22 +121,22 @@ word_enum! {
     }
 }
 
-/// A trial that was run or skipped, before anything is computed from its samples.
+/// A trial that was run or skipped, before its samples are evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The trial.
     pub trial: Trial,
     /// How it ended.
     pub status: Status,
-    /// Why it was skipped or failed.
+    /// Why the trial was skipped or failed; `None` if it was measured.
     pub reason: Option<String>,
-    /// Whether the bytes were verified in every run; `None` if nothing was run or nothing was to be verified.
+    /// Whether the bytes were verified in every run; `None` if no run was made or verification was off.
     pub verified: Option<bool>,
     /// Each run, in order.
     pub samples: Vec<Sample>,
-    /// Why no more runs were made.
+    /// Why no more runs were made; `None` before the trial has stopped.
     pub stopped: Option<Stopped>,
-    /// Warnings from the runs that can't be derived from the samples, such as huge pages that were not granted.
+    /// Warnings from the runs that can't be derived from the samples, such as refused huge pages.
     pub notes: Vec<Warning>,
 }
 
@@ -147,7 +147,7 @@ impl Outcome {
         Outcome { trial, status: Status::Ok, reason, verified, samples: Vec::new(), stopped, notes: Vec::new() }
     }
 
-    /// Skips the trial: the measurement ended before its first run.
+    /// Marks the trial as skipped because the measurement ended before its first run.
     pub fn not_started(self, stopped: Stopped) -> Outcome {
         let reason = Some("the measurement was ended before its first run".to_owned());
         Outcome { status: Status::Skipped, reason, stopped: Some(stopped), ..self }
@@ -201,18 +201,18 @@ pub struct Record {
 }
 
 impl Record {
-    /// Its estimates, if it ran, its data was correct and no warning makes its figures unusable.
+    /// The estimates; `None` if the trial didn't run, its data was wrong, or a warning makes the figures unusable.
     pub fn measured(&self) -> Option<&Estimates> {
         let sound = self.verified != Some(false) && !self.warnings.iter().any(Warning::invalidates_figures);
         self.estimate.as_ref().filter(|_| self.status == Status::Ok && sound)
     }
 
-    /// The effective value of a parameter as text; empty if it does not apply.
+    /// The effective value of a parameter as text; empty if the parameter doesn't apply.
     pub fn shown(&self, key: Key) -> String {
         self.job.value(key).map_or_else(String::new, |value| value.to_string())
     }
 
-    /// The mechanism in words, see [`Ends::mechanism`](super::job::Ends::mechanism).
+    /// The mechanism in words: see [`Ends::mechanism`](super::job::Ends::mechanism).
     pub fn mechanism(&self) -> String {
         match (&self.job, self.job.ends()) {
             (_, Some(ends)) => ends.mechanism(),

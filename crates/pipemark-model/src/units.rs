@@ -16,16 +16,16 @@ use crate::digits::{digits, few_digits, percent, three_digits};
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// As a `usize`. pipemark runs on 64-bit Linux, where this cannot fail.
+    /// The number as a `usize`. The conversion can't fail, because pipemark runs only on 64-bit Linux.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).expect("64-bit system")
     }
 }
 
-/// Bytes per GiB, for arithmetic.
+/// Bytes per GiB, as a float.
 pub const GIB: f64 = (1u64 << 30) as f64;
 
-/// Units of rates that other programs print, in bytes per second.
+/// Units of rates that other programs print, each with its value in bytes per second.
 pub const RATE_UNITS: [(&str, f64); 7] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),
@@ -36,15 +36,15 @@ pub const RATE_UNITS: [(&str, f64); 7] = [
     ("GiB/s", 1_073_741_824.0),
 ];
 
-/// Splits `12.5 ms` into its number and its unit.
+/// Splits a text such as `12.5 ms` into number and unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_'))).unwrap_or(text.len());
     (&text[..end], text[end..].trim())
 }
 
-/// `number × unit` as a whole number: exact for integers, rounded for decimal fractions such as `1.5`. Fractions of a
-/// byte or of a nanosecond are refused.
+/// `number × unit` as a whole number: exact for integers, rounded for decimal fractions such as `1.5`. `None` for a
+/// fraction of a byte or of a nanosecond.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let number = number.replace('_', "");
     if let Ok(whole) = number.parse::<u64>() {
@@ -88,8 +88,8 @@ impl FromStr for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// In the largest binary unit that fits: a whole number, or three significant digits. Below 16 KiB, sizes that
-    /// aren't whole KiB are in bytes.
+    /// Formats the size in the largest binary unit that fits, as a whole number or with three significant digits. Sizes
+    /// below 16 KiB that aren't whole KiB are in bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         for (unit, name) in UNITS {
@@ -107,8 +107,8 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// The volume of a run: in binary units if it is a whole number of MiB (below 1 MiB, of KiB), such as `10 GiB`;
-/// otherwise in decimal units, such as `1.05 GB`.
+/// Formats the volume of a run. A whole number of MiB (below 1 MiB, of KiB) is in binary units, such as `10 GiB`. Other
+/// volumes are in decimal units, such as `1.05 GB`.
 pub fn bytes_in_words(bytes: u64) -> String {
     let binary = if bytes < 1 << 20 { 1 << 10 } else { 1 << 20 };
     match [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter().find(|(unit, _)| bytes as f64 >= *unit) {
@@ -124,7 +124,7 @@ pub fn bytes_in_words(bytes: u64) -> String {
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// In seconds, for arithmetic.
+    /// The duration in seconds, as a float.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -202,13 +202,13 @@ impl fmt::Display for Delay {
     }
 }
 
-/// Bytes per second that reached the sink.
+/// A rate in bytes per second that arrived at the sink.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Throughput(pub f64);
 
 impl fmt::Display for Throughput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A rate just below a multiple would round to 1024 of the smaller unit.
+        // A rate just below a multiple would be rounded to 1024 of the smaller unit.
         let multiple = BINARY.iter().find(|(multiple, _)| self.0 >= *multiple * 0.9995 && *multiple <= BINARY[1].0);
         let (multiple, unit) = multiple.unwrap_or(&BINARY[4]);
         f.pad(&format!("{} {unit}/s", three_digits(self.0 / multiple)))
@@ -246,7 +246,7 @@ impl Unit {
     /// Formats a figure of this unit for people.
     pub fn show(self, figure: f64) -> String {
         match self {
-            // Bytes and nanoseconds are never negative and are far below 2^64.
+            // Bytes and nanoseconds are never negative, and far below 2^64.
             Unit::Bytes => ByteSize(figure.round() as u64).to_string(),
             Unit::Nanoseconds if figure < 1000.0 => format!("{} ns", three_digits(figure)),
             Unit::Nanoseconds => Nanos(figure.round() as u64).to_string(),
@@ -266,7 +266,8 @@ const BINARY: [(f64, &str); 5] =
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
 impl Unit {
-    /// Formats a figure in five columns if possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` of something.
+    /// Formats a figure in at most five columns if possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` of a
+    /// count.
     pub fn brief(self, value: f64) -> String {
         match self {
             Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
@@ -295,7 +296,7 @@ impl Unit {
         }
     }
 
-    /// The named multiples of the unit, the largest first.
+    /// The named multiples of the unit, largest first.
     pub fn multiples(self) -> &'static [(f64, &'static str)] {
         match self {
             Unit::BytesPerSecond | Unit::Bytes => &BINARY,
@@ -304,8 +305,8 @@ impl Unit {
         }
     }
 
-    /// The largest multiple of the unit that is at most `value`, and its name. Values that round up to a multiple count
-    /// as reaching it.
+    /// The largest multiple of the unit that is at most `value`, with its name. A value that rounds up to a multiple
+    /// counts as equal to the multiple.
     pub fn multiple(self, value: f64) -> (f64, &'static str) {
         let fits = |multiple: &&(f64, &'static str)| value.abs() >= multiple.0 * 0.9995;
         let multiples = self.multiples();
@@ -313,7 +314,7 @@ impl Unit {
     }
 }
 
-/// The multiple of a unit in which all figures of a column are shown.
+/// The multiple of a unit in which a column shows all its figures.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnUnit {
     unit: Unit,
@@ -322,9 +323,9 @@ pub struct ColumnUnit {
 }
 
 impl Unit {
-    /// A common multiple: the largest in which the smallest figure is at least 0.1 and the largest at least 1. If the
-    /// largest figure then has five digits or more before the point, the next larger multiple, provided that the
-    /// smallest figure is at least 0.001 in it.
+    /// A common multiple for all figures: the largest one in which the smallest figure is at least 0.1 and the largest
+    /// at least 1. If the largest figure then has five or more digits before the point, uses the next larger multiple,
+    /// unless the smallest figure would be below 0.001.
     pub fn common(self, figures: impl IntoIterator<Item = f64>) -> ColumnUnit {
         let of = |(divisor, name)| ColumnUnit { unit: self, divisor, name };
         let figures = figures.into_iter().filter(|figure| figure.is_finite() && *figure > 0.0);
@@ -352,7 +353,7 @@ impl ColumnUnit {
         }
     }
 
-    /// A figure with the unit's letter: `0.997G`.
+    /// A figure with the letter of the unit's multiple: `0.997G`.
     pub fn brief(self, figure: f64) -> String {
         match self.unit {
             Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
@@ -377,10 +378,10 @@ pub enum Better {
     Neither,
 }
 
-/// Parses a budget or a time limit: 1 ms to a day.
+/// Parses a budget or a time limit, from 1 ms to one day.
 ///
 /// # Errors
-/// If it isn't a duration or is out of range; the message says which.
+/// If the text isn't a duration or the duration is out of range. The message says which.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let time: Nanos = text.parse().map_err(|error: BadValue| error.to_string())?;
     if !(1_000_000..=86_400_000_000_000).contains(&time.0) {
@@ -479,7 +480,8 @@ mod tests {
         };
         assert_eq!(column(&[1021.0 * MIB, 1.05 * GIB]), ["0.997G", "1.05G"]);
         assert_eq!(column(&[62.5 * MIB, 3.0 * GIB]), ["62.5M", "3072M"]);
-        // Five digits before the point are too many, unless the smallest figure would lose its only digit.
+        // The next larger multiple is used to avoid five digits before the point, unless the smallest figure would lose
+        // its only digit.
         assert_eq!(column(&[5.0 * MIB, 40.0 * GIB]), ["0.005G", "40.0G"]);
         assert_eq!(column(&[645.0 * MIB, 55.4 * 1024.0 * GIB]), ["0.630G", "56730G"]);
         assert_eq!(column(&[0.0]), ["0"]);

@@ -1,11 +1,11 @@
-//! Parsing of parameter values, with errors that say what is wrong.
+//! Parses parameter values, with specific error messages.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bad_value::BadValue;
 
-/// Serialises a type through `Display` and deserialises it through `FromStr`.
+/// Serialises a type with `Display` and deserialises it with `FromStr`.
 macro_rules! serde_as_text {
     ($type:ty, $description:literal) => {
         impl serde::Serialize for $type {
@@ -32,7 +32,7 @@ macro_rules! serde_as_text {
 }
 pub(super) use serde_as_text;
 
-/// Parses one of an enum's choices; the error lists them all.
+/// Parses one of an enum's choices. The error lists all choices.
 pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|_| {
         let all: Vec<&str> = T::choices().into_iter().map(|(word, _)| word).collect();
@@ -41,9 +41,9 @@ pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, Ba
     })
 }
 
-/// The word that was probably meant: the closest one, if it has at most one typo per three letters.
+/// The word that was probably meant: the closest of `words`, if it has at most one typo per three letters.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The distance takes quadratic time, and no word is this long.
+    // The computation takes quadratic time, and no word is longer than this.
     if text.len() > 64 {
         return None;
     }
@@ -52,12 +52,12 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
     words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
 }
 
-/// ` (did you mean WORD?)`, or an empty string if no word is close.
+/// The hint ` (did you mean WORD?)`, or an empty string if no word is close.
 pub fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     nearest(text, words).map_or_else(String::new, |word| format!(" (did you mean {word}?)"))
 }
 
-/// Parses a quantity from `low` to `high`, both included.
+/// Parses a quantity from `low` to `high`, inclusive.
 pub fn bounded<T>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
 where
     T: FromStr<Err = BadValue> + PartialOrd + fmt::Display,
@@ -65,7 +65,7 @@ where
     within(what, text.parse().map_err(|error| BadValue::new(format!("{what}: {error}")))?, low, high)
 }
 
-/// Parses a whole number from `low` to `high`, both included.
+/// Parses a whole number from `low` to `high`, inclusive.
 pub(super) fn whole<T: FromStr + PartialOrd + fmt::Display>(
     what: &str,
     text: &str,
@@ -83,18 +83,18 @@ fn within<T: PartialOrd + fmt::Display>(what: &str, value: T, low: T, high: T) -
     }
 }
 
-/// A choice of a parameter, and its meaning.
+/// A choice of a parameter: its name and its meaning.
 pub type Choice = (&'static str, &'static str);
 
-/// The choices of a type of value.
+/// Types of values that may have choices.
 pub(super) trait Choices {
-    /// All choices; empty if there is no list.
+    /// All choices; empty if the type has none.
     fn choices() -> Vec<Choice> {
         Vec::new()
     }
 }
 
-/// Converts `VmspliceGift` to `vmsplice-gift`, returned as a buffer and the length used.
+/// Converts `VmspliceGift` to `vmsplice-gift`. Returns a buffer and the number of bytes used.
 #[doc(hidden)]
 pub const fn kebab_case(ident: &[u8]) -> ([u8; 32], usize) {
     let (mut name, mut at, mut to) = ([b'-'; 32], 0, 0);
@@ -117,7 +117,7 @@ macro_rules! named {
                 [$($type::$variant),*].into_iter()
             }
 
-            /// Its name.
+            /// The variant's name.
             pub fn name(self) -> &'static str {
                 match self {
                     $($type::$variant => {

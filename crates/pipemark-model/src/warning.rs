@@ -1,4 +1,4 @@
-//! Warnings about figures, each with one sentence that says what is wrong and what to do about it.
+//! Warnings about figures. Each has one sentence that says what is wrong and what to do about it.
 
 use serde::{Deserialize, Serialize};
 

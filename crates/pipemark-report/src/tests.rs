@@ -1,6 +1,6 @@
-//! Checks that every comparison in a finding or a claim is between two rows of one table. The rows have the same
-//! experiment, volume, place, verification and other settings, except those that the finding is about. The ratio must
-//! be that of the named figure.
+//! Checks that every comparison in a finding or a claim is between two rows of one table. The rows must have the same
+//! experiment, volume, place, verification and other settings, except for the settings that the finding is about. The
+//! ratio must be the ratio of the named figure.
 
 mod documents;
 mod faults;

@@ -1,4 +1,4 @@
-//! Demonstrations: quick tests that settle a claim without a trial.
+//! Demonstrations: quick tests that decide a claim without a trial.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -14,7 +14,7 @@ use pipemark_model::{Answer, Claim, ClaimVerdict};
 /// The names that a claim's `shown_by` accepts.
 pub const DEMONSTRATIONS: [&str; 2] = ["two-flips", "blocking"];
 
-/// Limit for a call to start sleeping, and for it to return.
+/// The time limit for a call to start sleeping, and for the call to return.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Answers the claims that name a demonstration.
@@ -37,7 +37,7 @@ fn answer(shown: io::Result<(bool, String)>) -> Answer {
     Answer { verdict, here, evidence: Vec::new() }
 }
 
-/// Checks that XOR over all bytes misses the same bit flipped in two of them, and that a check by position detects it.
+/// Checks that an XOR over all bytes misses the same bit flipped in two bytes, and that a check by position detects it.
 fn two_flips() -> io::Result<(bool, String)> {
     const FLIPPED: [usize; 2] = [1000, 40_000];
     let pattern = || Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
@@ -74,7 +74,7 @@ fn blocking() -> io::Result<(bool, String)> {
         filled
     };
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // A read from an empty pipe, to which fewer bytes are then written than the read requested.
+    // A read from an empty pipe, into which fewer bytes are written than the read requested.
     let (slept_empty, returned) = while_asleep(
         read,
         |read| rustix::io::read(read, &mut [0; 4096][..]),
@@ -100,8 +100,8 @@ fn blocking() -> io::Result<(bool, String)> {
     Ok((slept_empty && slept_full && returned == 100 && written == 4096, here))
 }
 
-/// Makes a call in a thread, then wakes it once it sleeps, or after [`LIMIT`]. Returns whether it
-/// slept, and its result.
+/// Makes a call in a thread, and wakes the thread once it sleeps, or after [`LIMIT`]. Returns whether the thread slept,
+/// and the call's result.
 fn while_asleep(
     end: OwnedFd,
     call: fn(&OwnedFd) -> rustix::io::Result<usize>,
@@ -119,7 +119,7 @@ fn while_asleep(
     let begin = Instant::now();
     let asleep =
         || Ok::<_, io::Error>(fs::read_to_string(&stat)?.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")));
-    // A thread may sleep briefly before the call, so it must be asleep twice, 10 ms apart.
+    // A thread may sleep briefly before the call, so it must be asleep in two checks, 10 ms apart.
     let mut slept = false;
     while !slept && begin.elapsed() < LIMIT && returned.try_recv().is_err() {
         slept = asleep()?;

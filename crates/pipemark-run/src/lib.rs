@@ -1,4 +1,4 @@
-//! Plans and runs trials: [`plan`] turns suites and flags into trials, [`available`] checks which can run here,
+//! Plans and runs trials. [`plan`] turns suites and flags into trials, [`available`] checks which trials can run here,
 //! [`link`] implements the links, and [`measure`] runs the plan and returns the samples.
 #![forbid(unsafe_code)]
 

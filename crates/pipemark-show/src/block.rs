@@ -1,4 +1,4 @@
-//! Results before layout: a sheet is a list of blocks. Text from other sources is made harmless here.
+//! Results before layout: a sheet is a list of blocks. Control characters in text from other sources are escaped here.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use pipemark_model::neutral;
 use crate::chart::Chart;
 use crate::grid::Grid;
 
-/// Draws shares of the largest value as bars of eight heights.
+/// Draws a sparkline: a bar of one of eight heights for each value. Values are fractions of the largest, 0 to 1.
 pub fn sparkline(shares: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     shares.iter().map(|share| BARS[((share * 8.0).ceil() as usize).clamp(1, 8) - 1]).collect()
@@ -18,7 +18,7 @@ pub fn sparkline(shares: &[f64]) -> String {
 pub enum Block {
     /// A heading: level 1 for the sheet, 2 for a section, 3 for a part of a section.
     Heading(u8, String),
-    /// Parts of a sentence, or facts side by side.
+    /// Parts of a sentence, or facts separated by dots.
     Text(Style, Vec<String>),
     /// Lines that are not wrapped.
     Code(String),
@@ -26,7 +26,7 @@ pub enum Block {
     Grid(Grid),
     /// A chart.
     Chart(Box<Chart>),
-    /// Sentences, each behind a mark.
+    /// Sentences, each after a mark.
     Notes(Vec<Note>),
     /// A gap before the next block.
     Gap,
@@ -54,10 +54,10 @@ pub enum Style {
     Series(usize),
 }
 
-/// A sentence behind a mark, such as a footnote's letter.
+/// A sentence after a mark, such as a footnote's letter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// The mark of the rows or cells that it belongs to; may be empty.
+    /// The mark of the rows or cells that the sentence is about; empty for none.
     pub mark: String,
     /// The sentence.
     pub text: String,
@@ -66,7 +66,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note behind a mark.
+    /// A note after a mark.
     pub fn new(mark: &str, style: Style, text: &str) -> Note {
         Note { mark: neutral(mark), text: neutral(text), style }
     }
@@ -90,7 +90,7 @@ impl Sheet {
         self.blocks.push(Block::Heading(level, neutral(text)));
     }
 
-    /// Adds facts side by side, unless there are none.
+    /// Adds parts of a sentence or facts, unless there are none.
     pub fn text(&mut self, style: Style, parts: impl IntoIterator<Item = impl AsRef<str>>) {
         let parts = parts.into_iter().map(|part| neutral(part.as_ref())).filter(|part| !part.is_empty());
         let parts: Vec<String> = parts.collect();
@@ -99,7 +99,7 @@ impl Sheet {
         }
     }
 
-    /// Adds a grid, unless it is empty.
+    /// Adds a table, unless it is empty.
     pub fn grid(&mut self, grid: Grid) {
         if grid.rows().next().is_some() {
             self.blocks.push(Block::Grid(grid));
@@ -114,7 +114,7 @@ impl Sheet {
         }
     }
 
-    /// A sheet with a grid, unless it is empty, and notes below it.
+    /// A sheet with a table, unless it is empty, and notes below the table.
     pub fn of(grid: Grid, notes: impl IntoIterator<Item = Note>) -> Sheet {
         let mut sheet = Sheet::default();
         sheet.grid(grid);
@@ -122,7 +122,7 @@ impl Sheet {
         sheet
     }
 
-    /// Its tables.
+    /// The tables of the sheet.
     pub fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.blocks.iter().filter_map(|block| if let Block::Grid(grid) = block { Some(grid) } else { None })
     }

@@ -1,4 +1,4 @@
-//! A chart as data: axes with units, series of points with intervals. Each renderer decides how it is drawn.
+//! Charts as data: axes with units, and series of points with intervals. Each renderer decides how to draw them.
 
 use pipemark_model::{Unit, few_digits, named, neutral};
 
@@ -7,9 +7,9 @@ use pipemark_model::{Unit, few_digits, named, neutral};
 pub enum ChartKind {
     /// Curves over two numeric axes.
     Curves,
-    /// Bars from 0: `y.names` are the rows; a point's `y` is its row and its `x` the length.
+    /// Horizontal bars from 0. `y.names` are the rows. A point's `y` is its row and its `x` the length of the bar.
     Bars,
-    /// A heat map: `x.names` by `y.names`; each point's `value` sets its colour.
+    /// A heat map of `x.names` by `y.names`. Each point's `value` sets its colour.
     Heat(Colouring),
 }
 
@@ -18,7 +18,7 @@ pub enum ChartKind {
 pub enum Colouring {
     /// From `low` to `high` on a logarithmic scale. The better end has the stronger colour.
     Sequential { low: f64, high: f64, more_is_better: bool },
-    /// Around 1. The ends are `most` times as fast and `most` times as slow.
+    /// From a factor of 1 / `most` to `most`, around 1.
     Diverging { most: f64 },
 }
 
@@ -29,7 +29,7 @@ pub enum Scale {
     Linear,
     /// Equal steps for equal ratios.
     Log,
-    /// Like `Log`, but with a place for 0: the logarithm of 1 + figure / this number, which is above 0.
+    /// Like `Log`, but with a place for 0: log(1 + figure / c), where c is this number, which is above 0.
     LogWithZero(f64),
     /// Shares q of a whole, placed at −log10(1 − q): 1 is 90 %, 2 is 99 %.
     Nines,
@@ -40,11 +40,11 @@ pub enum Scale {
 /// One axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Its title.
+    /// The title; empty for none.
     pub title: String,
-    /// The unit of its figures.
+    /// The unit of the figures.
     pub unit: Unit,
-    /// How they are placed.
+    /// The scale.
     pub scale: Scale,
     /// The names on an axis without figures.
     pub names: Vec<String>,
@@ -61,7 +61,7 @@ impl Axis {
         Axis { names, ..Axis::new(title, Unit::Count, Scale::Names) }
     }
 
-    /// The label of a round figure.
+    /// Formats a round figure as a label.
     pub fn label(&self, value: f64) -> String {
         match self.scale {
             Scale::Nines if value == 0.0 => "fastest".to_owned(),
@@ -70,7 +70,7 @@ impl Axis {
         }
     }
 
-    /// The position of a figure, before the ends of the axis are known.
+    /// The position of a figure on the scale, before it is mapped to the length of the axis.
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear | Scale::Nines | Scale::Names => value,
@@ -89,9 +89,9 @@ pub enum SeriesRole {
     Fit,
     /// Measured by others on other hardware.
     Published,
-    /// Points so dense that they are joined without marks.
+    /// Points so dense that they are drawn as a line without marks.
     Distribution,
-    /// A limit to compare bars with. The `x` of its one point is its position.
+    /// A limit to compare bars with, at the `x` of its one point.
     Limit,
 }
 
@@ -100,9 +100,9 @@ named!(SeriesRole: Measured Fit Published Distribution Limit);
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend; may be empty if it is the only one.
+    /// The name in the legend; empty if the chart has one series.
     pub label: String,
-    /// Its meaning.
+    /// What the points are.
     pub role: SeriesRole,
     /// The points.
     pub points: Vec<Point>,
@@ -111,34 +111,34 @@ pub struct Series {
 /// A figure with its interval and its text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Point {
-    /// Its horizontal position.
+    /// The horizontal position, in the unit of the x axis.
     pub x: f64,
-    /// Its vertical position.
+    /// The vertical position, in the unit of the y axis.
     pub y: f64,
-    /// The ends of its interval, along the axis of figures.
+    /// The ends of the figure's interval, along the axis of figures; `None` without an interval.
     pub interval: Option<(f64, f64)>,
-    /// In a heat map, the value that sets its colour; `None` for a cell that isn't ranked.
+    /// In a heat map, the value that sets the colour; `None` for a cell that isn't ranked and in other charts.
     pub value: Option<f64>,
-    /// In a heat map, the text of the cell.
+    /// In a heat map, the text of the cell; otherwise empty.
     pub brief: String,
-    /// The trial.
+    /// The name of the trial.
     pub name: String,
     /// The figure as text.
     pub figure: String,
-    /// Its interval and number of runs as text.
+    /// The interval and the number of runs as text.
     pub about: String,
 }
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Its name among several charts of the same title; empty for a single chart.
+    /// The name of this chart among charts with the same title; empty for a single chart.
     pub panel: String,
-    /// Its message; may be empty.
+    /// The main result in words; empty for none.
     pub caption: String,
-    /// A note below it: what was omitted to keep it readable, or what its marks mean; may be empty.
+    /// A note below the chart about omitted data or the meaning of marks; empty for none.
     pub below: String,
     /// The kind of chart.
     pub kind: ChartKind,
@@ -157,20 +157,20 @@ impl Chart {
         Chart { title: title.to_owned(), panel, caption, below, kind, x, y, series }
     }
 
-    /// The smallest and largest of the figures that `of` returns for the points. Ignores figures below `least`; `None`
-    /// if there are no others.
+    /// The smallest and the largest figure that `of` returns for the points, ignoring figures below `least`. `None` if
+    /// no figure is left.
     pub fn extent(&self, of: impl Fn(&Point) -> [f64; 3], least: f64) -> Option<(f64, f64)> {
         let values = self.points().flat_map(|(_, point)| of(point));
         extent(values.filter(|value| value.is_finite() && *value >= least))
     }
 
-    /// All points, each with its series.
+    /// All points, each with the series it belongs to.
     pub fn points(&self) -> impl Iterator<Item = (&Series, &Point)> {
         self.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)))
     }
 }
 
-/// The smallest and largest; `None` if there are none.
+/// The smallest and the largest value; `None` without values.
 pub fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |ends, v| Some(ends.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
 }

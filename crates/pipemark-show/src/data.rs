@@ -1,4 +1,4 @@
-//! A sheet's tables for programs, as CSV and JSON.
+//! The tables of a sheet as CSV and JSON.
 
 use std::{io, iter};
 
@@ -10,10 +10,10 @@ use pipemark_model::{hides, neutral};
 use crate::block::Sheet;
 use crate::grid::{Grid, Row};
 
-/// The tables of a sheet as CSV. All have the same columns.
+/// The tables of a sheet as CSV, all with the same columns.
 ///
 /// # Errors
-/// When a row has another number of fields than there are columns, which is a bug.
+/// If the number of fields in a row differs from the number of columns, which is a bug.
 pub fn sheet_as_csv(sheet: &Sheet) -> io::Result<String> {
     let rows = sheet.grids().enumerate().flat_map(|(index, grid)| {
         let columns = || grid.columns.iter().enumerate().filter(|(_, column)| column.is_in_data());
@@ -24,7 +24,7 @@ pub fn sheet_as_csv(sheet: &Sheet) -> io::Result<String> {
     csv_text(rows)
 }
 
-/// A JSON value as a field. Text from other sources is made harmless.
+/// Formats a JSON value as a CSV field. Control characters in text from other sources are escaped.
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -33,7 +33,7 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// Text from other sources: on one line, with an apostrophe where a spreadsheet would read it as a formula.
+/// Text from other sources, on one line. An apostrophe is added if a spreadsheet would read the text as a formula.
 pub fn csv_field(text: &str) -> String {
     let text = neutral(text);
     if text.starts_with(['=', '+', '-', '@', '|', '%', '\'']) { format!("'{text}") } else { text }
@@ -42,7 +42,7 @@ pub fn csv_field(text: &str) -> String {
 /// Rows as CSV text.
 ///
 /// # Errors
-/// When a row has another number of fields than the first.
+/// If rows differ in their number of fields.
 pub fn csv_text(rows: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
     let mut writer = WriterBuilder::new().from_writer(Vec::new());
     for row in rows {
@@ -52,13 +52,13 @@ pub fn csv_text(rows: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// JSON text with a line end. Characters that terminals act on are escaped.
+/// JSON text with a line end. Characters that a terminal would interpret are escaped.
 pub fn json_line(text: &str) -> String {
-    // JSON requires escapes only up to U+001F, but terminals also act on U+0080 to U+009F. Outside
-    // strings there are no such characters.
+    // JSON requires escapes only up to U+001F, but terminals also interpret U+0080 to U+009F. Outside of strings, JSON
+    // has no such characters.
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        // A line end separates values in laid-out JSON; within strings it is already escaped.
+        // Line ends of indented JSON are kept. Within strings, line ends are already escaped.
         match hides(c) && c != '\n' {
             true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
             false => safe.push(c),

@@ -1,5 +1,5 @@
-//! Tables as data: columns, cells with a text for people and a value for programs, and a builder that adds a column at
-//! a time.
+//! Tables as data: columns, cells with a text for people and a value for programs, and a builder that adds one column
+//! at a time.
 
 use std::hash::Hash;
 
@@ -10,7 +10,7 @@ use pipemark_model::{group_by_key, neutral};
 
 use crate::Style;
 
-/// The side that cells are aligned to.
+/// The alignment of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Align {
     /// For words.
@@ -19,32 +19,32 @@ pub enum Align {
     Right,
 }
 
-/// How a column shrinks if the table is too wide. Columns that still don't fit are moved below the others, where the
-/// labels are repeated.
+/// How a column is narrowed if the table is too wide. Columns that still don't fit are printed below the others, with
+/// the labels repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Fit {
-    /// It stays as wide as its widest cell.
+    /// The column stays as wide as its widest cell.
     Needed,
-    /// Its cells are truncated.
+    /// Cells are truncated.
     Elastic,
-    /// Its cells are wrapped.
+    /// Cells are wrapped.
     Wrapped,
-    /// It is omitted if the line has no room for it. The last optional column is omitted first.
+    /// The column is omitted if the line has no room for it. The last optional column is omitted first.
     Optional,
-    /// It fills the rest of the line, or is omitted if there is none. For bars, which only terminals show.
+    /// The column fills the rest of the line, or is omitted if there is no room. For bars, which only terminals show.
     Bars,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
-    /// Its name for programs; empty if it is for people only.
+    /// The name in CSV and JSON; empty for a column that only people see.
     pub key: String,
-    /// Its heading; empty if it has a key and is for programs only.
+    /// The heading in tables; empty for a column that only programs see, which has a key.
     pub heading: String,
-    /// The side that its cells are aligned to.
+    /// The alignment of the cells.
     pub side: Align,
-    /// How it shrinks.
+    /// How the column is narrowed.
     pub fit: Fit,
 }
 
@@ -69,17 +69,17 @@ impl Column {
         Column { fit: Fit::Bars, ..Column::words("", heading) }
     }
 
-    /// Sets how it shrinks.
+    /// Sets how the column is narrowed.
     pub fn fit(self, fit: Fit) -> Column {
         Column { fit, ..self }
     }
 
-    /// Whether people see it.
+    /// Whether people see the column.
     pub fn is_in_text(&self) -> bool {
         !self.heading.is_empty() || self.key.is_empty()
     }
 
-    /// Whether programs see it.
+    /// Whether programs see the column.
     pub fn is_in_data(&self) -> bool {
         !self.key.is_empty()
     }
@@ -92,32 +92,32 @@ pub struct Cell {
     pub text: String,
     /// The mark after the text, such as a footnote's letter.
     pub mark: String,
-    /// What the text means, which decides how it looks.
+    /// The meaning of the text, which decides its colour.
     pub style: Style,
     /// The value for programs.
     pub value: Value,
-    /// For a bar: the ends of its interval, as fractions of the longest bar.
+    /// For a bar, the ends of its interval as fractions of the longest bar; `None` for other cells.
     pub bar: Option<(f64, f64)>,
 }
 
 impl Cell {
-    /// The same text for people and programs; unescaped for programs.
+    /// A cell with the same text for people and programs. Control characters are escaped only for people.
     pub fn text(text: impl Into<String>) -> Cell {
         let text = text.into();
         Cell { text: neutral(&text), value: Value::String(text), ..Cell::default() }
     }
 
-    /// A text for people and a value for programs.
+    /// A cell with a text for people and a value for programs.
     pub fn of(text: impl AsRef<str>, value: impl Into<Value>) -> Cell {
         Cell { text: neutral(text.as_ref()), value: value.into(), ..Cell::default() }
     }
 
-    /// A text for people.
+    /// A cell with a text for people only.
     pub fn shown(text: impl AsRef<str>) -> Cell {
         Cell::of(text, Value::Null)
     }
 
-    /// A value for programs, if there is one.
+    /// A cell with a value for programs only; `None` leaves it empty.
     pub fn data(value: Option<impl Into<Value>>) -> Cell {
         Cell { value: value.map_or(Value::Null, Into::into), ..Cell::default() }
     }
@@ -137,7 +137,7 @@ impl Cell {
         Cell { mark: mark.into(), ..self }
     }
 
-    /// Whether people see nothing in it.
+    /// Whether the cell has neither text nor a bar for people.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.mark.is_empty() && self.bar.is_none()
     }
@@ -146,9 +146,9 @@ impl Cell {
 /// One row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// A cell for each column.
+    /// One cell for each column.
     pub cells: Vec<Cell>,
-    /// The reason why the row has no figures, shown in their place.
+    /// The reason why the row has no figures, shown in their place; `None` for a row with figures.
     pub instead: Option<(Style, String)>,
 }
 
@@ -161,7 +161,7 @@ impl From<Vec<Cell>> for Row {
 /// Rows that belong together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowGroup {
-    /// What the rows have in common; may be empty.
+    /// What the rows have in common; empty for none.
     pub caption: String,
     /// The rows.
     pub rows: Vec<Row>,
@@ -177,7 +177,7 @@ impl RowGroup {
 /// A table: groups of rows under common columns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
-    /// The number of leading columns that identify a row. The other columns hold its figures.
+    /// The number of leading columns that identify a row. The other columns hold figures.
     pub labels: usize,
     /// The columns.
     pub columns: Vec<Column>,
@@ -186,7 +186,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table with one group, in which the first column names each row.
+    /// A table with one group. The first column identifies each row.
     pub fn new(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Grid {
         Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows.into_iter().map(Row::from).collect())] }
     }
@@ -196,7 +196,7 @@ impl Grid {
         self.groups.iter().flat_map(|group| &group.rows)
     }
 
-    /// The columns shown to people: those with any content.
+    /// The indices of the columns shown to people: those with any content.
     pub fn text_columns(&self) -> Vec<usize> {
         let filled = |index: usize| {
             self.rows().any(|row| {
@@ -207,7 +207,7 @@ impl Grid {
         (0..self.columns.len()).filter(|&index| self.columns[index].is_in_text() && filled(index)).collect()
     }
 
-    /// Like [`text_columns`](Grid::text_columns), without bars, which only terminals draw.
+    /// Like [`text_columns`](Grid::text_columns), but without bars, which only terminals draw.
     pub fn without_bars(&self) -> Vec<usize> {
         self.text_columns().into_iter().filter(|&index| self.columns[index].fit != Fit::Bars).collect()
     }
@@ -243,18 +243,18 @@ impl<'a, T> Table<'a, T> {
         self.column(Column::data(key), |of| Cell::data(value(of)))
     }
 
-    /// Sets the text that rows without figures show instead.
+    /// Sets the text shown in place of figures; `None` for a row with figures.
     pub fn instead(mut self, instead: impl Fn(&'a T) -> Option<(Style, String)>) -> Self {
         self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.instead = instead(of));
         self
     }
 
-    /// Finishes the table. The first column names each row.
+    /// Finishes the table. The first column identifies each row.
     pub fn grid(self) -> Grid {
         Grid { labels: 1, columns: self.columns, groups: vec![RowGroup { caption: String::new(), rows: self.rows }] }
     }
 
-    /// Finishes the table, with one group for each kind of row, in order of first appearance.
+    /// Finishes the table with one group for each value of `kind`, in order of first appearance.
     pub fn grouped<K: Clone + Eq + Hash>(self, kind: impl Fn(&'a T) -> K, caption: impl Fn(&K) -> String) -> Grid {
         let groups = group_by_key(self.of.iter().map(kind).zip(self.rows)).into_iter();
         let groups = groups.map(|(kind, rows)| RowGroup { caption: neutral(&caption(&kind)), rows });

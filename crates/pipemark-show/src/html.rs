@@ -1,9 +1,9 @@
-//! A sheet as a page: one self-contained file, which loads nothing and runs nothing but its own script.
+//! Renders a sheet as one self-contained page, which loads nothing and runs only its own script.
 //!
-//! Text from other sources enters the page in three ways, each safe by itself: through a template
-//! that escapes everything, as JSON for the charts in which every `<` is escaped, and compressed in
-//! base 64. A Content-Security-Policy names the one script and the one style by their hashes and
-//! forbids everything else, including evaluation of text and the network.
+//! Text from other sources enters the page in three ways, each safe on its own: through a template that escapes all
+//! text, as JSON for the charts with every `<` escaped, and compressed in base 64. A Content-Security-Policy allows the
+//! one script and the one style by their hashes. It forbids everything else, including the evaluation of text and the
+//! network.
 
 use std::io::{self, Read, Write};
 
@@ -23,11 +23,11 @@ use crate::{Block, Chart, ChartKind, Grid, Note, RowGroup, Sheet, Style, vega};
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
-/// The libraries as published, concatenated and compressed; see the README beside them.
+/// The JavaScript libraries as published, concatenated and compressed; see the README beside them.
 const LIBRARIES: &[u8] = include_bytes!("../assets/vega/vega.js.gz");
 const LICENSE: &str = include_str!("../assets/vega/LICENSE");
 
-/// Escaped text in which flags (`--runs`) don't break after their dashes.
+/// Escaped text in which a flag such as `--runs` isn't broken after its dashes.
 fn words(text: &str) -> Value {
     let whole = |word: &str| match word.find("--") {
         Some(at) => format!("{}<span class=\"flag\">{}</span>", HtmlEscape(&word[..at]), HtmlEscape(&word[at..])),
@@ -42,23 +42,23 @@ fn libraries() -> io::Result<String> {
     Ok(text)
 }
 
-/// The largest page in bytes that mail accepts without complaint.
+/// The size in bytes up to which mail programs accept a page.
 const LARGEST: usize = 2 << 20;
 
-/// A file in the page, for readers who want the figures.
+/// A file embedded in the page, for readers who want the figures.
 #[derive(Debug, Clone)]
 pub struct Attachment {
-    /// The name under which it is saved.
+    /// The file name for saving.
     pub file: String,
-    /// Its label among several; may be empty.
+    /// The label, if there are several attachments; otherwise empty.
     pub label: String,
-    /// Its content.
+    /// The content of the file.
     pub content: Vec<u8>,
-    /// Replaces the content if the page would be too large to mail.
+    /// The content to use instead if the page would be larger than mail programs accept.
     pub shorter: Vec<u8>,
 }
 
-/// From one heading to the next. The blocks are in the form that the template expects.
+/// A heading and the blocks up to the next heading, in the form that the template expects.
 #[derive(Default, Serialize)]
 struct Section {
     title: String,
@@ -70,7 +70,7 @@ struct Section {
 /// Renders the sheet as a page.
 ///
 /// # Errors
-/// When the template or the compression of an attachment fails, which is a bug.
+/// If the template or the compression of an attachment fails, which is a bug.
 pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     let mut specs = Vec::new();
     let mut sections = sections(sheet, &mut specs);
@@ -81,7 +81,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     };
     let specs = escape_json(&serde_json::to_string(&specs)?);
     let mut templates = Environment::new();
-    // The name must end in .html: that enables escaping.
+    // The name ends in .html, which enables escaping.
     templates.add_filter("words", words);
     templates.add_template("page.html", TEMPLATE).map_err(io::Error::other)?;
     let template = templates.get_template("page.html").map_err(io::Error::other)?;
@@ -96,7 +96,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
             head => Value::from(Serde(&head)),
             sections => Value::from(Serde(&sections)),
             files => Value::from(Serde(&files)),
-            // Base 64 has no character with a meaning in HTML, and the text of a script isn't unescaped.
+            // Base 64 has no special characters of HTML, and HTML doesn't unescape the text of a script.
             raw => raw.iter().map(|text| safe(text)).collect::<Vec<_>>(),
             shortened => shortened,
             version => env!("CARGO_PKG_VERSION"),
@@ -113,7 +113,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     render(&shorter, true)
 }
 
-/// The head (the sheet's own heading and the text below it), then the sections.
+/// The head (the sheet's own heading and the text below it), followed by the sections.
 fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
     let mut sections = vec![Section { title: "pipemark".to_owned(), ..Section::default() }];
     for block in &sheet.blocks {
@@ -196,14 +196,14 @@ fn escape_json(json: &str) -> String {
     safe
 }
 
-/// Compressed, in base 64.
+/// `content` compressed, in base 64.
 fn compress(content: &[u8]) -> io::Result<String> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::new(6));
     packer.write_all(content)?;
     Ok(BASE64_STANDARD.encode(packer.finish()?))
 }
 
-/// Allows only the script and the style of this page, and images only if the page made them.
+/// A policy that allows only this page's script and style, and only images made by the page.
 fn policy(script: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())));
     format!(

@@ -1,17 +1,17 @@
-//! A grid in columns of text. Columns shrink until they fit; the columns that still don't fit
-//! follow below, with the labels repeated.
+//! Lays out a table in columns of text. Columns are narrowed until they fit. The columns that still don't fit are
+//! printed below the others, with the labels repeated.
 
 use crate::terminal::{Colour, abridge, pad, width, wrap};
 use crate::{Align, Cell, Fit, Grid, Row, Style};
 
-/// The minimum width of elastic columns; wrapped ones keep twice as much.
+/// The minimum width of elastic columns. The minimum of wrapped columns is twice as much.
 const SHORTEST: usize = 6;
-/// The width of wrapped columns while other columns can still be omitted.
+/// The least width of wrapped columns while optional columns can still be omitted.
 const COMFORTABLE: usize = 20;
-/// Shorter bars show too little, longer ones show no more.
+/// The widths of a bar in columns. Shorter bars have too low a resolution, and longer bars show no more.
 const BAR: std::ops::RangeInclusive<usize> = 8..=48;
 const GAP: usize = 2;
-/// A reason with less room than this beside the labels is placed below them.
+/// If there is less room than this beside the labels, a reason is placed below them.
 const REASON: usize = 24;
 
 /// A visible column, and its widths on the terminal.
@@ -54,8 +54,7 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns with the widths that fit. Bars, and then optional columns from the last one on, are omitted until the
-/// others fit.
+/// The columns with widths that fit the line. Bars are omitted first, then optional columns from the last one on.
 fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
@@ -75,7 +74,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
         }
     };
     let mut slots: Vec<Slot> = grid.text_columns().into_iter().map(slot).collect();
-    // Wrapping loses nothing, so wrapped columns shrink first.
+    // Wrapping loses no text, so wrapped columns are narrowed first.
     shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
     for omitted in [Fit::Bars, Fit::Optional] {
         while total(&slots) > room {
@@ -91,7 +90,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     };
     shrink(grid, &mut shrunk, room, shortest);
     if total(&shrunk) > room {
-        // Some columns follow below anyway. The labels, which are repeated, get half of the line.
+        // Some columns are printed below in any case. The labels, which are repeated there, get half of the line.
         let labels = slots.iter().take_while(|slot| slot.index < grid.labels).count();
         shrink(grid, &mut slots[..labels], room / 2, shortest);
     } else {
@@ -104,7 +103,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     slots
 }
 
-/// Shrinks the widest columns, to no less than `least`, until all fit.
+/// Narrows the widest columns until all fit, none below `least`.
 fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Fit) -> usize) {
     while total(slots) > room {
         let shrinks = |slot: &&mut Slot| slot.text > least(grid.columns[slot.index].fit);
@@ -131,7 +130,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
             let heading: &Vec<String> = &headings[index];
             let text = (part + heading.len()).checked_sub(height).and_then(|part| heading.get(part));
             let slot = slots[index];
-            // Marks have no heading: figures end where their heading ends.
+            // Marks have no heading. A column of figures is aligned with the end of its heading.
             let room = if grid.columns[slot.index].side == Align::Right {
                 slot.text.max(text.map_or(0, |text| width(text)))
             } else {
@@ -153,7 +152,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
                 .filter(|_| !group.caption.is_empty())
                 .map(|line| colour.paint(Style::Aside, line)),
         );
-        // Text that replaces figures is shown once.
+        // Text that replaces figures is printed once.
         for row in group.rows.iter().filter(|row| first || row.instead.is_none()) {
             lines.extend(row_lines(grid, row, slots, room, colour));
         }
@@ -200,7 +199,7 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
     for (part, text) in wrap(reason, room - hang).iter().enumerate() {
         let text = colour.paint(*style, text);
         match lines.get_mut(part).filter(|_| beside) {
-            // Colour sequences have no width.
+            // The width of a line is computed without colour sequences.
             Some(line) => {
                 let taken = if part < height { width_without_colour(line) } else { 0 };
                 line.push_str(&" ".repeat(hang - taken.min(hang)));
@@ -212,18 +211,18 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
     lines
 }
 
-/// The width of a line that contains colours from [`Colour::paint`].
+/// The width of a line without the colour sequences of [`Colour::paint`], in terminal columns.
 fn width_without_colour(line: &str) -> usize {
     let mut parts = line.split('\x1b');
     let first = parts.next().map_or(0, width);
     first + parts.map(|part| width(part.split_once('m').map_or("", |(_, text)| text))).sum::<usize>()
 }
 
-/// A bar in eighths of a column: full to the share `low`, lighter from there to `high`.
+/// A bar in eighths of a terminal column: solid up to the share `low`, lighter up to `high`.
 pub(super) fn bar(low: f64, high: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let share = |share: f64| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-    // At most 8 times the terminal's width, so it fits a usize.
+    // The number is at most 8 times the terminal's width, so it fits a usize.
     let eighths = (share(high) * (columns * 8) as f64).round() as usize;
     let certain = (share(low) * columns as f64).round() as usize;
     let full = eighths / 8;

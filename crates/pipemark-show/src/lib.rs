@@ -1,5 +1,5 @@
-//! Lays out results: a [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown()`] and
-//! [`html()`] render. This crate knows nothing of trials; other crates build the sheets.
+//! Lays out results. A [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown()`] and [`html()`] render.
+//! This crate doesn't depend on trials. Other crates build the sheets.
 #![forbid(unsafe_code)]
 
 mod block;

@@ -1,4 +1,4 @@
-//! A sheet as GitHub's Markdown, for issues and pages.
+//! Renders a sheet as GitHub's Markdown, for issues and pages.
 
 use crate::{Align, Block, Grid, Sheet, Style};
 
@@ -56,7 +56,7 @@ fn grid(grid: &Grid) -> String {
     parts.join("\n\n")
 }
 
-/// Neutral text in which everything that Markdown, HTML or a table would interpret is escaped.
+/// Neutral text with all characters escaped that are special in Markdown, HTML or a table.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, c) in text.chars().enumerate() {
@@ -65,7 +65,7 @@ fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '#' | '|' | '~' | '!' | '$' => safe.extend(['\\', c]),
-            // These make a list or a heading only at the start of a line.
+            // These characters start a list or a heading only at the beginning of a line.
             '-' | '+' | '=' if index == 0 => safe.extend(['\\', c]),
             _ => safe.push(c),
         }

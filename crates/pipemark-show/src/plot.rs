@@ -7,12 +7,12 @@ use pipemark_model::Unit;
 use crate::terminal::{Colour, abridge, pad, width, wrap};
 use crate::{Align, Axis, Cell, Chart, ChartKind, Column, Grid, Point, Scale, Series, SeriesRole, Style, layout};
 
-/// Rows of a chart with two axes.
+/// Height of a chart with two axes, in rows.
 const ROWS: usize = 16;
 /// The marks of curves, in the order of the curves.
 const SYMBOLS: &str = "●▲■◆○△□◇abcdefghijklmnopqr";
 
-/// The chart in lines of at most `room` columns.
+/// Draws the chart in lines of at most `room` columns.
 pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
     let mut lines = vec![colour.paint(Style::Aside, &abridge(&title, room))];
@@ -29,7 +29,7 @@ pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
 }
 
 fn heat(chart: &Chart) -> Grid {
-    // Non-breaking spaces keep a heading whole above narrow cells.
+    // Non-breaking spaces keep a heading on one line above narrow cells.
     let headings = chart.x.names.iter().map(|name| Column::figures("", &name.replace(' ', "\u{a0}")));
     let mut rows: Vec<Vec<Cell>> = vec![vec![Cell::default(); 1 + chart.x.names.len()]; chart.y.names.len()];
     for (row, name) in rows.iter_mut().zip(&chart.y.names) {
@@ -118,7 +118,7 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     out
 }
 
-/// The labels under the lower axis. Labels without room are omitted.
+/// The labels below the x axis. Labels that would overlap are omitted.
 fn tick_labels(x: &Span, ticks: &[f64], columns: usize) -> String {
     let mut line = String::new();
     for &tick in ticks {
@@ -133,7 +133,7 @@ fn tick_labels(x: &Span, ticks: &[f64], columns: usize) -> String {
     line
 }
 
-/// An axis with its ends.
+/// An axis with its lower and upper end.
 struct Span<'a> {
     axis: &'a Axis,
     low: f64,
@@ -146,7 +146,7 @@ impl<'a> Span<'a> {
         Span { axis, low: axis.place(low), high: axis.place(high) }
     }
 
-    /// The position of a figure between the ends: 0 is the lower end, 1 the upper.
+    /// The position of a figure between the ends of the axis: 0 is the lower end, 1 the upper.
     fn share(&self, value: f64) -> f64 {
         let length = self.high - self.low;
         if length > 0.0 { (self.axis.place(value) - self.low) / length } else { 0.5 }
@@ -173,7 +173,7 @@ fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
         let step = step.unwrap_or(power) * divisor;
         return (0..=(high / step - 1e-9).ceil().clamp(1.0, 20.0) as u32).map(|n| f64::from(n) * step).collect();
     }
-    // Bytes are round in powers of two, times in powers of ten.
+    // Round bytes are powers of two, and round times powers of ten.
     let base: f64 = if axis.unit == Unit::Nanoseconds { 10.0 } else { 2.0 };
     let (first, last) = (low.log(base).floor(), high.log(base).ceil());
     let every = ((last - first) / 7.0).ceil().max(1.0);
@@ -182,12 +182,12 @@ fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
         .collect()
 }
 
-/// The drawing, cell by cell. The first row is the top one.
+/// The cells of the drawing. The first row is at the top.
 struct Canvas {
     columns: usize,
-    /// Braille dots, and the curve that drew the last of them.
+    /// The Braille dots in the cell, and the index of the curve that drew the last of them.
     dots: Vec<(u8, usize)>,
-    /// The curve with a point in the cell.
+    /// The index of the curve with a point in the cell; `None` without a point.
     marks: Vec<Option<usize>>,
 }
 
@@ -196,7 +196,7 @@ impl Canvas {
         Canvas { columns, dots: vec![(0, 0); columns * ROWS], marks: vec![None; columns * ROWS] }
     }
 
-    /// The row at a share of the height, if it is on the canvas.
+    /// The row at a share of the height; `None` outside of the drawing.
     fn row(share: f64) -> Option<usize> {
         let row = ((1.0 - share) * (ROWS - 1) as f64).round();
         (row >= 0.0 && row < ROWS as f64).then_some(row as usize)
@@ -205,12 +205,12 @@ impl Canvas {
     fn mark(&mut self, (x, y): (f64, f64), index: usize) {
         let column = (x * (self.columns - 1) as f64).round();
         if let (Some(row), true) = (Canvas::row(y), (0.0..self.columns as f64).contains(&column)) {
-            // The first curve keeps its mark: the others are compared with it.
+            // A mark isn't overwritten: the other curves are compared with the first one.
             self.marks[row * self.columns + column as usize].get_or_insert(index);
         }
     }
 
-    /// A straight line of dots, two across and four down in each cell.
+    /// Draws a straight line in dots. Each cell has two columns and four rows of dots.
     fn join(&mut self, from: (f64, f64), to: (f64, f64), index: usize) {
         const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
         let (across, down) = ((self.columns * 2) as f64, (ROWS * 4) as f64);
@@ -244,7 +244,7 @@ impl Canvas {
     }
 }
 
-/// The ASCII replacement of each character. Anything narrower than half a column becomes a space.
+/// The ASCII replacement of each character. A mark narrower than half a column becomes a space.
 const PLAIN: [(&str, &str); 4] = [
     ("\u{a0}µ×–−─│└┤·█▒…•→≠≈", " ux---|++.#-.->#~"),
     ("▏▎▍▌▋▊▉▁▂▃▄▅▆▇", "   ####__--==%"),
@@ -252,7 +252,7 @@ const PLAIN: [(&str, &str); 4] = [
     (SYMBOLS, "ABCDEFGH"),
 ];
 
-/// The text in ASCII only.
+/// The text with all characters replaced by ASCII.
 pub(super) fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         _ if c.is_ascii() => c,

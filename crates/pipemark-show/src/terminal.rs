@@ -1,32 +1,32 @@
-//! A sheet for a terminal: it fits the given width and uses the whole of a wider one.
+//! Renders a sheet for a terminal, in its full width.
 
 use textwrap::{WordSeparator, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{Align, Block, Note, Sheet, Style, layout, plot};
 
-/// Whether colours and other emphasis may be used.
+/// Whether colours and bold text may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// Plain text.
     Never,
-    /// With the terminal's own colours (SGR sequences).
+    /// Text in the terminal's own colours (SGR sequences).
     Always,
 }
 
-/// The characters that a terminal shows.
+/// The characters that a terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Characters {
-    /// All of Unicode: curves are drawn in dots of braille.
+    /// All of Unicode. Curves are drawn in Braille dots.
     Unicode,
     /// ASCII only.
     Ascii,
 }
 
-/// Where a sheet is shown.
+/// The properties of the terminal that a sheet is rendered for.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
-    /// Columns to use; 80 if the output isn't a terminal.
+    /// The width in columns; 80 if the output isn't a terminal.
     pub width: usize,
     /// Whether to colour.
     pub colour: Colour,
@@ -34,9 +34,9 @@ pub struct Terminal {
     pub characters: Characters,
 }
 
-/// The minimum width, because narrower text is illegible. Lines may then be longer than the terminal is wide.
+/// The minimum width in columns. Lines are longer than a narrower terminal, because narrower text is illegible.
 const NARROWEST: usize = 40;
-/// Longer lines of text are hard to read; tables may be wider.
+/// The maximum width of text in columns, because longer lines are hard to read. Tables may be wider.
 const WIDEST_TEXT: usize = 120;
 const INDENT: usize = 2;
 
@@ -62,7 +62,7 @@ impl Terminal {
                     lines.into_iter().map(|line| self.colour.paint(*style, &line)).collect()
                 }
                 Block::Code(text) => {
-                    // Its lines aren't broken, so long ones are indented less.
+                    // Lines of code aren't wrapped, so long ones are indented less.
                     let longest = text.lines().map(width).max().unwrap_or(0);
                     let before = " ".repeat((indent + INDENT).min(self.width.saturating_sub(longest)));
                     text.lines().map(|line| format!("{before}{line}")).collect()
@@ -85,7 +85,7 @@ impl Terminal {
         if self.characters == Characters::Ascii { plot::ascii(&text) } else { text }
     }
 
-    /// A sentence behind a mark, with its other lines indented.
+    /// A sentence after a mark. Its second and later lines are indented.
     fn note(&self, note: &Note, room: usize) -> Vec<String> {
         if note.mark.is_empty() {
             return wrap(&note.text, room).iter().map(|line| self.colour.paint(note.style, line)).collect();
@@ -100,13 +100,13 @@ impl Terminal {
     }
 }
 
-/// Sections are separated by gaps, as are consecutive tables.
+/// Whether a blank line separates two blocks. It separates sections and consecutive tables.
 fn needs_blank_line(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {
         (None | Some(Block::Heading(..) | Block::Gap), _) | (_, Block::Gap) => false,
         (_, Block::Heading(..)) => true,
         (Some(Block::Grid(_)), Block::Grid(_)) => true,
-        // Gaps separate paragraphs. Facts in other styles are kept together.
+        // Paragraphs are separated by blank lines. Facts in other styles are kept together.
         (Some(Block::Text(Style::Plain, _) | Block::Notes(_)), Block::Text(Style::Plain, _)) => true,
         (Some(Block::Chart(_)), Block::Chart(_)) | (Some(Block::Code(_)), _) | (_, Block::Code(_)) => true,
         _ => false,
@@ -147,7 +147,8 @@ pub(super) fn pad(text: &str, columns: usize, side: Align) -> String {
     }
 }
 
-/// `text` cut to `columns`, with an ellipsis if it was cut: after a word, unless that leaves less than half.
+/// `text` cut to `columns`, with an ellipsis if it was cut. It is cut after a word, unless less than half would be
+/// left.
 pub(super) fn abridge(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -168,7 +169,7 @@ pub(super) fn abridge(text: &str, columns: usize) -> String {
 
 /// `text` broken at blanks into lines of at most `columns`. A longer word is broken at the end of the line.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    // A quoted command of pipemark isn't broken if it fits on a line, so that it can be copied.
+    // A quoted pipemark command isn't wrapped if it fits on a line, so that it can be copied.
     const GLUE: char = '\u{1f}';
     let mut glued = String::with_capacity(text.len());
     let mut rest = text;
@@ -190,7 +191,7 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
-/// `parts` joined by ` · ` into lines of at most `columns`. Parts aren't split if they fit on a line.
+/// `parts` joined by ` · ` in lines of at most `columns`. A part isn't wrapped if it fits on a line.
 fn join_wrapped(parts: &[String], columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -218,7 +219,7 @@ mod tests {
             wrap(text, 40),
             ["this pipeline ends too soon for", "'pipemark tune', so try it with", "'pipemark ab --runs 9'"]
         );
-        // Longer ones, and quotes that aren't closed, are broken like other text.
+        // Longer commands, and quotes that aren't closed, are wrapped like other text.
         assert_eq!(wrap("'pipemark ab -- a b'", 12), ["'pipemark ab", "-- a b'"]);
         assert_eq!(wrap("it's 'pipemark ab", 12), ["it's", "'pipemark ab"]);
     }

@@ -1,6 +1,6 @@
-//! Charts as Vega-Lite specifications: the library lays out scales and axes, and `page/charts.json`
-//! defines the marks. Text from a file is only ever a value in `data` or in a scale's domain, never
-//! part of an expression, a field's name or an address, so the library draws it as text.
+//! Charts as Vega-Lite specifications. The library lays out scales and axes, and `page/charts.json` defines the marks.
+//! Text from a file is only ever a value in `data` or in a scale's domain. It is never part of an expression, a field's
+//! name or an address, so the library draws it as text.
 
 use std::sync::LazyLock;
 
@@ -11,12 +11,12 @@ use pipemark_model::{Unit, distinct};
 use crate::plot::ascending;
 use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
 
-/// Templates of charts and of their parts. A text that begins with `$` is replaced by the part of
-/// that name, else by the template of that name; if neither exists, it is omitted with its key.
+/// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME, or by the template NAME if
+/// there is no such part. If there is neither, the string and its key are omitted.
 static FORMS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
-/// The specification and the names in its legend; no names if one series needs no legend.
+/// The specification and the names in the legend. The names are empty if the chart has one series and needs no legend.
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     let chart = &with_drawable_names(chart);
     let names = |published: bool| {
@@ -43,7 +43,7 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     (spec, if legend.len() > 1 { legend.into_iter().map(str::to_owned).collect() } else { Vec::new() })
 }
 
-/// The name of the template, the data, and the parts.
+/// The name of the template, the data, and the named parts.
 type Parts = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
 
 /// A template with its parts filled in.
@@ -62,8 +62,8 @@ fn filled(form: &Value, parts: &[(&str, Value)]) -> Value {
     }
 }
 
-/// Properties of every JavaScript object. The library looks names up in objects and draws nothing
-/// for a name equal to one of these.
+/// Names of properties that every JavaScript object has. The library looks names up in objects, and draws nothing for a
+/// name in this list.
 const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
                           __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
 
@@ -79,7 +79,7 @@ fn with_drawable_names(chart: &Chart) -> Chart {
     chart
 }
 
-/// Curves with bands for their intervals. Fits are thin; published figures are dashed, with hollow marks.
+/// Curves with bands for intervals. Fits are thin lines. Published figures are dashed lines with hollow marks.
 fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let across = VegaFigures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
     let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
@@ -104,15 +104,15 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
     if !measured.is_empty() {
         x["axis"]["values"] = measured.into_iter().map(|x| across.value(x)).collect();
     }
-    // There are eight colours: from the ninth curve on, lines are dashed.
+    // There are eight colours. From the ninth curve on, lines are dashed.
     let dashes = (0..names.len()).map(|index| json!([[1, 0], [7, 3], [2, 3]][(index / 8).min(2)]));
     let parts = vec![("x", x), ("y", up.channel("y")), ("low", up.channel("l")), ("patterns", dashes.collect())];
     ("curves", values.collect(), parts)
 }
 
-/// Bars with their figure and interval. Published figures are hollow marks in the same row.
+/// Bars with their figures and intervals. Published figures are hollow marks in the same row.
 fn bars(chart: &Chart, names: &[&str]) -> Parts {
-    // The axis fits the figures. An interval may reach slightly beyond the longest, and is cut there.
+    // The axis is scaled to the figures. An interval that reaches slightly beyond the longest bar is cut there.
     let longest = chart.extent(|point| [point.x, 0.0, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
     let beyond = longest * 1.15;
     let along = VegaFigures::new(&chart.x, Some((0.0, longest)));
@@ -129,7 +129,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
             return datum;
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
-        // The figure is placed behind the interval's end.
+        // The figure is placed to the right of the interval.
         datum["e"] = along.value(end(point.y, &series.label));
         if let Some((low, high)) = point.interval {
             datum["l"] = along.value(low.min(beyond));
@@ -137,7 +137,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         }
         datum
     });
-    // Bars of one row are side by side. If each row has only one, it fills the row.
+    // Bars of one row are side by side. If each row has only one bar, the bar fills the row.
     let measured = || chart.series.iter().filter(|series| series.role == SeriesRole::Measured);
     let bars: usize = measured().map(|series| series.points.len()).sum();
     let beside = measured().count() > 1 && bars > chart.y.names.len();
@@ -150,7 +150,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
-    // Published figures are placed below our figure, never between it and its bar.
+    // Published figures are placed below the measured figure, never between it and its bar.
     let published = chart.series.iter().any(|series| series.role == SeriesRole::Published);
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
@@ -167,7 +167,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         let place = point.value.map(|value| place(colouring, value));
         let tone = match (place, colouring) {
             (None, _) => "unranked",
-            // Strong colours need text of the opposite brightness.
+            // The text on a strong colour has the opposite brightness.
             (Some(place), Colouring::Sequential { .. }) if place > 0.58 => "strong",
             (Some(place), Colouring::Diverging { .. }) if place.abs() > 0.7 => "strong",
             (Some(_), _) => "weak",
@@ -183,7 +183,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => "sequential",
         Colouring::Diverging { .. } => "diverging",
     };
-    // With many columns, some names are omitted instead.
+    // If there are many columns, some names are omitted instead.
     let letters = match chart.x.names.len() {
         columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
         _ => "99".to_owned(),
@@ -193,14 +193,14 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
-    // Text that would overlap its neighbours is omitted; the tooltip and the table have it.
+    // Text that would overlap its neighbours is omitted. The tooltip and the table show it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let row = words_channel(&chart.y, "row", "letters", 0.5);
     let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];
     ("heat", values.collect(), parts)
 }
 
-/// The position of a figure between the two ends of the colours: 0 to 1, or −1 to 1 around the baseline.
+/// The position of a figure on the colour scale: 0 to 1, or −1 to 1 around the baseline.
 fn place(colouring: Colouring, value: f64) -> f64 {
     match colouring {
         Colouring::Sequential { low, high, more_is_better } => {
@@ -211,8 +211,8 @@ fn place(colouring: Colouring, value: f64) -> f64 {
     }
 }
 
-/// Conversion of figures for an axis. On a proportional axis they are multiples of a unit that the
-/// title names, so that the library finds round ones; on other axes the labels have the unit.
+/// Converts figures for an axis. On a proportional axis they are multiples of a unit named in the title, so that the
+/// library finds round numbers. On other axes the labels have the unit.
 struct VegaFigures<'a> {
     axis: &'a Axis,
     divisor: f64,
@@ -239,7 +239,7 @@ impl<'a> VegaFigures<'a> {
             Scale::LogWithZero(constant) => {
                 json!({"type": "symlog", "constant": constant, "domain": domain, "nice": false})
             }
-            // Bytes are round in powers of two, times in powers of ten.
+            // Round bytes are powers of two, and round times powers of ten.
             Scale::Log => {
                 json!({"type": "log", "base": if unit == Unit::Nanoseconds { 10 } else { 2 }, "domain": domain, "nice": field != "x"})
             }
@@ -257,7 +257,7 @@ impl<'a> VegaFigures<'a> {
             let label = |(multiple, name): &(f64, &str)| {
                 format!("datum.value >= {multiple} ? format(datum.value / {multiple}, '.4~r') + ' {name}{per}' : ")
             };
-            // Made of our own table of units, so this expression contains nothing from a file.
+            // The expression is made of our own table of units, and contains no text from a file.
             axis["labelExpr"] =
                 json!(unit.multiples().iter().map(label).collect::<String>() + "format(datum.value, '.3~r')");
         }
@@ -266,7 +266,8 @@ impl<'a> VegaFigures<'a> {
 }
 
 /// A channel of names, in lines of as many letters as the expression `letters` allows. The library places the first
-/// line where a single one would be, so names with several lines are raised, by a `share` of what is below the first.
+/// line where a single line would be. So names with several lines are raised, by the fraction `share` of the lines
+/// after the first.
 fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
@@ -276,13 +277,13 @@ fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     filled(&FORMS["words"], &parts)
 }
 
-/// The texts of a point, to which its position is added.
+/// The texts of a point, as a JSON object to which the position is added.
 fn datum(point: &Point, series: &str, role: &str) -> Value {
     json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
 }
 
-/// Rounded to five digits: more aren't visible, and a page that is mailed should be small. Whole
-/// numbers stay exact, because an axis ends at one.
+/// Rounds to five significant digits. More digits aren't visible, and a mailed page should be small. Whole numbers stay
+/// exact, because an axis may end at one.
 fn rounded(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() < 9e15 {
         true => json!(value as i64),

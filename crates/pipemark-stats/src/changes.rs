@@ -1,13 +1,15 @@
-//! Finds lasting changes in a series of sessions: E-divisive with means.
+//! Detects lasting changes in a series of sessions, by the algorithm E-divisive with means.
 //!
 //! Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109,
 //! 2014; used for performance data by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where
-//! the energy distance between both parts is largest, if it is larger than in all but a few shuffled series; then each
-//! part is cut again. As in Hunter, a cut is kept only if the parts on both sides differ once all cuts are made.
-//! Shuffling keeps its significance level for independent sessions of any distribution, so states that alternate at
-//! random are no change. It doesn't for states that last several sessions, so a cut is also tested against the
-//! correlation of neighbouring sessions. That helps only a little, because the cut hides most of the correlation:
-//! docs/method.md has the figures.
+//! the energy distance between the two parts is largest, if that distance is larger than in all but a few shuffled
+//! series. Then each part is cut again. As in Hunter, a cut is kept only if the parts on both sides differ once all
+//! cuts are made.
+//!
+//! Shuffling keeps its significance level for independent sessions of any distribution. So sessions that alternate
+//! randomly between states are no change. Shuffling doesn't keep the level for states that last several sessions, so a
+//! cut is also tested against the correlation of neighbouring sessions. That test helps only a little, because the cut
+//! hides most of the correlation: docs/method.md has the figures.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -16,29 +18,30 @@ use crate::compare::{Comparison, Pairing, compare};
 use crate::sessions::{JointComparisons, Session, Sessions, level};
 use crate::verdict::{Criterion, Verdict};
 
-/// Fewer sessions than this are outliers, not a change.
+/// The fewest sessions of a change. Fewer deviating sessions are outliers.
 const MIN_SEGMENT: usize = 3;
 
-/// With fewer sessions no cut can be significant.
+/// The fewest sessions of a series. With fewer, no cut can be significant.
 pub const MIN_SESSIONS: usize = 9;
 
-/// Only this many of the newest sessions are searched.
+/// The largest number of newest sessions that are searched for changes.
 const MAX_SESSIONS: usize = 200;
 
-/// A change: the index of the first new session, and the comparison of the new sessions with those since the previous
-/// change.
+/// A change: the index of the first session after it, and the comparison of the sessions after it with those between it
+/// and the previous change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     pub first: usize,
     pub change: Comparison,
 }
 
-/// The changes in one of `series` series that are tested together, oldest first.
+/// The changes in one series, oldest first. The significance level is adjusted for `series` series that are tested
+/// together.
 pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) -> Vec<ChangePoint> {
     let skipped = sessions.len().saturating_sub(MAX_SESSIONS);
     let sessions = &sessions[skipped..];
     let figures: Vec<f64> = sessions.iter().map(|session| session.figure().ln()).collect();
-    // A fixed seed, so that the result is reproducible.
+    // The seed is fixed, so that the result is reproducible.
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut cuts = Vec::new();
     cut(&figures, 0, level(series), &mut random, &mut cuts);
@@ -48,7 +51,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
         let points: Vec<ChangePoint> = ends
             .windows(3)
             .filter_map(|ends| {
-                // A rank test, so that an outlier hides no change.
+                // This is a rank test, so that an outlier can't hide a change.
                 let (base, new) = (&sessions[ends[0]..ends[1]], &sessions[ends[1]..ends[2]]);
                 let [base_figures, new_figures] =
                     [base, new].map(|side| side.iter().map(Session::figure).collect::<Vec<_>>());
@@ -100,10 +103,10 @@ fn cut(figures: &[f64], start: usize, level: f64, random: &mut Xoshiro256PlusPlu
 }
 
 /// The largest energy distance between the sessions before and after a cut, and the position of the cut. The sessions
-/// after it may end before the series does, so that a change that was reverted is found too.
+/// after the cut may end before the end of the series, so that a reverted change is detected too.
 fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     let width = order.len() + 1;
-    // At [i][j]: the sum of the distances of the first i to the first j.
+    // sums[i][j] is the sum of the distances between the first i and the first j sessions.
     let mut sums = vec![0.0; width * width];
     for (i, one) in order.iter().enumerate() {
         let mut row = 0.0;
@@ -131,7 +134,7 @@ fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     best
 }
 
-/// A random number below `bound`, by Lemire's multiplication; its bias is below bound / 2^64.
+/// A random number below `bound`, by Lemire's multiplication. Its bias is below bound / 2^64.
 pub(super) fn random_below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
     ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
 }
@@ -163,17 +166,17 @@ mod tests {
         assert_eq!(found(&figures, 1), found(&figures, 1), "the same each time");
         assert_eq!(found(&series(&mut dice, &[(5, 1.0), (4, 0.5)]), 1), [(5, Verdict::Worse)]);
         assert_eq!(found(&series(&mut dice, &[(4, 1.0), (4, 0.5)]), 1), [], "eight may be chance");
-        // One outlier is no change, and neither is a change of less than half a per cent.
+        // Neither one outlier nor a change of less than half a per cent is a change.
         assert_eq!(found(&series(&mut dice, &[(12, 1.0), (1, 0.5), (12, 1.0)]), 1), []);
         let hair: Vec<f64> = (0..30).map(|at| if at < 15 { 1.0 } else { 1.004 } + 1e-5 * f64::from(at % 3)).collect();
         assert_eq!(found(&hair, 1), []);
         let long: Vec<f64> = series(&mut dice, &[(300, 1.0), (60, 0.8), (60, 1.0)]);
-        // The noise in these three stretches causes a further cut in one of twenty such series.
+        // The noise causes a further cut in one of twenty such series, so only the first two are checked.
         assert_eq!(found(&long, 1)[..2], [(300, Verdict::Worse), (360, Verdict::Better)]);
     }
 
-    /// Without the test against correlation, 36 of 150 series have a false change. Both rates are far above the 2 % of
-    /// independent sessions.
+    /// Without the test against correlation, 36 of 150 series have a false change. The rates with and without the test
+    /// are far above the 2 % of independent sessions.
     #[test]
     fn correlated_sessions_cause_fewer_false_changes() {
         let mut dice = Dice::new(4);
@@ -181,8 +184,8 @@ mod tests {
         assert!(wrong <= 30, "{wrong} of 150");
     }
 
-    /// Series of 20 sessions, in groups of eight: at most 2 % of the groups have a false change, with uniform noise and
-    /// with two states; a 10 % change is found in nine of ten.
+    /// Groups of eight series of 20 sessions. At most 2 % of the groups have a false change, with uniform noise and
+    /// with two states. A 10 % change is detected in nine of ten.
     #[test]
     fn chance_is_rarely_a_change() {
         for states in [false, true] {

@@ -28,7 +28,7 @@ use crate::estimate::{CONFIDENCE, geometric, middle_of_sorted, middles};
 use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
-/// The most runs per side: all pairs of runs are compared, here a million, in 8 MiB.
+/// The largest number of runs per side. All pairs of runs are compared: a million pairs, which take 8 MiB.
 pub const MAX_RUNS: usize = 1000;
 
 /// The power at which a change counts as detectable.
@@ -85,7 +85,7 @@ pub struct Comparison {
     pub pairing: Pairing,
 }
 
-/// Why there is no comparison, as a message.
+/// Why two sides can't be compared, as a message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct CompareError(String);
@@ -96,11 +96,12 @@ impl CompareError {
     }
 }
 
-/// Compares NEW with BASE, one figure per run; with [`Pairing::Rounds`] in the order of the rounds.
+/// Compares NEW with BASE, given one figure per run. With [`Pairing::Rounds`], the figures must be in the order of the
+/// rounds.
 ///
 /// # Errors
 ///
-/// When a side is empty or too long, a figure isn't a number above zero, or paired sides differ in length.
+/// If a side is empty or too long, a figure isn't a number above zero, or paired sides differ in length.
 pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion) -> Result<Comparison, CompareError> {
     check(base, new, pairing)?;
     let test = Test::new(base.len(), new.len(), pairing);
@@ -125,12 +126,12 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
 }
 
 impl Comparison {
-    /// The interval that decides the verdict.
+    /// The interval that decides the verdict, as fractions; `None` if there is no verdict.
     pub fn judged(&self) -> Option<(f64, f64)> {
         self.judged_low.zip(self.judged_high)
     }
 
-    /// Changes the interval that decides the verdict.
+    /// Replaces the interval that decides the verdict, and with it the verdict.
     pub fn judged_by(self, interval: Option<(f64, f64)>, criterion: Criterion) -> Comparison {
         Comparison {
             judged_low: interval.map(|(low, _)| low),
@@ -141,14 +142,14 @@ impl Comparison {
         }
     }
 
-    /// Half the width of the deciding interval, as a logarithm.
+    /// Half the width of the deciding interval, as a logarithm; `None` if there is no verdict.
     pub fn half_width(&self) -> Option<f64> {
         self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
     }
 
     /// The factor by which the number of rounds or sessions must grow to decide an inconclusive comparison, with 90 %
-    /// probability if the change stays the same. `None` if unknown, or if the change is so near a limit that no number
-    /// would decide it. Factors above [`MAX_FACTOR_TO_DECIDE`] are no useful advice.
+    /// probability if the change stays the same. `None` if the factor is unknown, or if the change is so near a limit
+    /// that no number of rounds would decide. Factors above [`MAX_FACTOR_TO_DECIDE`] are no useful advice.
     pub fn factor_to_decide(&self, criterion: Criterion) -> Option<f64> {
         let (half, change) = (self.half_width()?, self.change.ln_1p().abs());
         let room = (criterion.same_within.ln_1p() - change).max(change - criterion.threshold.ln_1p());
@@ -157,26 +158,26 @@ impl Comparison {
     }
 }
 
-/// A change closer to a limit than this, as a logarithm, counts as equal to it.
+/// A change whose distance from a limit is less than this, as a logarithm, counts as equal to the limit.
 const NO_ROOM: f64 = 1e-9;
 
-/// Larger factors in rounds or sessions are no useful advice.
+/// The largest factor in the number of rounds or sessions that is useful advice.
 pub const MAX_FACTOR_TO_DECIDE: f64 = 1000.0;
 
-/// The smallest change detectable with a given interval of the ratio.
+/// The smallest detectable change, a fraction, for a given interval of the ratio.
 pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> f64 {
     let half = (high / low).ln() / 2.0;
     let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
     (criterion.threshold.ln_1p() + half * (1.0 + seen / interval)).exp_m1()
 }
 
-/// The geometric mean of a group's trials in each round, from one slice of runs per trial: [`compare`] of the results
-/// for BASE and NEW is the group's comparison. Its interval is from whole rounds, so a disturbance common to all trials
-/// of a round counts once.
+/// The geometric mean of a group's trials in each round. `trials` has one slice of runs per trial. [`compare`] of the
+/// means of BASE and NEW compares the groups. Its interval is computed from whole rounds, so a disturbance of all
+/// trials in a round counts once.
 ///
 /// # Errors
 ///
-/// When there are no trials, their numbers of rounds differ, or a figure isn't a number above zero.
+/// If there are no trials, the numbers of rounds differ, or a figure isn't a number above zero.
 pub fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, CompareError> {
     let rounds = trials.first().ok_or_else(CompareError::no_runs)?.as_ref();
     for trial in trials {
@@ -208,7 +209,7 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
     }
 }
 
-/// A rank test for given numbers of runs, constructed once for many comparisons.
+/// A rank test for given numbers of runs, prepared once for many comparisons.
 pub(super) struct Test {
     pairing: Pairing,
     null: NullDistribution,
@@ -229,8 +230,8 @@ impl Test {
         Test { pairing: Pairing::None, null, rank }
     }
 
-    /// All pairwise ratios of NEW to BASE, ascending: the more of them are on one side of 1, the stronger the evidence
-    /// for that side.
+    /// All pairwise ratios of NEW to BASE, ascending. The more of the ratios are on one side of 1, the stronger the
+    /// evidence for that side.
     pub(super) fn ratios(&self, base: &[f64], new: &[f64]) -> Vec<f64> {
         if self.pairing == Pairing::Rounds {
             let ratios: Vec<f64> = new.iter().zip(base).map(|(new, base)| new / base).collect();
@@ -245,7 +246,7 @@ impl Test {
         self.rank.map(|rank| (ratios[rank - 1], ratios[ratios.len() - rank]))
     }
 
-    /// Ties (ratios of exactly 1) count as evidence for no difference.
+    /// The two-sided p-value. Ties (ratios of exactly 1) count as evidence for no difference.
     fn p_value(&self, ratios: &[f64]) -> f64 {
         let up = ratios.iter().filter(|&&ratio| ratio > 1.0).count();
         let down = ratios.iter().filter(|&&ratio| ratio < 1.0).count();

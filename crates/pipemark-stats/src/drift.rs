@@ -1,26 +1,28 @@
-//! Tests whether the figures of a trial rose or fell during the measurement: a machine that warmed up, or got busier.
+//! Tests whether the figures of a trial rose or fell during the measurement, for example because the machine warmed up
+//! or became busier.
 
 use crate::estimate::{MIN_RUNS, median};
 use crate::ranks::NullDistribution;
 
-/// The most runs compared pairwise: about a million pairs.
+/// The largest number of runs compared pairwise, which gives about a million pairs.
 const MAX_RUNS: usize = 1500;
 
 /// A trend of the figures over the order of the runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// Two-sided p-value of Mann's test: how likely such a trend is in runs without one.
+    /// Two-sided p-value of Mann's test: the probability of such a trend in runs without a trend.
     pub p: f64,
-    /// Change from the first run to the last along the Theil-Sen line of the logarithms, as a fraction of the first.
+    /// The change from the first run to the last, as a fraction of the first, along the Theil-Sen line of the
+    /// logarithms.
     pub change: f64,
 }
 
 impl Drift {
-    /// The drift of `figures` in the order of their runs; `None` with fewer than five or more than 1500 figures, or if
-    /// one isn't above zero.
+    /// The drift of `figures` in the order of the runs. `None` with fewer than five or more than 1500 figures, or if a
+    /// figure isn't above zero.
     ///
-    /// The p-value is exact for up to 45 runs (with five, only a strictly rising or falling order is below 5 %, at 1.7
-    /// %). Ties count against a trend: with many, the test misses trends rather than inventing them.
+    /// The p-value is exact for up to 45 runs. With five runs, only a strictly rising or falling order is below 5 %, at
+    /// 1.7 %. Ties count against a trend, so with many ties the test misses trends and doesn't report false ones.
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
@@ -42,8 +44,8 @@ impl Drift {
         Some(Drift { p: NullDistribution::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
     }
 
-    /// Whether to warn: the trend is significant at 5 %, and the change from the first run to the last is above
-    /// `fraction`.
+    /// Whether a warning is due: the trend is significant at 5 %, and the change from the first run to the last is
+    /// above `fraction`.
     pub fn exceeds(&self, fraction: f64) -> bool {
         self.p <= 0.05 && self.change.abs() > fraction
     }
@@ -70,7 +72,7 @@ mod tests {
         assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
         assert!(drift.exceeds(0.03));
         assert!(!drift.exceeds(0.1));
-        // The change is relative to the first run, even if it is large: a loss of two thirds.
+        // The change is relative to the first run even if it is large. Here it is a loss of two thirds.
         let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
         assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);
     }

@@ -1,4 +1,4 @@
-//! The estimate from the runs of one trial, with its interval.
+//! Estimates a figure with its interval from the runs of one trial.
 
 use pipemark_model::Estimate;
 
@@ -6,32 +6,34 @@ use crate::ranks::NullDistribution;
 
 /// The fewest runs for which there is an interval.
 ///
-/// 2, 3 or 4 runs are all on one side of the true value with a probability of 50, 25 or 12.5 %: not even the range from
-/// the smallest to the largest is then a 95 % interval.
+/// With a probability of 50, 25 or 12.5 %, all of 2, 3 or 4 runs are on one side of the true value. So not even the
+/// range from the smallest to the largest run is then a 95 % interval.
 pub const MIN_RUNS: usize = 5;
 
-/// The fewest runs after which a trial may stop because its interval is narrow: if each run is randomly in one of two
-/// modes, fewer runs may all be in one.
+/// The fewest runs after which a trial may stop because its interval is narrow. Of a bimodal trial, fewer runs may all
+/// be in the same mode.
 pub const MIN_TO_STOP: u32 = 12;
 
-/// How far from the estimate a run may be, as a multiple of the requested precision, for a trial to stop because its
-/// interval is narrow. A run farther off may belong to another mode.
+/// The largest distance of a run from the estimate at which a trial may stop because its interval is narrow, as a
+/// multiple of the requested precision. A run farther from the estimate may belong to another mode.
 const FARTHEST: f64 = 5.0;
 
-/// The level of every interval in this program.
+/// The confidence level of every interval in this program, except where another is stated.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The approximate number of pairs of runs that are averaged: all pairs up to 1024 runs; beyond that only pairs of
-/// nearby runs.
+/// The approximate number of pairs of runs that are averaged. Up to 1024 runs, all pairs are averaged. Above, only
+/// pairs of nearby runs are.
 const MAX_PAIRS: usize = 1 << 20;
 
 /// The estimate from one figure per run; `None` without runs or if a figure is not finite.
 ///
-/// It is Hodges and Lehmann's: the median of the means of all pairs of runs, each run with itself too. The means are
-/// geometric, so that the estimate of an inverse is the inverse of the estimate, for ratios as for times and speeds;
-/// arithmetic only if a figure isn't above zero. The interval is that of Wilcoxon's signed-rank test: from the k-th
-/// smallest of these means to the k-th largest. With five runs it is their whole range, a 93.75 % interval.
-/// docs/method.md reports its coverage, by simulation and by runs.
+/// It is the Hodges-Lehmann estimate: the median of the means of all pairs of runs, including each run paired with
+/// itself. The means are geometric, so that the estimate of the inverses is the inverse of the estimate. So ratios,
+/// times and speeds are treated alike. The means are arithmetic only if a figure isn't above zero.
+///
+/// The interval is that of Wilcoxon's signed-rank test, from the k-th smallest of the means to the k-th largest. With
+/// five runs it is the whole range of the means, a 93.75 % interval. docs/method.md reports its coverage, by simulation
+/// and by runs.
 pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     if figures.is_empty() || figures.iter().any(|figure| !figure.is_finite()) {
         return None;
@@ -55,8 +57,8 @@ pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// Whether the figure is known within `fraction` (0.03: ±3 %): the whole interval is within it, there are enough runs,
-/// and none is so far off that it may belong to another mode.
+/// Whether the figure is known within `fraction` (0.03 is ±3 %). The whole interval must be within `fraction` of the
+/// estimate, there must be enough runs, and no run may be so far off that it may belong to another mode.
 pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
     let within = |low: f64, high: f64, fraction: f64| {
         (estimate.median - low).max(high - estimate.median) <= estimate.median.abs() * fraction
@@ -66,19 +68,19 @@ pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
         && within(estimate.min, estimate.max, FARTHEST * fraction)
 }
 
-/// The median; `None` for an empty slice.
+/// The median of `figures`; `None` for an empty slice.
 pub fn median(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| middle_of_sorted(&sorted, f64::midpoint))
 }
 
-/// The median of ascending figures, of which there must be at least one.
+/// The median of figures sorted in ascending order. There must be at least one.
 pub(super) fn middle_of_sorted(sorted: &[f64], middle: fn(f64, f64) -> f64) -> f64 {
     middle(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
-/// The means of all pairs of figures, ascending.
+/// The means of all pairs of figures, ascending, computed by `middle`.
 pub(super) fn middles(figures: &[f64], middle: fn(f64, f64) -> f64) -> Vec<f64> {
     let reach = MAX_PAIRS.div_ceil(figures.len().max(1));
     let of_one = |at: usize| figures[at..].iter().take(reach).map(move |other| middle(figures[at], *other));
@@ -133,13 +135,14 @@ mod tests {
         assert!(!is_narrow(&Estimate { max: 116.0, ..estimate }, 0.03), "another speed may have been met");
     }
 
-    /// Wilcoxon's ranks (Siegel 1956, table G): with 10 runs, the 9th of the 55 pair means from either end.
+    /// Wilcoxon's ranks (Siegel 1956, table G): with 10 runs, the ends of the interval are the 9th of the 55 pair means
+    /// from below and from above.
     #[test]
     fn the_interval_is_that_of_the_signed_rank_test() {
         let figures = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
         let estimate = from_runs(&figures).unwrap();
-        // The pair means are powers of 2 with exponents 0, 0.5, 1, 1, 1.5, 1.5, 2, 2, 2, …: the 9th is 2, the middle
-        // one 4.5.
+        // The pair means are powers of 2 with exponents 0, 0.5, 1, 1, 1.5, 1.5, 2, 2, 2, …. The 9th exponent is 2, and
+        // the middle one 4.5.
         let exponents = [estimate.low.unwrap(), estimate.median, estimate.high.unwrap()].map(f64::log2);
         assert!(exponents.iter().zip([2.0, 4.5, 7.0]).all(|(is, wanted)| (is - wanted).abs() < 1e-12), "{exponents:?}");
         let narrower = |runs: usize| {

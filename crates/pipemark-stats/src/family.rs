@@ -9,18 +9,19 @@ use pipemark_model::Estimate;
 use crate::estimate::{self, CONFIDENCE, median};
 use crate::sessions::mean;
 
-/// The least noise assumed for a ratio, as a fraction of its document's typical noise. With bimodal runs, a few rounds
-/// may all be in the same mode, and seem to have no noise.
+/// The least noise assumed for a ratio, as a fraction of the typical noise in the document. If runs are bimodal, a few
+/// rounds may all be in the same mode and seem to have no noise.
 const MIN_NOISE: f64 = 0.5;
 
-/// The fewest independent runs whose spread can be estimated.
+/// The fewest independent runs from which a spread can be estimated.
 const MIN_INDEPENDENT: f64 = 2.0;
 
 /// All comparisons between the trials of a document, some of which are reported.
 ///
-/// With individual 95 % intervals, one of twenty equal pairs would be called different. So the interval that decides
-/// whether a difference is reported is widened until all hold jointly (Bonferroni, with Student's t), and further if
-/// successive runs are correlated. Tables and findings still show the original figure and interval.
+/// With individual 95 % intervals, one of twenty equal pairs would be reported as different. So the interval that
+/// decides whether a difference is reported is widened until all intervals hold jointly (Bonferroni, with Student's t).
+/// It is widened further if successive runs are correlated. Tables and findings still show the original figure and
+/// interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     comparisons: f64,
@@ -31,13 +32,15 @@ pub struct Family {
 }
 
 impl Family {
-    /// The family of trials that are all compared with each other; each maps rounds to its figures, all above zero.
+    /// The family of trials that are all compared with each other. Each map has a trial's figures by round, all above
+    /// zero.
     pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
         let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
         Family::from_series(&residuals(trials), pairs)
     }
 
-    /// The family of ratios that are reported individually; each has one figure per round, all above zero.
+    /// The family of ratios that are reported individually. Each list has a ratio's figures, one per round, all above
+    /// zero.
     pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
         let residuals = |ratios: &Vec<f64>| {
             let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
@@ -59,13 +62,13 @@ impl Family {
         }
     }
 
-    /// Replaces the number of comparisons, at least 1.
+    /// Sets the number of comparisons, at least 1.
     pub fn with(self, comparisons: f64) -> Family {
         Family { comparisons, ..self }
     }
 
-    /// Limits the correlation so that `runs` runs count as at least `independent` independent ones, because few runs
-    /// show the correlation only roughly.
+    /// Limits the correlation, so that `runs` runs count as at least `independent` independent runs. A few runs allow
+    /// only a rough estimate of the correlation.
     pub fn with_min_independent_runs(self, independent: f64, runs: f64) -> Family {
         let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
         Family { correlation: self.correlation.min(most), ..self }
@@ -76,18 +79,18 @@ impl Family {
         self.comparisons
     }
 
-    /// A family with this number of comparisons, without correlation or least noise.
+    /// A family with this number of comparisons, no correlation and no least noise.
     pub fn among(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
     }
 
-    /// The interval of a ratio, adjusted for all comparisons; `None` if it has no interval or too few rounds.
+    /// The interval of a ratio, adjusted for all comparisons; `None` if the ratio has no interval or too few rounds.
     pub fn interval(&self, ratio: &Estimate) -> Option<(f64, f64)> {
         let half = (half_width_of(ratio)?.max(self.noise) * self.widening(f64::from(ratio.runs))?).exp();
         Some((ratio.median / half, ratio.median * half))
     }
 
-    /// The factor by which to widen an interval from `runs` runs; `None` if they are too few.
+    /// The factor by which to widen an interval from `runs` runs; `None` if there are too few runs.
     fn widening(&self, runs: f64) -> Option<f64> {
         let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
         let independent = runs / alike;
@@ -99,13 +102,14 @@ impl Family {
     }
 }
 
-/// The wider half of an interval, as a logarithm.
+/// The wider half of an interval, as a logarithm; `None` without an interval.
 fn half_width_of(estimate: &Estimate) -> Option<f64> {
     let (low, high) = estimate.low.zip(estimate.high).filter(|(low, _)| *low > 0.0)?;
     Some((estimate.median / low).max(high / estimate.median).ln())
 }
 
-/// The residuals of each trial's log figures, without the trial's mean and the effect that all trials share in a round.
+/// The residuals of each trial's log figures, after subtraction of the trial's mean and of the effect that all trials
+/// share in a round.
 fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut deviations: Vec<Vec<(u32, f64)>> = Vec::new();
@@ -120,8 +124,8 @@ fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     deviations.into_iter().map(of_trial).collect()
 }
 
-/// The correlation of each run with the next; `None` without noise or with too few runs. Corrected for the bias that
-/// comes from estimating the mean from the same runs.
+/// The correlation of each run with the next; `None` without noise or with too few runs. It is corrected for bias,
+/// because the mean is estimated from the same runs.
 fn correlation(series: &[f64]) -> Option<f64> {
     let runs = series.len() as f64;
     let squares: f64 = series.iter().map(|left| left * left).sum();
@@ -142,7 +146,7 @@ mod tests {
         let noise = [1.0, 1.02, 0.99, 0.98, 1.01, 1.0, 0.99, 1.02];
         let ratio = estimate::from_runs(&noise).unwrap();
         let half = |count: usize| {
-            // Here successive runs are independent.
+            // In this example, successive runs are independent.
             let family = Family::of(&trials(count, 8, |trial, run| noise[(run * 3 + trial * 5) % 8]));
             let (low, high) = family.interval(&ratio).unwrap();
             assert!((low * high / ratio.median.powi(2) - 1.0).abs() < 1e-12, "as far up as down");

@@ -1,12 +1,12 @@
-//! Fits straight lines: time per call against block size (cost per call and per byte), and time against chain length.
-//! Finds where such a line ends.
+//! Fits straight lines: time per call over block size (cost per call and per byte), and time over chain length. Finds
+//! the point where the line ends.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::estimate::CONFIDENCE;
 
-/// The fewest points that can show a bend: two always lie on a line.
+/// The fewest points that can show a bend. Two points always lie on a line.
 pub const MIN_POINTS: usize = 3;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.
@@ -40,17 +40,17 @@ pub struct FittedLine {
 /// The weight of each point in the fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
-    /// Each point's squared residual counts the same: for y of similar size with equal noise.
+    /// Each point's squared residual has the same weight. For y of similar size with equal noise.
     Equal,
-    /// Each point's squared *relative* residual counts the same (weight 1/y²): for y over several orders of magnitude
-    /// with noise in per cent. With equal weights the largest blocks alone would decide, and a cost per call of 1 µs
-    /// would drown in the noise of calls that take 100 µs.
+    /// Each point's squared *relative* residual has the same weight (1/y²). For y over several orders of magnitude with
+    /// noise in per cent. With equal weights the largest blocks alone would decide, and a cost per call of 1 µs would
+    /// drown in the noise of calls that take 100 µs.
     Relative,
 }
 
 impl FittedLine {
-    /// The least-squares line through the points; `None` if the lengths differ, there are fewer than two points, all x
-    /// are equal, a number is not finite, or a relative fit meets a y that isn't above zero.
+    /// The least-squares line through the points. `None` if the lengths differ, there are fewer than two points, all x
+    /// are equal, a number is not finite, or y isn't above zero in a relative fit.
     pub fn fit(x: &[f64], y: &[f64], weighting: Weighting) -> Option<FittedLine> {
         let n = x.len();
         if n != y.len() || n < 2 || !x.iter().chain(y).all(|number| number.is_finite()) {
@@ -59,7 +59,7 @@ impl FittedLine {
         if weighting == Weighting::Relative && y.iter().any(|&y| y <= 0.0) {
             return None;
         }
-        // Relative to the largest y, so that weights don't depend on the unit of y.
+        // y is scaled to its largest value, so that weights don't depend on the unit of y.
         let unit = y.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
         let weight = |y: f64| match weighting {
             Weighting::Equal => 1.0,
@@ -94,49 +94,49 @@ impl FittedLine {
             r_squared: if yy > 0.0 { (1.0 - left / yy).max(0.0) } else { 1.0 },
             points: n,
         };
-        // Numbers near the limits of f64 may have overflowed.
+        // Numbers near the limits of f64 may have overflowed in the computation.
         (line.intercept.value.is_finite() && line.slope.value.is_finite() && line.r_squared.is_finite()).then_some(line)
     }
 
-    /// y on the line at `x`.
+    /// The line's y at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.intercept.value + self.slope.value * x
     }
 
-    /// How far `y` lies above the line at `x`, as a fraction of the line's value there.
+    /// The distance of `y` above the line at `x`, as a fraction of the line's y there.
     pub fn excess(&self, x: f64, y: f64) -> f64 {
         (y - self.at(x)) / self.at(x).abs()
     }
 }
 
-/// Where a series of points stops following a straight line.
+/// The point from which a series no longer follows a straight line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linearity {
-    /// The first point that is off the line through the points before it, if any.
+    /// The first point that is off the line through the points before it; `None` if all are on the line.
     pub departure: Option<Departure>,
 }
 
-/// The first point that is off the line.
+/// The first point that is off the line through the points before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
-    /// Its x.
+    /// The point's x.
     pub x: f64,
-    /// How far it is above the line through the points before it, as a fraction of the line's value there; negative if
-    /// below.
+    /// The point's distance above the line through the points before it, as a fraction of the line's y there. Negative
+    /// if the point is below.
     pub excess: f64,
 }
 
 impl Linearity {
-    /// Finds the longest straight prefix of the series. A prefix of three points or more is straight if it and all
-    /// shorter ones are within `tolerance` (0.1 is 10 %) of their own relative fit.
+    /// Finds the longest straight prefix of the series. A prefix of three points or more is straight if this prefix and
+    /// all shorter ones are within `tolerance` (0.1 is 10 %) of their own relative fit.
     ///
-    /// Extending the prefix point by point finds the first bend. A single fit through all points would not: a curve may
-    /// cross it twice, and a bend tilts it. One outlier also ends the straight part, so y should be medians of runs and
-    /// the tolerance at least three times their noise. A bend smaller than the tolerance is not found, and one just
-    /// above it may be found a point late.
+    /// Extending the prefix point by point finds the first bend. A single fit through all points would not, because a
+    /// bend tilts the line, and a curve may cross it twice. One outlier also ends the straight part. So y should be
+    /// medians of runs, and the tolerance at least three times their noise. A bend smaller than the tolerance is not
+    /// found, and a bend just above the tolerance may be found one point late.
     ///
-    /// `None` if `x` isn't strictly increasing, [`FittedLine::fit`] refuses the points, or the first three aren't
-    /// straight.
+    /// `None` if `x` isn't strictly increasing, [`FittedLine::fit`] refuses the points, or the first three points
+    /// aren't straight.
     pub fn of(x: &[f64], y: &[f64], tolerance: f64) -> Option<Linearity> {
         if x.len() != y.len() || !x.is_sorted_by(|before, after| before < after) {
             return None;
@@ -186,12 +186,13 @@ mod tests {
         near(line.r_squared, 0.999993745883712);
         let left: f64 = x.iter().zip(&y).map(|(x, y)| (y - line.at(*x)).powi(2)).sum();
         near((left / 34.0).sqrt(), 0.884796396144373);
-        // Certified standard deviation of the slope, times t(0.975; 34).
+        // The half width is the certified standard deviation of the slope, times t(0.975; 34).
         let half = line.slope.high.unwrap() - line.slope.value;
         assert!((half / 2.032_244_509 - 0.429_796_848_199_937e-3).abs() < 1e-10, "{half}");
     }
 
-    /// Anscombe 1973: four sets of points with the same fit, y = 3.00 + 0.500 x, R² 0.67. The second is a curve.
+    /// Anscombe 1973: four sets of points with the same fit, y = 3.00 + 0.500 x, R² 0.67. The points of the second set
+    /// lie on a curve.
     #[test]
     fn anscombe_is_one_line_but_not_straight() {
         let x = [4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0];
@@ -231,7 +232,8 @@ mod tests {
         assert!((departure.excess - 4.8 / 17.0).abs() < 1e-9, "{departure:?}");
     }
 
-    /// The last point pulls the fit towards itself, most of all if nearly all of the other times is start-up.
+    /// The last point pulls the fit towards itself, most of all if start-up takes nearly all of the time at the other
+    /// points.
     #[test]
     fn finds_a_bend_at_the_very_end() {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];

@@ -1,26 +1,26 @@
-//! Runs drawn from known distributions, for tests.
+//! Random runs from known distributions, for tests.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::changes::random_below;
 
-/// Distributions of a run's figure, all on a scale of 100.
+/// Distributions of a run's figure, all with a typical value of 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// Normal, 1.5 %.
+    /// Normal, with a standard deviation of 1.5 %.
     Quiet,
-    /// The throughput of times that have a floor and a long tail above it.
+    /// Skewed: the inverse of times that have a minimum and a long tail.
     Skewed,
-    /// Quiet, but one run in ten loses up to 30 %.
+    /// Like `Quiet`, but one run in ten loses up to 30 %.
     Outliers,
     /// Two modes, 10 % apart and equally likely.
     TwoModes,
     /// One run in five is in a mode that is four times as fast.
     RareMode,
-    /// Lognormal, 20 %.
+    /// Lognormal, with a standard deviation of 20 %.
     Loud,
-    /// Rounded to whole numbers: full of ties.
+    /// Rounded to whole numbers, so that there are many ties.
     Coarse,
 }
 
@@ -64,7 +64,7 @@ impl Dice {
         (0..runs).map(|_| self.figure(noise)).collect()
     }
 
-    /// Runs with 5 % noise and a correlation of `like` between successive runs.
+    /// Runs with 5 % noise, in which successive runs have the correlation `like`.
     pub fn alike(&mut self, like: f64, runs: usize) -> Vec<f64> {
         let mut state = self.normal();
         let mut next = || {

@@ -1,15 +1,15 @@
-//! Finds outliers among the runs of a trial. They are flagged, never dropped.
+//! Finds outliers among the runs of a trial. Outliers are flagged, never dropped.
 
 use crate::estimate::{MIN_RUNS, median};
 
-/// The modified z-score above which a run is called an outlier (Iglewicz and Hoaglin, 1993).
+/// The modified z-score above which a run is an outlier (Iglewicz and Hoaglin, 1993).
 pub const OUTLIER_SCORE: f64 = 3.5;
 
-/// The modified z-score of each figure: its distance from the median in units of 1.4826 times the median absolute
-/// deviation (MAD), which for normal figures is the standard deviation.
+/// The modified z-score of each figure: its distance from the median, divided by 1.4826 times the median absolute
+/// deviation (MAD). For normal figures, the divisor is the standard deviation.
 ///
-/// If over half of the figures are equal, the MAD is 0 and the mean absolute deviation (times 1.2533) replaces it, as
-/// Iglewicz and Hoaglin advise. If all are equal, all scores are 0.
+/// If more than half of the figures are equal, the MAD is 0. Then the mean absolute deviation (times 1.2533) replaces
+/// it, as Iglewicz and Hoaglin advise. If all figures are equal, all scores are 0.
 pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
     let Some(middle) = median(figures) else {
         return Vec::new();
@@ -24,10 +24,10 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
     figures.iter().map(|figure| (figure - middle) / unit).collect()
 }
 
-/// The positions of the outliers, in the order of the runs.
+/// The indices of the outliers, in the order of the runs.
 ///
-/// With fewer than five runs there are none: of three figures, two that happen to be close would make the third an
-/// outlier.
+/// With fewer than five runs there are none. Of three figures, the third would be an outlier whenever the other two
+/// happened to be close.
 pub fn outliers(figures: &[f64]) -> Vec<usize> {
     if figures.len() < MIN_RUNS {
         return Vec::new();
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993: the ordinary z-score misses two outliers of
-    /// ten.
+    /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993. The ordinary z-score misses two outliers among
+    /// ten figures.
     #[test]
     fn finds_the_two_that_mask_each_other() {
         let figures = [2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3];

@@ -1,10 +1,10 @@
-//! Which percentiles a number of samples can support: a p99 of 71 samples is their maximum under another name.
+//! Which percentiles a number of samples can support. For example, the p99 of 71 samples is just their maximum.
 
 /// Whether this number of samples supports `percentile` (0 to 100).
 ///
-/// The rule is Wilks's (1941): a percentile p is supported if at least one sample lies beyond it with 95 % confidence,
-/// 1 - (p/100)^n >= 0.95, since only then do the data contain an upper bound of it. So p50 needs 5 samples, p90 29, p95
-/// 59, p99 299, p99.9 2995. By symmetry, a percentile p below 50 needs as many as 100 - p.
+/// The rule is Wilks's (1941). A percentile p is supported if at least one sample lies beyond it with 95 % confidence,
+/// 1 - (p/100)^n >= 0.95, because only then do the samples contain an upper bound of it. So p50 needs 5 samples, p90
+/// 29, p95 59, p99 299, p99.9 2995. By symmetry, a percentile p below 50 needs as many samples as 100 - p.
 pub fn supports(samples: usize, percentile: f64) -> bool {
     let outward = percentile.max(100.0 - percentile);
     samples > 0 && outward <= 100.0 * 0.05f64.powf(1.0 / samples as f64)

@@ -3,7 +3,8 @@
 //!
 //! All pairs are one family, so that ranks and verdicts never contradict each other. In one session, rounds are
 //! compared ([`crate::family`], with wider intervals if successive rounds are correlated). With several sessions, each
-//! gives one ratio ([`crate::sessions`]). Both hold at 98 % for all pairs together, because a verdict may fail a build.
+//! session gives one ratio ([`crate::sessions`]). In both cases the confidence is 98 % for all pairs together, because
+//! a verdict may fail a build.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::family::Family;
 use crate::sessions::{JointComparisons, SURE, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
-/// The figures of a command: for each session, one per round.
+/// The figures of a command: a list for each session, with one figure per round.
 pub type BySession = Vec<Vec<f64>>;
 
 /// The comparisons and ranks of several commands.
@@ -23,15 +24,16 @@ pub type BySession = Vec<Vec<f64>>;
 pub struct Ranking {
     /// Each command against the reference; `None` for the reference.
     pub comparisons: Vec<Option<Comparison>>,
-    /// One more than the number of commands that are significantly better: tied commands share a rank.
+    /// The rank of each command: one more than the number of commands that are significantly better. Tied commands
+    /// share a rank.
     pub ranks: Vec<usize>,
 }
 
 impl Ranking {
-    /// Ranks commands with figures above zero in the same rounds.
+    /// Ranks commands that have figures above zero in the same rounds.
     ///
     /// # Errors
-    /// If a command has no figures, rounds other than the reference's, or a figure that isn't a number above zero.
+    /// If a command has no figures, other rounds than the reference, or a figure that isn't a number above zero.
     pub fn of(commands: &[BySession], reference: usize, criterion: Criterion) -> Result<Ranking, CompareError> {
         let comparisons = against(commands, reference, criterion)?;
         let pairs = Pairs::of(commands, criterion);
@@ -51,10 +53,10 @@ impl Ranking {
     }
 }
 
-/// Rounds count as at least this many independent ones, however correlated they are.
+/// The fewest independent rounds that a session counts as, however strong the correlation is.
 const MIN_INDEPENDENT: f64 = 4.0;
 
-/// Compares each command with the reference, without ranks but at the same confidence.
+/// Compares each command with the reference, at the same confidence as [`Ranking::of`] but without ranks.
 ///
 /// # Errors
 /// See [`Ranking::of`].
@@ -68,7 +70,7 @@ pub fn against(
     (0..commands.len()).map(of).collect()
 }
 
-/// What all pairs share.
+/// What all pairs have in common.
 struct Pairs {
     family: Family,
     joint: JointComparisons,
@@ -81,7 +83,7 @@ impl Pairs {
         let comparisons = (commands.len() * commands.len().saturating_sub(1) / 2).max(1);
         let family = Family::of(&commands.iter().map(rounds).collect::<Vec<_>>());
         Pairs {
-            // A family's level is 95 %: this larger number of comparisons gives the 98 % that sessions have.
+            // A family's level is 95 %. This larger number of comparisons gives the level of sessions, 98 %.
             family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - SURE)),
             joint: JointComparisons { comparisons, prior: None },
             criterion,
@@ -113,8 +115,8 @@ impl Pairs {
     }
 }
 
-/// Whether these rounds are enough: the interval of each command against the reference is so narrow that equal commands
-/// would be called the same in 19 of 20 cases, or it is far beyond the threshold.
+/// Whether these rounds are enough. Each command's interval against the reference must be so narrow that equal commands
+/// would be called the same in 19 of 20 cases, or be far beyond the threshold.
 pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterion) -> bool {
     let pairs = Pairs::of(commands, criterion);
     let resolved = |new: usize| {
@@ -126,11 +128,12 @@ pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterio
     (0..commands.len()).filter(|new| *new != reference).all(resolved)
 }
 
-/// A change of this many half intervals beyond the threshold is not chance, however often the rounds are checked.
+/// The distance beyond the threshold, in half widths of the interval, from which a change isn't due to chance, however
+/// often the rounds are checked.
 const FAR: f64 = 3.0;
 
-/// Whether all runs of both have one and the same figure. The two are then the same without a test, even if the figure
-/// is zero, which has no ratio.
+/// Whether all runs of both commands have the same figure. Such commands are the same without a test, even if the
+/// figure is zero, of which there is no ratio.
 pub fn is_constant(commands: [&BySession; 2]) -> bool {
     let first = commands[0].iter().flatten().next();
     commands.iter().all(|side| side.iter().flatten().all(|figure| Some(figure) == first))
@@ -143,7 +146,7 @@ mod tests {
     use super::*;
     use crate::noise::{Dice, Noise};
 
-    /// Twelve rounds with a few per mille of noise.
+    /// Twelve rounds around `figure` with a few per mille of noise.
     fn command(figure: f64, seed: u64) -> BySession {
         let noise = Dice::new(100 + seed).runs(Noise::Quiet, 12);
         vec![noise.into_iter().map(|noise| figure * (noise / 100.0).powf(0.2)).collect()]
@@ -191,7 +194,7 @@ mod tests {
         assert_eq!(ranking.ranks, [1, 2]);
     }
 
-    /// Eight rounds that drift are strongly correlated, and a change by half is still detected.
+    /// Eight rounds with a drift are strongly correlated, but a change by half is still detected.
     #[test]
     fn a_large_change_is_seen_in_few_rounds() {
         let drifting =

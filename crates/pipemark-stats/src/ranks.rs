@@ -1,8 +1,10 @@
-//! Exact null distributions of three rank statistics, each small when the data speak against the null hypothesis.
+//! Exact null distributions of three rank statistics. Each statistic is small when the data speak against the null
+//! hypothesis.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Up to this many values of the statistic, its distribution is computed exactly; above, the normal one is as good.
+/// If the greatest value of the statistic is at most this, its distribution is computed exactly. Above, the normal
+/// distribution is as accurate.
 const EXACT_UP_TO: usize = 1000;
 
 /// The distribution of a rank statistic under the null hypothesis, symmetric on 0..=`greatest`.
@@ -22,15 +24,16 @@ enum RankShape {
 }
 
 impl NullDistribution {
-    /// Mann and Whitney's U of `n` against `m` figures: how many of the n·m pairs have the first one smaller.
+    /// The distribution of Mann and Whitney's U of `n` against `m` figures: the number of the n·m pairs in which the
+    /// first figure is smaller.
     pub(super) fn mann_whitney(n: usize, m: usize) -> NullDistribution {
         let greatest = n * m;
         if greatest > EXACT_UP_TO {
             let (n, m) = (n as f64, m as f64);
             return NullDistribution::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
         }
-        // The greatest figure is either one of the n, and then greater than all m, or it is one of the m. `columns[b]`
-        // holds the distribution for a against b figures.
+        // Either the greatest figure is one of the n, and greater than all m, or it is one of the m. `columns[b]` holds
+        // the distribution for a against b figures.
         let mut columns = vec![vec![0.0; greatest + 1]; m + 1];
         for column in &mut columns {
             column[0] = 1.0;
@@ -47,7 +50,8 @@ impl NullDistribution {
         NullDistribution::counted(greatest, columns.swap_remove(m))
     }
 
-    /// Wilcoxon's signed-rank statistic of `n` differences: the sum of the ranks of the negative ones.
+    /// The distribution of Wilcoxon's signed-rank statistic of `n` differences: the sum of the ranks of the negative
+    /// differences.
     pub(super) fn signed_rank(n: usize) -> NullDistribution {
         let (greatest, k) = (n * (n + 1) / 2, n as f64);
         if greatest > EXACT_UP_TO {
@@ -56,7 +60,8 @@ impl NullDistribution {
         NullDistribution::sum(greatest, (1..=n).map(|rank| (rank, 2)))
     }
 
-    /// Kendall's and Mann's count of inversions among `n` figures in order: pairs with the earlier one greater.
+    /// The distribution of Kendall's and Mann's count of inversions among `n` figures in order: the number of pairs in
+    /// which the earlier figure is greater.
     pub(super) fn inversions(n: usize) -> NullDistribution {
         let (greatest, k) = (n * n.saturating_sub(1) / 2, n as f64);
         if greatest > EXACT_UP_TO {
@@ -65,7 +70,7 @@ impl NullDistribution {
         NullDistribution::sum(greatest, (2..=n).map(|length| (1, length)))
     }
 
-    /// A sum of terms, each of 0, 1, … or count - 1 steps with equal probability.
+    /// The distribution of a sum of terms. Each term has steps 0 to count - 1, with equal probability.
     fn sum(greatest: usize, terms: impl Iterator<Item = (usize, usize)>) -> NullDistribution {
         let mut chance = vec![0.0; greatest + 1];
         chance[0] = 1.0;
@@ -103,20 +108,20 @@ impl NullDistribution {
         }
     }
 
-    /// The two-sided p-value of a statistic whose smaller side is `u`.
+    /// The two-sided p-value of a statistic. `u` is the smaller of the statistic and its mirror image.
     pub(super) fn p_value(&self, u: usize) -> f64 {
         (2.0 * self.at_most(u)).min(1.0)
     }
 
-    /// The greatest k for which a smaller side of k - 1 is significant at `level`; `None` if nothing is.
+    /// The greatest k for which a smaller side of k - 1 is significant at `level`; `None` if no side is.
     ///
-    /// The k-th smallest and the k-th greatest of the statistic's shifts (pair differences, Walsh averages) are then
-    /// the ends of the test's confidence interval.
+    /// The ends of the test's confidence interval are the k-th smallest and the k-th greatest of the pair differences
+    /// or Walsh averages.
     pub(super) fn critical_rank(&self, level: f64) -> Option<usize> {
         let (mut significant, mut not) = (0, self.greatest / 2 + 1);
         while significant < not {
             let k = usize::midpoint(significant, not);
-            // Rounding must not make a p-value at the level insignificant.
+            // The tolerance keeps a p-value at the level significant despite rounding.
             if self.p_value(k) <= level + 1e-12 {
                 significant = k + 1;
             } else {
@@ -131,7 +136,7 @@ impl NullDistribution {
 mod tests {
     use super::*;
 
-    /// Two-sided 5 % critical values of U, as in every table (e.g. Siegel 1956, table K).
+    /// Two-sided 5 % critical values of U (e.g. Siegel 1956, table K).
     #[test]
     fn mann_whitney_has_the_tabled_critical_values() {
         for (n, m, u) in [
@@ -160,7 +165,7 @@ mod tests {
         assert_eq!(NullDistribution::signed_rank(5).critical_rank(0.05), None);
     }
 
-    /// Permutations of 5 by inversions: 1, 4, 9, 15, 20, 22, … of 120 (OEIS A008302).
+    /// Permutations of 5 elements by inversions: 1, 4, 9, 15, 20, 22, … of 120 (OEIS A008302).
     #[test]
     fn inversions_are_mahonian() {
         let null = NullDistribution::inversions(5);

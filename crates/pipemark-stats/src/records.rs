@@ -1,4 +1,4 @@
-//! Turns outcomes into records: estimates, ratios within rounds, names and warnings.
+//! Makes records from outcomes: estimates, ratios within rounds, names and warnings.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use pipemark_model::{self, ByteSize, Estimate, Estimates, Figure, Job, Outcome, 
 use crate::estimate;
 use crate::warnings::warnings_of;
 
-/// Why a trial that ran has no figure.
+/// The reason given for a trial that ran but has no figure.
 const IDLE: &str = "no byte arrived in one of the runs, so there is no throughput; raise --time or lower --block";
 
-/// One record per outcome, in their order.
+/// One record per outcome, in the order of the outcomes.
 ///
-/// Only trials that succeeded get figures: a wrong answer is not timed. `page_size` is that of the machine that ran
-/// them, in bytes: the default capacity of a pipe depends on it.
+/// Only trials that succeeded get figures, because the time of a wrong result means nothing. `page_size` is the page
+/// size in bytes of the machine that ran the trials. The default capacity of a pipe depends on it.
 pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
     let names = names(&outcomes);
     let ratios: Vec<Option<Estimate>> = outcomes.iter().map(|outcome| ratio(outcome, &outcomes)).collect();
@@ -58,8 +58,8 @@ pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
         .collect()
 }
 
-/// The speed of copying blocks of 64 KiB within one process, in bytes per second: the best of the trials that measured
-/// it. Other blocks have other limits, because smaller ones stay in a nearer cache.
+/// The speed of copying blocks of 64 KiB within one process, in bytes per second: the best trial that measured it, or
+/// `None`. Smaller blocks have a higher limit, because they stay in a nearer cache.
 pub fn memory_copy(records: &[Record]) -> Option<Estimate> {
     records
         .iter()
@@ -74,8 +74,9 @@ fn measured(outcome: &Outcome) -> bool {
     outcome.status == Status::Ok && outcome.verified != Some(false)
 }
 
-/// `None` if a run moved nothing or took no time: it has no CPU time per GiB and no ratio to another run, and omitting
-/// the run would make the trial look better than it is. A figure that one run lacks is not estimated.
+/// The estimates of all figures. `None` if a run moved nothing or took no time, because such a run has no CPU time per
+/// GiB and no ratio to another run. Omitting the run would make the trial look better than it is. A figure that one run
+/// lacks is not estimated.
 fn estimates(samples: &[Sample]) -> Option<Estimates> {
     let of = |figure: Figure| {
         let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;
@@ -84,14 +85,14 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
     Estimates::new(Figure::iter().filter_map(of))
 }
 
-/// The speed of each round, except rounds in which nothing arrived.
+/// The speed of each round, without rounds in which nothing arrived. The keys are the numbers of the rounds.
 pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
     BTreeMap::from_iter(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
 }
 
 /// Speed relative to the baseline, from the rounds in which both were measured. `None` for the baseline itself, and if
-/// one of the two is a stream and the other is round trips.
+/// one trial is a stream and the other is round trips.
 fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     let trial = &outcome.trial;
     let wanted = trial.baseline.as_ref().filter(|baseline| **baseline != trial.id)?;
@@ -102,19 +103,20 @@ fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     ratio_of(&outcome.samples, &baseline.samples)
 }
 
-/// How many times as fast as `base`, from the rounds in which both were measured.
+/// The factor by which `samples` are faster than `base`, from the rounds in which both were measured. `None` if there
+/// are no such rounds.
 pub fn ratio_of(samples: &[Sample], base: &[Sample]) -> Option<Estimate> {
     estimate::from_runs(&ratios(samples, base, |sample| Some(sample.speed())))
 }
 
-/// The ratios of a figure of `samples` to that of `base`, for each round in which both have it.
+/// The ratios of a figure of `samples` to that of `base`, for each round in which both have the figure.
 pub fn ratios(samples: &[Sample], base: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
     let base = BTreeMap::from_iter(base.iter().filter_map(|sample| Some((sample.round, figure(sample)?))));
     let ratios = samples.iter().filter_map(|sample| Some(figure(sample)? / base.get(&sample.round)?));
     ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect()
 }
 
-/// Names each trial by the parameters in which it differs from the others of its experiment.
+/// Names each trial by the parameters in which it differs from the other trials of its experiment.
 fn names(outcomes: &[Outcome]) -> Vec<String> {
     let mut experiments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, Outcome { trial, .. }) in outcomes.iter().enumerate() {
@@ -144,7 +146,7 @@ mod tests {
         let record = one(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
         let estimate = record.estimate.clone().unwrap();
         assert!((estimate.throughput().median / GIB - 2.0).abs() < 1e-4);
-        // Two CPUs, busy all the time, at 2 GiB/s.
+        // Two CPUs were busy all the time, at 2 GiB/s.
         assert!((estimate.cpu_seconds_per_gib().median - 1.0).abs() < 0.02);
         assert_eq!((estimate.throughput().runs, estimate.ratio(), record.touched), (7, None, false));
         assert_eq!(kinds(&record), [""; 0]);
@@ -158,7 +160,7 @@ mod tests {
         for trial in [&mut base.trial, &mut new.trial] {
             trial.baseline = Some(elsewhere.trial.id.clone());
         }
-        // Rounds may be in any order, and one side may lack some.
+        // The rounds of a trial may be in any order, and one trial may lack some.
         new.samples.reverse();
         new.samples.pop();
         let records = records(vec![elsewhere, base, new]);
@@ -190,7 +192,7 @@ mod tests {
         let median = |figure| all.get(figure).unwrap().median;
         let near = |figure, expected: f64| (median(figure) / expected - 1.0).abs() < 1e-4;
         assert!(near(Figure::P50, 5_000.0) && near(Figure::P99, 10_000.0), "{all:?}");
-        // Two messages a trip, two CPUs busy all the time.
+        // A round trip has two messages, and two CPUs were busy all the time.
         assert!((median(Figure::CpuSecondsPerMillion) / 5.0 - 1.0).abs() < 0.01, "{all:?}");
         assert!((median(Figure::RoundTripsPerSecond) / 200_000.0 - 1.0).abs() < 0.01, "{all:?}");
         round_trip_record.samples[2].latency.as_mut().unwrap().p99 = None;
@@ -276,7 +278,7 @@ mod tests {
             let mut other = outcome("e", &[("place", "cross")], 1.0, &STEADY);
             other.trial.baseline = Some(odd.trial.id.clone());
             for record in records(vec![odd, other]) {
-                // Figures that are not finite become null, which cannot be read back.
+                // Figures that are not finite would become null, which cannot be read back.
                 let text = serde_json::to_string(&record).unwrap();
                 prop_assert!(serde_json::from_str::<Record>(&text).is_ok(), "{text}");
             }

@@ -1,38 +1,43 @@
-//! Whether a trial is bimodal, and the share of time in each mode.
+//! Detects whether a trial is bimodal, and the share of time in each mode.
 //!
-//! The pieces of all runs are pooled. The dip test asks whether their speeds have more than one peak (Hartigan and
-//! Hartigan, 1985: the distance from the nearest distribution with one peak). Pieces of one run are correlated, so
-//! their number is reduced by the intraclass correlation of runs or the first autocorrelation of pieces, whichever
-//! reduces it more. The modes are separated where the spread within them is least (Otsu, 1979). They are reported if
-//! the test finds several peaks, or if they are far apart and several runs are in each. No disturbance makes a link
-//! faster, so a mode far above the main one is reported even if it is rare, provided that it moves the mean.
+//! The pieces of all runs are pooled. The dip test decides whether their speeds have more than one peak (Hartigan and
+//! Hartigan, 1985). The dip is the distance from the nearest distribution with one peak. Pieces of one run are
+//! correlated, so their number is reduced by the intraclass correlation of runs or the first autocorrelation of pieces,
+//! whichever reduces it more. The modes are separated where the spread within them is least (Otsu, 1979). They are
+//! reported if the test finds several peaks, or if they are far apart and several runs are in each.
+//!
+//! No disturbance makes a link faster. So a mode far above the main one is reported even if it is rare, provided that
+//! it raises the mean.
 
 use pipemark_model::{Cpu, EndStats, Nanos, Pieces, Sample, Warning};
 
 use crate::sessions::mean;
 
 /// The critical value of the dip times the square root of the number of pieces. Uniform speeds, the flattest
-/// distribution with one peak, exceed it in one case of a hundred.
+/// distribution with one peak, exceed this value in one case of a hundred.
 const CRITICAL: f64 = 0.65;
 
-/// Fewer pieces than this give no answer.
+/// The fewest pieces for which the test decides.
 const MIN_PIECES: usize = 20;
 
-/// The least share of time in either mode, and the least ratio of their speeds.
+/// The least share of time in either mode, 0 to 1.
 const MIN_SHARE: f64 = 0.1;
+/// The least ratio of the modes' speeds.
 const MIN_RATIO: f64 = 1.25;
 
-/// Modes need no dip test if they are this many spreads apart and this many runs are in each.
+/// Modes need no dip test if their distance is at least this number of spreads and enough runs are in each.
 const APART: f64 = 7.0;
+/// The fewest runs in each of these modes.
 const MIN_RUNS: usize = 3;
 
-/// A rare mode must be faster than the main one by this ratio and by this many spreads, and raise the mean by this
-/// fraction.
+/// The least ratio of a rare mode's speed to the main mode's speed.
 const RARE_RATIO: f64 = 1.3;
+/// The least distance of a rare mode from the main mode, as a number of spreads.
 const RARE_SPREADS: f64 = 4.0;
+/// The least increase of the mean by a rare mode, as a fraction.
 const RARE_EFFECT: f64 = 0.03;
 
-/// Ends that are off the CPU for less than this share of the time are not slow because of sleep.
+/// Ends that are off the CPU for less than this share of the time, 0 to 1, are not slow because of sleep.
 const AWAKE: f64 = 0.1;
 
 /// One of two modes.
@@ -41,13 +46,15 @@ struct Regime {
     ns: f64,
     bytes: f64,
     switches: f64,
-    /// Time off the CPU, of sources and of sinks.
+    /// Time off the CPU in nanoseconds, of sources and of sinks.
     idle_ns: [f64; 2],
-    /// The part of it in which an end was runnable but waited for a CPU.
+    /// The part of `idle_ns` in which an end was runnable but waited for a CPU.
     waiting_ns: f64,
-    /// The number of pieces and of runs in it, and the most pieces of one run.
+    /// The number of pieces in the mode.
     pieces: usize,
+    /// The number of runs with pieces in the mode.
     runs: usize,
+    /// The largest number of the mode's pieces in one run.
     most: usize,
 }
 
@@ -70,7 +77,7 @@ impl Regime {
     }
 }
 
-/// The two modes of a stream of blocks of this size, if it is bimodal.
+/// A warning with the two modes, if a stream of blocks of this size (in bytes) is bimodal.
 pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     let runs: Vec<&Pieces> = samples.iter().filter_map(|sample| sample.pieces.as_ref()).collect();
     let pieces: Vec<Vec<(usize, f64)>> = runs.iter().map(|pieces| log_speeds(pieces)).collect();
@@ -108,7 +115,7 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         let spread = 1.4826 * off[off.len() / 2];
         let [slow, fast] = split_at(median + RARE_RATIO.ln().max(RARE_SPREADS * spread));
         let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);
-        // Fast pieces that are mostly from one run are an outlier.
+        // A fast mode with pieces mostly from one run is an outlier.
         let often = fast.pieces >= 3 && (runs.len() == 1 || 3 * fast.most <= 2 * fast.pieces);
         (often && mean >= (1.0 + RARE_EFFECT) * slow.speed()).then_some([slow, fast])
     };
@@ -118,11 +125,11 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     Some(Warning::Regimes { slow: slow.speed(), slow_percent, fast: fast.speed(), cause })
 }
 
-/// The cause of the two modes, if the kernel's counters show it.
+/// The cause of the two modes as text; `None` if the kernel's counters don't show it.
 fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option<String> {
     let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
     let waiting = |regime: &Regime| regime.waiting_ns / regime.ns;
-    // A memory copy has no other end to wait for.
+    // A memory copy has a single end, which waits for no other.
     let alone = samples.iter().any(|sample| sample.sources.is_empty() && !sample.sinks.is_empty());
     if alone || slow.switches + fast.switches == 0.0 {
         return None;
@@ -133,7 +140,7 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
     let (sources, sinks) = (pins(|sample| &sample.sources), pins(|sample| &sample.sinks));
     let free = sources.is_empty() || sinks.is_empty();
     let apart = sources.len() == samples.len() && !free && !sources.iter().any(|cpu| sinks.contains(cpu));
-    // The kernel counts a wait when it is over, which may be in a later piece.
+    // The kernel counts a wait when it ends, which may be in a later piece.
     let in_all = (slow.waiting_ns + fast.waiting_ns) / (slow.ns + fast.ns);
     match waiting(fast) - waiting(slow) {
         more if more > 0.3 && free && waiting(slow) < 0.3 => {
@@ -145,7 +152,7 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
         }
         _ => {}
     }
-    // The end that is idle more in the slow mode than in the fast one is the one that sleeps.
+    // The end that sleeps is the one that is idle more in the slow mode than in the fast mode.
     let idle = |regime: &Regime| regime.idle_ns.map(|ns| ns / regime.ns);
     let (slow_idle, fast_idle) = (idle(slow), idle(fast));
     if slow_idle.iter().chain(&fast_idle).all(|share| *share < AWAKE) {
@@ -174,13 +181,14 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
     })
 }
 
-/// The position and log speed of each piece. Pieces in which nothing arrived are omitted: other processes had the CPUs.
+/// The index and log speed of each piece. Pieces in which nothing arrived are omitted, because other processes had the
+/// CPUs then.
 fn log_speeds(pieces: &Pieces) -> Vec<(usize, f64)> {
     let speed = |(bytes, ns): (&u64, &u64)| (*bytes as f64 / (*ns).max(1) as f64).ln();
     pieces.bytes.iter().zip(&pieces.ns).map(speed).enumerate().filter(|(_, speed)| speed.is_finite()).collect()
 }
 
-/// The number of independent pieces that the pieces of the runs are worth.
+/// The number of independent pieces that contain as much information as the pieces of the runs.
 fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).filter(|run| run.len() > 1).collect();
     let count = runs.iter().map(|run| run.len()).sum::<usize>() as f64;
@@ -196,7 +204,7 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
         return runs.len() as f64;
     }
     let per_run = count / runs.len() as f64;
-    // Short runs understate the correlation, because their own mean is subtracted.
+    // Short runs understate the correlation, because the mean of the same run is subtracted.
     let correlation = ((next / within) + 1.0 / per_run).clamp(0.0, 0.99);
     let by_neighbours = count * (1.0 - correlation) / (1.0 + correlation);
     if runs.len() < 2 {
@@ -205,12 +213,12 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let between = between / (runs.len() as f64 - 1.0);
     let within = within / (count - runs.len() as f64);
     let intraclass = ((between - within) / (between + (per_run - 1.0) * within)).max(0.0);
-    // Correlation within runs also makes runs differ, so the stronger of the two corrections is enough.
+    // Correlation within runs also makes runs differ, so the stronger of the two corrections suffices.
     by_neighbours.min(count / (1.0 + (per_run - 1.0) * intraclass))
 }
 
-/// Splits sorted figures so that the spread within both parts is least: the first figure of the upper part, and the
-/// distance between the parts in such spreads.
+/// Splits sorted figures where the spread within both parts is least. Returns the first figure of the upper part, and
+/// the distance between the parts as a multiple of that spread.
 fn split(sorted: &[f64]) -> Option<(f64, f64)> {
     let (count, sum) = (sorted.len() as f64, sorted.iter().sum::<f64>());
     let all = sorted.iter().map(|figure| (figure - sum / count).powi(2)).sum::<f64>();
@@ -226,9 +234,9 @@ fn split(sorted: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[first], apart / ((all - between).max(0.0) / count).sqrt()))
 }
 
-/// The dip of sorted figures: the distance of their distribution from the nearest one with one peak, 0 to 0.25. The
-/// interval in which that peak may lie is narrowed by the greatest convex minorant and the least concave majorant
-/// (algorithm AS 217).
+/// The dip of sorted figures, 0 to 0.25: the distance of their distribution from the nearest distribution with one
+/// peak. The interval in which the peak may lie is narrowed by the greatest convex minorant and the least concave
+/// majorant (algorithm AS 217).
 fn dip(x: &[f64]) -> f64 {
     let n = x.len();
     if n < 4 || x[0] == x[n - 1] {
@@ -327,10 +335,10 @@ mod tests {
 
     #[test]
     fn the_dip_is_small_of_one_peak_and_a_quarter_of_two() {
-        // Evenly spaced: the smallest dip there is, half a step.
+        // Evenly spaced figures have the smallest possible dip, half a step.
         let even: Vec<f64> = (0..100).map(f64::from).collect();
         assert!((dip(&even) - 0.005).abs() < 1e-9, "{}", dip(&even));
-        // Two points of equal weight: the largest dip there is, a quarter.
+        // Two points of equal weight have the largest possible dip, a quarter.
         let two: Vec<f64> = (0..100).map(|n| f64::from(n / 50) + f64::from(n) * 1e-9).collect();
         assert!((dip(&two) - 0.25).abs() < 0.01, "{}", dip(&two));
         // The dip of 100 uniform figures has a median of 0.0354, and exceeds 0.0515 in one case of twenty.
@@ -347,8 +355,8 @@ mod tests {
         assert!((dips[1900] - 0.0515).abs() < 0.0025, "{}", dips[1900]);
     }
 
-    /// Runs of 10 ms pieces. `speed` returns the logarithm of a piece's speed, from the numbers of the run and the
-    /// piece, and is called in their order.
+    /// Runs with pieces of 10 ms. `speed` returns the logarithm of a piece's speed, given the numbers of the run and
+    /// the piece. It is called in the order of runs and pieces.
     fn runs(count: usize, pieces: usize, mut speed: impl FnMut(usize, usize) -> f64) -> Vec<Sample> {
         let run = |run: usize, speed: &mut dyn FnMut(usize, usize) -> f64| {
             let bytes = (0..pieces).map(|nth| (1e7 * speed(run, nth).exp()) as u64).collect();
@@ -406,7 +414,7 @@ mod tests {
     #[test]
     fn runs_that_are_each_in_one_of_two_speeds_are_found() {
         let mut dice = Dice::new(13);
-        // Four of twelve runs are fast.
+        // Four of the twelve runs are fast.
         let few = found(200, || runs(12, 5, |run, _| 0.15 * dice.normal() + if run % 3 == 0 { 1.35 } else { 0.0 }));
         assert!(few > 0.9, "{few}");
     }
@@ -417,7 +425,7 @@ mod tests {
         let rare = found(200, || {
             runs(20, 10, |_, nth| 0.15 * dice.normal() + if nth == 3 && dice.uniform() < 0.5 { 1.9 } else { 0.0 })
         });
-        // A single fast run, and fast pieces too few to matter.
+        // One fast run, and too few fast pieces to matter.
         let one = found(200, || runs(20, 10, |run, _| 0.15 * dice.normal() + if run == 7 { 1.9 } else { 0.0 }));
         let no_matter = found(200, || {
             runs(20, 20, |run, nth| 0.15 * dice.normal() + if run % 10 == 0 && nth == 3 { 1.0 } else { 0.0 })
@@ -448,13 +456,13 @@ mod tests {
         alone.iter_mut().for_each(|sample| sample.sinks = vec![EndStats::default()]);
         let text = regimes(&alone, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %"), "who copies memory waits for nobody: {text}");
-        // Sleeping as often but longer: the time it takes to wake another CPU.
+        // The ends sleep as often but longer, so the cause is the time it takes to wake another CPU.
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.contains("about as often in both modes: 49.5 µs each time in the slow one, 3.20 µs"), "{text}");
-        // Both ends work nearly all the time, so sleep is not the cause.
+        // Both ends are awake nearly all the time, so sleep is not the cause.
         let mut awake = samples.clone();
         for pieces in awake.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.sink_ns = vec![9_500_000; 20];
@@ -467,7 +475,8 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %: faster while both ends shared a CPU"), "{text}");
-        // Pinned to different CPUs, the ends wait for other processes, in whichever piece the kernel counts it.
+        // The ends are pinned to different CPUs and wait for other processes, in whichever piece the kernel counts the
+        // wait.
         for (ends, cpu) in [(0, 0), (1, 1)] {
             for sample in &mut samples {
                 let end = EndStats { pinned: Some(vec![Cpu(cpu)]), ..EndStats::default() };

@@ -1,14 +1,15 @@
-//! Compares sessions by one figure each, and estimates how much sessions of one trial differ.
+//! Compares sessions by one figure each, and estimates the variance between sessions of one trial.
 //!
 //! All runs of a session share its state (memory layout, neighbours on the host), so runs can't show how another
 //! session would differ. The model is one-way random effects (Searle, Casella and McCulloch, Variance Components, 1992,
-//! chapter 3) on the logarithmic scale: a figure is the trial's, plus an effect of the session, plus the noise of its
-//! runs. The variance of a session's figure is estimated from sessions of one trial, pooled within groups that should
-//! not differ, and is at least the variance due to the runs. If several trials are compared, each variance is moved
-//! towards a prior (Smyth, 2004: moderated t), because a few sessions may agree by chance. Consecutive sessions can
-//! share a state of the host, so their mean varies more than that of independent sessions; by how much is estimated
-//! from the correlation of neighbours (Bartlett, 1946). The test is Student's t, with a quantile for all comparisons
-//! together (Bonferroni).
+//! chapter 3) on the logarithmic scale: a figure is the trial's true figure, plus an effect of the session, plus the
+//! noise of its runs. The variance of a session's figure is estimated from sessions of one trial, pooled within groups
+//! that should not differ, and is at least the variance due to the runs. If several trials are compared, each variance
+//! is moved towards a prior (Smyth, 2004: moderated t), because a few sessions may agree by chance.
+//!
+//! Consecutive sessions can share a state of the host, so their mean varies more than the mean of independent sessions.
+//! How much more is estimated from the correlation of neighbours (Bartlett, 1946). The test is Student's t, with a
+//! quantile for all comparisons together (Bonferroni).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -16,24 +17,24 @@ use crate::compare::{CompareError, Comparison, POWER, Pairing, check};
 use crate::estimate::{self, CONFIDENCE};
 use crate::verdict::{Criterion, Verdict};
 
-/// The fewest degrees of freedom (sessions minus groups) for a verdict. Of two equally likely states, fewer sessions
-/// meet only one in over 3 % of cases.
+/// The fewest degrees of freedom (sessions minus groups) for a verdict. If two states are equally likely, fewer
+/// sessions are all in the same state in over 3 % of cases.
 pub const MIN_FREEDOM: usize = 4;
 
-/// The confidence of all verdicts of a family together. It is higher than that of the intervals shown, because a
-/// verdict may fail a build.
+/// The confidence of all verdicts of a family together. It is higher than the confidence of displayed intervals,
+/// because a verdict may fail a build.
 pub(crate) const SURE: f64 = 0.98;
 
-/// The prior variance weighs as much as this number of sessions.
+/// The weight of the prior variance, as a number of sessions.
 const PRIOR_WEIGHT: f64 = 4.0;
 
-/// The fewest sessions of a series from which the correlation of neighbours is estimated.
+/// The fewest sessions of a series for estimating the correlation of neighbours.
 const MIN_NEIGHBOURS: usize = 12;
 
 /// The largest distance between sessions that count as neighbours.
 const FARTHEST_NEIGHBOUR: usize = 5;
 
-/// The figure of a session and its variance due to the runs, on the logarithmic scale.
+/// The figure of a session and the figure's variance due to the runs, both on the logarithmic scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Session {
     figure: f64,
@@ -41,7 +42,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// From one figure per run; `None` without runs or if a figure isn't above zero.
+    /// A session from one figure per run; `None` without runs or if a figure isn't above zero.
     pub fn of(runs: &[f64]) -> Option<Session> {
         check(runs, runs, Pairing::None).ok()?;
         let logs: Vec<f64> = runs.iter().map(|run| run.ln()).collect();
@@ -49,7 +50,7 @@ impl Session {
         Some(Session { figure: estimate::from_runs(runs)?.median.ln(), open })
     }
 
-    /// One for each list of runs; `None` if [`Session::of`] is `None` for any.
+    /// A session for each list of runs; `None` if [`Session::of`] is `None` for any list.
     pub fn all<S: AsRef<[f64]>>(sessions: &[S]) -> Option<Vec<Session>> {
         sessions.iter().map(|runs| Session::of(runs.as_ref())).collect()
     }
@@ -68,7 +69,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Pooled within groups; `None` if no group has two figures.
+    /// The variance pooled within groups; `None` if no group has two figures.
     pub fn within<'a>(groups: impl IntoIterator<Item = &'a [f64]>) -> Option<Spread> {
         let (squares, freedom) = groups.into_iter().filter(|group| group.len() > 1).fold((0.0, 0), |sum, group| {
             let mean = mean(group);
@@ -78,7 +79,7 @@ impl Spread {
         (freedom > 0).then(|| Spread { variance: squares / freedom as f64, freedom })
     }
 
-    /// The prior variance: the mean of several; `None` with fewer than two.
+    /// The prior variance, which is the mean of several variances; `None` with fewer than two.
     pub fn prior(spreads: &[Spread]) -> Option<f64> {
         let all: Vec<f64> = spreads.iter().map(|spread| spread.variance).collect();
         (all.len() > 1).then(|| mean(&all))
@@ -91,7 +92,7 @@ impl Spread {
     }
 }
 
-/// The sessions of both sides, and other groups of sessions that show how much sessions of the trial differ.
+/// The sessions of both sides, and groups of other sessions from which the variance between sessions is estimated.
 #[derive(Debug, Clone, Default)]
 pub struct Sessions {
     pub base: Vec<Session>,
@@ -99,12 +100,12 @@ pub struct Sessions {
     pub others: Vec<Vec<Session>>,
 }
 
-/// What comparisons made together share.
+/// What comparisons made together have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct JointComparisons {
     /// The number of comparisons.
     pub comparisons: usize,
-    /// Their prior variance.
+    /// The prior variance; `None` if the comparisons are too few for one.
     pub prior: Option<f64>,
 }
 
@@ -114,7 +115,7 @@ impl JointComparisons {
 }
 
 impl Sessions {
-    /// How much sessions differ; `None` if no group has two.
+    /// The variance between sessions; `None` if no group has two sessions.
     pub fn spread(&self) -> Option<Spread> {
         Spread::within(self.groups().iter().map(Vec::as_slice))
     }
@@ -123,7 +124,7 @@ impl Sessions {
         self.others.iter().chain([&self.base, &self.new]).map(|group| figures(group)).collect()
     }
 
-    /// Compares NEW with BASE; `None` if it is unknown how much sessions differ.
+    /// Compares NEW with BASE; `None` if the variance between sessions is unknown.
     pub fn compare(&self, joint: JointComparisons, criterion: Criterion) -> Option<Comparison> {
         let spread = self.spread()?.moderated(joint.prior);
         let [base, new] = [&self.base, &self.new].map(|side| figures(side));
@@ -137,8 +138,8 @@ impl Sessions {
     }
 }
 
-/// The variance of the mean of consecutive sessions, relative to that of as many independent sessions; at least 1. The
-/// groups are in chronological order.
+/// The variance of the mean of consecutive sessions, relative to the variance of the mean of as many independent
+/// sessions; at least 1. The groups are in chronological order.
 fn variance_inflation(groups: &[Vec<f64>], count: usize) -> f64 {
     let apart = 1..count.min(FARTHEST_NEIGHBOUR + 1);
     let mut squares = 0.0;
@@ -159,10 +160,11 @@ fn variance_inflation(groups: &[Vec<f64>], count: usize) -> f64 {
     (1.0 + 2.0 * shared.sum::<f64>()).max(1.0)
 }
 
-/// Compares NEW with BASE if both alternated in each session. `sessions` has the ratios of each session's rounds.
+/// Compares NEW with BASE if both sides were measured alternately in each session. `sessions` has the ratios of each
+/// session's rounds.
 ///
 /// # Errors
-/// If there are fewer than two sessions, or one has no rounds or a ratio that isn't a number above zero.
+/// If there are fewer than two sessions, or a session has no rounds or a ratio that isn't a number above zero.
 pub fn compare_interleaved(
     sessions: &[Vec<f64>],
     joint: JointComparisons,
@@ -188,7 +190,7 @@ pub fn compare_interleaved(
     })
 }
 
-/// Judges a change with its standard error, both as logarithms.
+/// Judges a change by its standard error, both as logarithms.
 fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> Comparison {
     let ends = |quantile: f64| ((change - quantile * error).exp_m1(), (change + quantile * error).exp_m1());
     let (low, high) = ends(quantile(CONFIDENCE, freedom));
@@ -215,13 +217,14 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
     }
 }
 
-/// The change that is detected in 9 of 10 cases.
+/// The smallest change that is detected in 9 of 10 cases, as a fraction. `error` is the standard error of the
+/// logarithm.
 pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> f64 {
     let seen = student(freedom).inverse_cdf(POWER);
     (criterion.threshold.ln_1p() + error * (joint_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
-/// The error rate of each comparison with which all together keep the level.
+/// The error rate of each comparison with which all comparisons together keep the level.
 pub(super) fn level(comparisons: usize) -> f64 {
     (1.0 - SURE) / comparisons.max(1) as f64
 }
@@ -230,7 +233,7 @@ fn joint_quantile(freedom: usize, comparisons: usize) -> f64 {
     quantile(1.0 - level(comparisons), freedom)
 }
 
-/// The distance from 0 within which the share `inside` of the distribution lies.
+/// The distance from 0 within which the fraction `inside` of the distribution lies.
 fn quantile(inside: f64, freedom: usize) -> f64 {
     -student(freedom).inverse_cdf((1.0 - inside) / 2.0)
 }

@@ -1,5 +1,5 @@
-//! Properties that no single example can show: how often an interval covers the true value, how often a comparison
-//! errs. Seeds are fixed, so results are reproducible.
+//! Statistical properties that no single example can show: how often an interval covers the true value, and how often a
+//! comparison errs. The seeds are fixed, so the results are reproducible.
 
 use pipemark_model::{Better, Estimate};
 
@@ -16,7 +16,7 @@ fn scaled(figures: &[f64], by: f64) -> Vec<f64> {
     figures.iter().map(|figure| figure * by).collect()
 }
 
-/// The share of `trials` in which `holds`.
+/// The share of `trials` in which `holds` returns true, 0 to 1.
 fn share(trials: usize, mut holds: impl FnMut() -> bool) -> f64 {
     (0..trials).filter(|_| holds()).count() as f64 / trials as f64
 }
@@ -60,8 +60,8 @@ fn equal_sides_rarely_differ_by_default() {
     }
 }
 
-/// The share of `trials` with equal sides that `ab` calls different. Each has 10 rounds, and more until the comparison
-/// is resolved, at most 60.
+/// The share of `trials` with equal sides that `ab` calls different, 0 to 1. Each trial has at least 10 rounds and at
+/// most 60. It ends as soon as the comparison is resolved.
 fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 {
     let mut dice = Dice::new(40);
     share(trials, || {
@@ -98,7 +98,7 @@ fn soak_to_go_on_until_a_change_would_be_seen() {
     }
 }
 
-/// Sides with different spreads are not exchangeable, but the error rate stays near 5 %.
+/// Sides with different spreads are not exchangeable, but the error rate remains near 5 %.
 #[test]
 fn unlike_sides_stay_near_five_per_cent() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -181,12 +181,12 @@ fn equal_groups_rarely_differ() {
     assert!(wrong <= 0.06, "{wrong}");
 }
 
-/// The estimate from very many runs.
+/// The true median, estimated from a very large number of runs.
 fn true_median(noise: Noise) -> f64 {
     estimate::from_runs(&Dice::new(99).runs(noise, 20_000)).unwrap().median
 }
 
-/// The estimate of a trial that stops as in `pipemark run`: after 12 to 30 runs, as soon as the interval is narrow.
+/// The estimate of a trial that stops as in `pipemark run`: as soon as the interval is narrow, after 12 to 30 runs.
 fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     let mut figures = dice.runs(noise, 11);
     loop {
@@ -198,7 +198,8 @@ fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     }
 }
 
-/// The share of `trials` whose interval covers the true median, after `runs` runs or, if `None`, when the trial stops.
+/// The share of `trials` whose interval covers the true median, 0 to 1. Each trial has `runs` runs; `None` lets the
+/// trial stop by itself.
 fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) -> f64 {
     let mut dice = Dice::new(11);
     share(trials, || {
@@ -232,8 +233,8 @@ fn soak_the_interval_covers_what_it_estimates() {
         for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
             let covered = coverage(noise, true_median, runs, 2000);
             println!("{noise:?}, {runs:?}: {covered}");
-            // Coverage may differ from 95 % by 1.5 points, half a point of which is chance. If one run in five is four
-            // times as fast, it reaches only 92 %.
+            // Coverage may be lower than 95 % by 1.5 points, of which half a point is chance. If one run in five is
+            // four times as fast, coverage is only 92 %.
             let least = if noise == Noise::RareMode { 0.92 } else { 0.935 };
             assert!(
                 (least..=0.965).contains(&covered) || runs.is_some_and(|runs| runs < 10),
@@ -243,7 +244,7 @@ fn soak_the_interval_covers_what_it_estimates() {
     }
 }
 
-/// The smallest detectable change that one comparison states is found in 8 to 9 of 10 comparisons like it.
+/// The smallest detectable change that a comparison reports is detected in 8 to 9 of 10 comparisons of this kind.
 #[test]
 fn the_smallest_change_is_seen_as_often_as_it_says() {
     let criterion = Criterion::new(Better::Higher);
@@ -279,7 +280,7 @@ fn drift_is_found_where_planted_and_rarely_elsewhere() {
     assert!(found >= 0.9, "{found}");
 }
 
-/// Chains of 0 to 1024 stages, medians with 1.5 % noise, tolerances of 5 and 10 %.
+/// Chains of 0 to 1024 stages, medians with 1.5 % noise, and tolerances of 5 and 10 %.
 #[test]
 fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
     let lengths: Vec<f64> = std::iter::once(0.0).chain((0..=10).map(|power| f64::from(1 << power))).collect();
@@ -303,7 +304,7 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
 }
 
 /// A session of seven runs, with the measured correlation of 0.32 between successive runs. With `states`, each session
-/// is randomly in one of two states (3.3 or 4.2 GiB/s); otherwise sessions differ by normal noise with the standard
+/// is randomly in one of two states (3.3 or 4.2 GiB/s). Otherwise sessions differ by normal noise with the standard
 /// deviation `loud`.
 fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
     let state = match (states, dice.uniform() < 0.5) {
@@ -318,8 +319,8 @@ fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<
     (0..count).map(|_| session(dice, states, loud)).collect()
 }
 
-/// Compares documents of eight trials, of which the first is `by` times as fast in NEW. Returns whether that trial was
-/// called different, and whether any other was.
+/// Compares documents of eight trials. In NEW, the first trial is `by` times as fast as in BASE. Returns whether the
+/// first trial was called different, and whether any other was.
 fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
     let trial = |(at, dice): (usize, &mut Dice)| {
         let mut sessions = Sessions {
@@ -356,7 +357,7 @@ fn equal_sessions_rarely_differ() {
     }
 }
 
-/// Successive sessions are correlated, and the history shows how much.
+/// Successive sessions are correlated. The history shows how strongly.
 #[test]
 fn equal_neighbours_rarely_differ() {
     let mut dice = Dice::new(24);
@@ -385,7 +386,7 @@ fn a_planted_half_is_found_by_sessions() {
     }
 }
 
-/// The sides alternate, and their true ratio varies between sessions with a standard deviation of 1.5 %.
+/// The sides alternate. Their true ratio varies between sessions, with a standard deviation of 1.5 %.
 #[test]
 fn interleaved_comparison_rarely_errs_and_finds_five_per_cent() {
     let verdict = |dice: &mut Dice, sessions: usize, by: f64| {

@@ -1,4 +1,4 @@
-//! How much the runs of a trial scatter, by themselves or compared with those of another.
+//! The scatter of a trial's runs, by itself or relative to that of another trial.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 
@@ -8,7 +8,7 @@ use crate::sessions::Spread;
 
 /// The standard deviation of the runs' speeds in per cent, or with `base` its ratio to that of the base. It is computed
 /// from logarithms, so that throughput and latency are treated alike. The interval is from the chi-square or the F
-/// distribution. `None` with fewer than three runs, or if all runs are the same.
+/// distribution. `None` with fewer than three runs, or if all runs are equal.
 pub fn of(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
     let (log_deviation, run_count) = deviation(samples)?;
     let outside = (1.0 - confidence) / 2.0;
@@ -36,7 +36,8 @@ fn percent(deviation: f64) -> f64 {
     deviation.exp_m1() * 100.0
 }
 
-/// The standard deviation of the logarithms of the speeds, and the number of speeds.
+/// The standard deviation of the logarithms of the speeds, and the number of speeds. `None` if the deviation is
+/// undefined.
 fn deviation(samples: &[Sample]) -> Option<(f64, f64)> {
     let speeds: Vec<f64> = samples.iter().map(Sample::speed).filter(|speed| speed.is_normal()).map(f64::ln).collect();
     let deviation = Spread::within([speeds.as_slice()])?.variance.sqrt();
@@ -51,12 +52,12 @@ mod tests {
     #[test]
     fn the_intervals_are_those_of_chi_square_and_f() {
         let runs = |far: f64| outcome("e", &[], 1.0, &[1.0, far, 1.0 / far, 1.0, far, 1.0 / far]).samples;
-        // Six runs with a deviation of ln 1.1 · sqrt(4/5)= 0.0852; for 5 degrees of freedom, chi-square's 2.5 % ends
-        // are 0.831 and 12.83.
+        // The six runs have a deviation of ln 1.1 · sqrt(4/5) = 0.0852. For 5 degrees of freedom, the 2.5 % quantiles
+        // of chi-square are 0.831 and 12.83.
         let one = of(&runs(1.1), None, 0.95).unwrap();
         assert!((one.median - 8.90).abs() < 0.02, "{one:?}");
         assert!((one.low.unwrap() - 5.47).abs() < 0.05 && (one.high.unwrap() - 23.3).abs() < 0.2, "{one:?}");
-        // F with 5 and 5 degrees of freedom is 7.15 at 97.5 %.
+        // The 97.5 % quantile of F with 5 and 5 degrees of freedom is 7.15.
         let two = of(&runs(1.21), Some(&runs(1.1)), 0.95).unwrap();
         assert!((two.median - 2.0).abs() < 0.01, "{two:?}");
         assert!((two.low.unwrap() - 2.0 / 7.15f64.sqrt()).abs() < 0.01, "{two:?}");

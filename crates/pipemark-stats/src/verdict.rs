@@ -17,18 +17,19 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// The default: an interval entirely beyond 0.5 % is a difference; one entirely within 3 % is the same, as an
-    /// estimate's interval of ±3 % is narrow enough.
+    /// The default criterion: an interval entirely beyond 0.5 % is a difference, and an interval entirely within 3 % is
+    /// the same. An estimate's interval of ±3 % counts as narrow too.
     pub fn new(better: Better) -> Criterion {
         Criterion { better, threshold: 0.005, same_within: 0.03 }
     }
 
-    /// One threshold for both: an interval beyond it is a difference, one within it is the same.
+    /// A criterion with one threshold: an interval beyond it is a difference, and an interval within it is the same.
     pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
         Criterion { better, threshold, same_within: threshold }
     }
 
-    /// The verdict for the interval of a change, both ends as fractions.
+    /// The verdict for the interval of a change, whose ends are fractions. Without an interval, the verdict is
+    /// inconclusive.
     pub fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
         let Some((low, high)) = interval else {
             return Verdict::Inconclusive;

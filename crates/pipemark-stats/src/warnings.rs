@@ -1,6 +1,6 @@
-//! Warnings from a trial's samples: the trial isn't what was requested, or its figures are noisy.
+//! Warnings from a trial's samples: the trial isn't as requested, or its figures are noisy.
 //!
-//! The outcome's notes hold warnings about what samples can't show, such as refused huge pages.
+//! Warnings about facts that samples don't contain, such as refused huge pages, are in the outcome's notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,22 @@ use crate::estimate::median;
 use crate::outliers::outliers;
 use crate::regimes::regimes;
 
-/// Deviations and drifts up to this fraction get no warning. An interval of ±3 % also counts as narrow.
+/// The largest deviation or drift without a warning, as a fraction. An interval of ±3 % also counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// Throughput at this fraction or more of what an end can do alone is flagged.
+/// The least fraction of an end's own limit at which the throughput gets a warning.
 const NEAR: f64 = 0.9;
 
-/// If throughput is this fraction or more of what an end can do alone, one of the two figures is wrong.
+/// The least fraction of an end's own limit at which the throughput or the limit must be wrong.
 const ABOVE: f64 = 1.05;
 
-/// A trial is flagged if the harness takes a larger share of its time, in per cent.
+/// The largest share of time for the harness without a warning, in per cent.
 const HARNESS_PERCENT: f64 = 10.0;
 
 /// The capacity of a new pipe in pages.
 const DEFAULT_PAGES: u64 = 16;
 
-/// The capacity in pages of a new pipe if its user is over the limit; 1 before Linux 5.14.
+/// The capacity in pages of a new pipe if its user is over the per-user limit; 1 page before Linux 5.14.
 const QUOTA_PAGES: u64 = 2;
 
 /// All warnings from a trial's samples.
@@ -40,7 +40,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings.extend(capacity_changed(samples));
     warnings.extend(unexpected_cpus(samples));
     if let Some(estimates) = estimates {
-        // In round trips the ends wait for each other, so what each can do alone is no limit.
+        // In round trips the ends wait for each other, so an end's own limit is no limit of the trial.
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(near_ceiling(ends, samples));
         }
@@ -74,7 +74,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings
 }
 
-/// Warns if a filter held back lines, so that their times are unknown.
+/// A warning if a filter held back lines, so that their times are unknown.
 fn held(samples: &[Sample]) -> Option<Warning> {
     let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
     let lines: Vec<&Latency> = lines.filter(|lines| lines.mostly_buffered() && !lines.missed_rate()).collect();
@@ -83,7 +83,7 @@ fn held(samples: &[Sample]) -> Option<Warning> {
     (held > 0).then_some(Warning::Held { held, lines: all })
 }
 
-/// Warns if a run did not reach its fixed rate.
+/// A warning if a run did not reach its fixed rate.
 fn behind(samples: &[Sample]) -> Option<Warning> {
     let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
     let late = trips.iter().filter(|trips| trips.missed_rate()).count();
@@ -94,8 +94,8 @@ fn behind(samples: &[Sample]) -> Option<Warning> {
     (late > 0).then_some(Warning::Behind { sent, due })
 }
 
-/// Warns if the capacity granted differs from the one requested: the kernel rounds up, refuses, or silently gives less
-/// to a user over the limit.
+/// A warning if the granted capacity differs from the requested one. The kernel rounds up, refuses, or silently grants
+/// less to a user over the limit.
 fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample], page_size: u64) -> Option<Warning> {
     let (default, quota) = (DEFAULT_PAGES * page_size, QUOTA_PAGES * page_size);
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
@@ -115,22 +115,22 @@ fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
         .map(|(before, after)| Warning::CapacityChanged { before, after })
 }
 
-/// One warning per CPU on which an end ran although it was not allowed there.
+/// One warning for each CPU on which an end ran although the CPU wasn't allowed.
 fn unexpected_cpus(samples: &[Sample]) -> Vec<Warning> {
     let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
     let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));
     BTreeSet::from_iter(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
-/// Warns of ends that need 90 % or more of their CPU to make or check bytes at the measured throughput, and of runs
-/// faster than an end can be.
+/// Warnings about ends that need 90 % or more of their CPU to make or check bytes at the measured throughput, and about
+/// runs faster than an end can be.
 ///
 /// At a rate `r`, an end with ceiling `c` needs the share `r / c` of its CPU. The shares of ends on one CPU add up, so
 /// a pair on one CPU has the joint ceiling `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, and the trial by
-/// the median of its runs. Ends that are not pinned to one CPU are assumed to have one each.
+/// the median of its runs. Ends that are not pinned to one CPU are assumed to have a CPU each.
 fn near_ceiling(ends: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
-    // For each side, the share of its busiest CPU that each run needs, and the throughput at which that CPU would be
-    // fully busy.
+    // For each side and each run: the share that the run needs of its busiest CPU, and the throughput at which that CPU
+    // would be fully busy.
     let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for sample in samples {
         let sides =
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn noise_of_a_conversation_is_that_of_its_round_trips() {
         let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
-        // Because of the gap, the throughput is steady.
+        // With a gap, drifting round trips leave the throughput steady.
         let mut round_trip_record = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &drifting);
         round_trip_record.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
         assert_eq!(kinds(&one(round_trip_record.clone())), ["drift", "wide"]);
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(one(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
     }
 
-    /// The warnings at 2 GiB/s if the ends alone could do `source` and `sink` GiB/s.
+    /// The warnings at 2 GiB/s, if the ceilings of the ends are `source` and `sink` GiB/s.
     fn with_ceilings(place: &str, source: Option<f64>, sink: Option<f64>) -> Vec<Warning> {
         let mut outcome = outcome("e", &[("place", place)], 2.0, &[1.0; 7]);
         for sample in &mut outcome.samples {

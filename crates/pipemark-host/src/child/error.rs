@@ -1,4 +1,4 @@
-//! Why a run gave no sample; and errors of the kernel, with advice.
+//! Errors: why a run gave no sample, and messages for errors of the kernel with advice.
 
 use std::fmt;
 use std::io;
@@ -8,28 +8,28 @@ use rustix::io::Errno;
 /// Why a run gave no sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Something went wrong; the text is a message.
+    /// The run failed. The text is the error message.
     #[error("{0}")]
     Failed(String),
-    /// The bytes that arrived are not the bytes that were sent; the text is a message.
+    /// The bytes that arrived differ from the bytes sent. The text is the error message.
     #[error("{0}")]
     Unverified(String),
-    /// This machine can't do it or lacks something that it needs; the text is a message.
+    /// This machine doesn't support the run or lacks something that the run needs. The text is the error message.
     #[error("{0}")]
     NotHere(String),
-    /// The user interrupted.
+    /// The user interrupted the run.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl RunError {
-    /// Turns an error into a failure of `what`.
+    /// Returns a function that turns an error into [`RunError::Failed`] with the message `WHAT: ERROR`.
     pub fn failed<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> RunError {
         move |error| RunError::Failed(format!("{what}: {error}"))
     }
 }
 
-/// The error, followed by advice if there is any.
+/// The error's text, followed by advice if pipemark has any for this error.
 pub fn explained(error: &io::Error) -> String {
     let advice = match Errno::from_io_error(error) {
         Some(Errno::NOMEM) => "lower --block or --pairs, or raise the memory limit (ulimit -v, docker run --memory)",

@@ -1,10 +1,10 @@
-//! Two processes, the guards, that clean up after this one when it ends or is killed: they kill all of its descendants
-//! and remove everything that it named in the system. There are two, because one may be killed together with this
-//! process.
+//! Guards: two processes that clean up after this process when it ends or is killed. They kill all of its descendants
+//! and remove every file and queue that it named in the system. There are two guards, because one may be killed
+//! together with this process.
 //!
-//! Every descendant of this process has a mark of the run in its environment. The guards find it in /proc by that mark,
-//! even in a group or a session of its own. Processes that clear their environment or belong to another user are not
-//! found.
+//! Every descendant of this process has a mark of the run in its environment. The guards find descendants in /proc by
+//! this mark, even in a process group or a session of their own. Processes that clear their environment or belong to
+//! another user are not found.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -24,21 +24,21 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use crate::child::{Child, ProcessGroup, ourselves};
 
-/// The hidden verb of a guard, and of the process that starts both guards.
+/// The hidden verb that starts a guard, or the process that starts both guards.
 pub const GUARD_VERB: &str = "__guard";
 
 /// The environment variable with the marks of all runs that a process descends from.
 const MARK: &str = "PIPEMARK_RUN";
 
-/// How long killed processes may take to end; and for how long none must be found before the cleanup is complete,
-/// because one may be about to start.
+/// The time limit for killed processes to end.
 const DEATH: Duration = Duration::from_secs(10);
+/// The cleanup is complete once no marked process has been found for this time, because one may be about to start.
 const QUIET: Duration = Duration::from_millis(50);
 
 /// The value of [`MARK`] for this run's processes, and the file from which the guards read the names to remove.
 static GUARDED: OnceLock<(OsString, File)> = OnceLock::new();
 
-/// Starts the guards. If that fails, runs work all the same, but a kill of this process may leave something behind.
+/// Starts the guards. If this fails, runs still work, but killing this process may leave processes or files behind.
 pub fn start() {
     let _ = try_start();
 }
@@ -54,8 +54,8 @@ fn try_start() -> io::Result<()> {
         .stdin(pidfd_open(getpid(), PidfdFlags::empty())?)
         .stdout(names.try_clone()?)
         .stderr(Stdio::null());
-    // The starter ends at once, so that the guards are not children of this process. If it was killed before it had
-    // started both, it is started again: more than two guards do no harm.
+    // The starter ends at once, so that the guards are not children of this process. If the starter was killed before
+    // it had started both guards, it is started again. More than two guards do no harm.
     for _ in 0..3 {
         let mut starter = Child::start("guard", &mut command, ProcessGroup::Own)?;
         starter.wait(Instant::now() + DEATH, None).map_err(io::Error::other)?;
@@ -70,14 +70,15 @@ fn try_start() -> io::Result<()> {
     Ok(())
 }
 
-/// Marks the processes that `command` starts.
+/// Adds this run's mark to the environment of `command`, and so to all processes that `command` starts.
 pub(super) fn mark(command: &mut Command) {
     if let Some((marks, _)) = GUARDED.get() {
         command.env(MARK, marks);
     }
 }
 
-/// Makes the guards remove `name` when this process has ended: [`main`] passes it to `remove`. It must be one line.
+/// Makes the guards remove `name` when this process has ended: [`main`] passes `name` to `remove`. `name` must be one
+/// line.
 pub fn remember(name: &str) {
     if let Some((_, names)) = GUARDED.get() {
         let mut names = names;
@@ -99,8 +100,8 @@ pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
 
 fn start_two(mark: &OsString) -> io::Result<()> {
     for number in ["1", "2"] {
-        // The guards don't carry the outer run's mark. So they survive when that run's processes are killed, and clean
-        // up the inner run.
+        // The guards don't carry the outer run's mark. So they survive when the outer run's processes are killed, and
+        // clean up the inner run.
         ourselves(GUARD_VERB).args([mark, &number.into()]).env_remove(MARK).process_group(0).spawn()?;
     }
     Ok(())
@@ -122,7 +123,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills what is left of this run, as the guards would: they may have been killed.
+/// Kills the remaining processes of this run, as the guards do. The guards may have been killed.
 pub fn kill_remaining() {
     if let Some((marks, _)) = GUARDED.get()
         && let Some(own) = marks.as_encoded_bytes().rsplit(|&byte| byte == b' ').next()
@@ -131,7 +132,7 @@ pub fn kill_remaining() {
     }
 }
 
-/// Kills all processes with this mark until none has been found for `quiet`, or for 10 seconds at most.
+/// Kills all processes with this mark until none has been found for `quiet`, or for at most 10 seconds.
 fn kill_all(mark: &[u8], quiet: Duration) {
     let begin = Instant::now();
     let mut last_found = begin;
@@ -149,7 +150,7 @@ fn kill_all(mark: &[u8], quiet: Duration) {
     }
 }
 
-/// All processes with this mark that haven't ended.
+/// Pidfds of all processes with this mark that haven't ended.
 fn marked(mark: &[u8]) -> impl Iterator<Item = OwnedFd> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -162,7 +163,8 @@ fn marked(mark: &[u8]) -> impl Iterator<Item = OwnedFd> {
         };
         is_marked()?;
         let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // Between the two calls, the pid may have been reused.
+        // The pid may have been reused between reading the environment and opening the pidfd, so the mark is read
+        // again.
         is_marked()?;
         Some(process)
     })

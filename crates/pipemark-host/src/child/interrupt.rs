@@ -1,4 +1,4 @@
-//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor, and waits for other descriptors until such a signal
+//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor. Waits for other descriptors until one of these signals
 //! arrives.
 
 use std::io::{self, Read};
@@ -13,14 +13,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::child::error::RunError;
 
-/// Becomes readable, and stays so, when the user asks to stop.
+/// A socket that becomes readable, and stays readable, when the user asks pipemark to stop.
 pub struct Interrupt(UnixStream);
 
 impl Interrupt {
     /// Catches SIGINT, SIGTERM and SIGHUP until this process ends.
     ///
     /// # Errors
-    /// If no descriptor is left.
+    /// If no descriptor is available.
     pub fn catch() -> io::Result<Interrupt> {
         let (ours, theirs) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -29,8 +29,8 @@ impl Interrupt {
         Ok(Interrupt(ours))
     }
 
-    /// From now on, these signals end the program with `code` after a second, whatever it is doing. Used while results
-    /// are written, because a FIFO or a terminal may block forever. Earlier signals do not count.
+    /// Makes these signals end the program with exit code `code` one second after they arrive. Call this before writing
+    /// results, because a FIFO or a terminal may block forever. Earlier signals don't count.
     ///
     /// # Errors
     /// If no thread is available.
@@ -58,12 +58,12 @@ impl Interrupt {
         signals.set_nonblocking(false)
     }
 
-    /// Whether the user has asked to stop.
+    /// Whether the user has asked pipemark to stop.
     pub fn requested(&self) -> bool {
         self.requested_within(Duration::ZERO)
     }
 
-    /// Waits up to `time` for the user to ask to stop, and returns whether that happened.
+    /// Waits up to `time` for the user to ask pipemark to stop. Returns whether the user asked.
     pub fn requested_within(&self, time: Duration) -> bool {
         wait_readable(&[], Instant::now() + time, Some(self)).is_err()
     }
@@ -75,10 +75,11 @@ impl AsFd for Interrupt {
     }
 }
 
-/// Waits until the deadline for the first of `fds` to become readable or to end, and returns its position.
+/// Waits until the deadline for the first of `fds` to become readable or to end. Returns its index; `None` at the
+/// deadline.
 ///
 /// # Errors
-/// If the user interrupts, which takes precedence, or the wait fails.
+/// If the user interrupts, which takes precedence, or if the wait fails.
 pub fn wait_readable(
     fds: &[BorrowedFd<'_>],
     deadline: Instant,

@@ -1,13 +1,13 @@
-//! Processes that pipemark starts. Only this module starts processes, waits for them and reaps them.
+//! Child processes. Only this module starts processes, waits for them and reaps them.
 //!
-//! [`Child::start`] starts a command, this program itself ([`ourselves`]) or any other, in a [`ProcessGroup`].
+//! [`Child::start`] starts a command in a [`ProcessGroup`]: this program itself ([`ourselves`]) or any other.
 //! [`Child::start_foreign`] starts a foreign program that never outlives pipemark, on one CPU if requested, and keeps
 //! the beginning of its standard error. The program can be held before its first instruction, so that counters and
 //! clocks start there ([`Child::wait_until_held`], [`Child::release`]).
 //!
-//! [`Child::wait`] waits until a deadline and reaps, [`wait_for_first`] waits for the first of several without reaping
-//! it, and [`wait_readable`] waits for sockets and pipes. All of them end when the user interrupts. A dropped child is
-//! killed with its group and reaped.
+//! [`Child::wait`] waits until a deadline and reaps the child. [`wait_for_first`] waits for the first of several
+//! children without reaping it. [`wait_readable`] waits for sockets and pipes. All three return when the user
+//! interrupts. A dropped child is killed with its process group and reaped.
 
 pub mod error;
 pub mod guard;
@@ -38,37 +38,37 @@ use pipemark_model::Cpu;
 pub use error::RunError;
 pub use interrupt::{Interrupt, wait_readable};
 
-/// The hidden verb with which this program turns itself into a foreign one.
+/// The hidden verb that makes this program execute a foreign program.
 pub const STAGE_VERB: &str = "__stage";
 
-/// The bytes kept of a foreign program's standard error. Further writes fail, so that the program can neither fill the
-/// memory nor block until pipemark reads.
+/// The number of bytes kept of a foreign program's standard error. Further writes fail, so the program can neither fill
+/// the memory nor block until pipemark reads.
 const STDERR: usize = 4096;
 
 /// The process group of a child.
 #[derive(Debug, Clone, Copy)]
 pub enum ProcessGroup<'a> {
-    /// A new one: Ctrl-C reaches only its parent, and the processes it starts are killed with it.
+    /// A new process group. Ctrl-C doesn't reach the child, and the processes that the child starts are killed with it.
     Own,
     /// The group of another child, which was started with [`ProcessGroup::Own`].
     Of(&'a Child),
-    /// Its parent's.
+    /// The parent's process group.
     Inherited,
 }
 
-/// When a foreign program begins.
+/// When a foreign program starts to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
     /// Immediately.
     AtOnce,
-    /// When it is [released](Child::release).
+    /// When [`Child::release`] is called.
     Held,
 }
 
-/// The argument for [`Begin::Held`].
+/// The command-line argument for [`Begin::Held`].
 const HELD: &str = "held";
 
-/// A process that was started. Its pid is not reused until it is reaped.
+/// A started process. The kernel doesn't reuse its pid until it is reaped.
 #[derive(Debug)]
 pub struct Child {
     name: String,
@@ -78,16 +78,16 @@ pub struct Child {
     end: Option<(ExitStatus, Usage)>,
 }
 
-/// The command that starts this program again, with a hidden verb.
+/// A command that starts this program again with a hidden verb.
 pub fn ourselves(verb: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("pipemark").arg(verb);
     command
 }
 
-/// The command that starts a foreign program, whose words are to be added as arguments. It starts this program, which
-/// makes sure that it dies with its parent, binds itself to the CPU, waits if it is held, and then becomes the foreign
-/// program: see [`exec_program`].
+/// A command that starts a foreign program. The caller adds the foreign program and its arguments. The command starts
+/// this program, which makes sure that it dies with its parent, binds itself to the CPU, waits if it is held, and then
+/// executes the foreign program: see [`exec_program`].
 pub fn foreign(cpu: Option<Cpu>, begin: Begin) -> Command {
     let mut command = ourselves(STAGE_VERB);
     command
@@ -113,8 +113,8 @@ impl Child {
         Ok(Child { name: name.into(), pid, leads_group: matches!(group, ProcessGroup::Own), stderr: None, end: None })
     }
 
-    /// Starts the command `words`, called `name` in messages, with these standard streams and in a group of its own. If
-    /// the command does not exist, only the exit code shows it.
+    /// Starts the command `words`, called `name` in messages, with these standard streams and in a new process group.
+    /// If the command does not exist, this succeeds and the child exits with code 127.
     ///
     /// # Errors
     /// If no process, descriptor or memory is available.
@@ -125,7 +125,7 @@ impl Child {
         cpu: Option<Cpu>,
         begin: Begin,
     ) -> io::Result<Child> {
-        // Sealed at this size, it can't grow.
+        // The seal keeps the file at this size.
         let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&stderr, STDERR as u64)?;
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
@@ -136,24 +136,24 @@ impl Child {
         Ok(child)
     }
 
-    /// Its pid.
+    /// The process id.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Its name in messages.
+    /// The name used in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The exit status, and the resources used by the process and by the children that it waited for; `None` until it
-    /// is reaped.
+    /// The exit status, and the resources used by the process and by the children that it waited for. `None` until the
+    /// process is reaped.
     pub fn end(&self) -> Option<(ExitStatus, Usage)> {
         self.end
     }
 
-    /// How it ended, if not with the exit code `wanted`, and its standard error: `ended with exit code 2: no such
-    /// option`.
+    /// How the process ended, unless its exit code was `wanted`, and its standard error: `ended with exit code 2: no
+    /// such option`.
     pub fn describe_end(&self, wanted: u8) -> String {
         let how = match self.end.map(|(status, _)| (status, status.code())) {
             None => "has not ended".to_owned(),
@@ -165,10 +165,10 @@ impl Child {
         if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
     }
 
-    /// The resources it used, if it succeeded.
+    /// The resources used by the process, if its exit code was 0.
     ///
     /// # Errors
-    /// How it ended, if it failed.
+    /// How the process ended, if it failed.
     pub fn succeeded(&self) -> Result<Usage, RunError> {
         match self.end {
             Some((status, usage)) if status.success() => Ok(usage),
@@ -176,7 +176,7 @@ impl Child {
         }
     }
 
-    /// Its standard error, on one line.
+    /// The standard error of the process, on one line.
     fn stderr_text(&self) -> String {
         let mut bytes = [0; STDERR];
         let file = self.stderr.as_ref().and_then(|stderr| stderr.try_clone().ok()).map(File::from);
@@ -185,8 +185,8 @@ impl Child {
         text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).replace('\n', "; ")
     }
 
-    /// A descriptor that becomes readable when the process ends. It is not kept open, because a chain may have more
-    /// stages than there are descriptors.
+    /// A descriptor that becomes readable when the process ends. The descriptor is not kept open, because a chain may
+    /// have more stages than there are descriptors.
     ///
     /// # Errors
     /// If no descriptor is available.
@@ -194,11 +194,11 @@ impl Child {
         Ok(pidfd_open(self.pid, PidfdFlags::empty())?)
     }
 
-    /// Waits for the process to end, until the deadline at most. Then kills what is left of its group, and reaps it.
-    /// Returns whether it has ended.
+    /// Waits for the process to end, until the deadline at most. If it has ended, kills the rest of its group and reaps
+    /// it. Returns whether it has ended.
     ///
     /// # Errors
-    /// If the user interrupts, or it cannot be waited for.
+    /// If the user interrupts, or the wait fails.
     pub fn wait(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<bool, RunError> {
         if wait_for_first([&*self], deadline, interrupt)?.is_some() {
             self.end_now().map_err(not_waited)?;
@@ -206,10 +206,10 @@ impl Child {
         Ok(self.end.is_some())
     }
 
-    /// Waits until a child started with [`Begin::Held`] is ready to begin.
+    /// Waits until a child started with [`Begin::Held`] is ready to execute its program.
     ///
     /// # Errors
-    /// If it is not ready by the deadline, or the user interrupts.
+    /// If the child is not ready by the deadline, or the user interrupts.
     pub fn wait_until_held(&self, deadline: Instant, interrupt: &Interrupt) -> Result<(), RunError> {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
@@ -223,12 +223,12 @@ impl Child {
         }
     }
 
-    /// Lets a held child begin.
+    /// Lets a held child execute its program.
     pub fn release(&self) {
         let _ = kill_process(self.pid, Signal::CONT);
     }
 
-    /// Kills it with its group, without reaping it.
+    /// Kills the process and its group, without reaping the process.
     pub fn kill(&self) {
         if self.end.is_none() {
             let _ = match self.leads_group {
@@ -238,20 +238,20 @@ impl Child {
         }
     }
 
-    /// Kills it with its group, unless it has been reaped, and reaps it.
+    /// Kills the process and its group, unless the process has been reaped, and reaps it.
     ///
     /// # Errors
-    /// None are known: it is a child of this process.
+    /// None are known, because the process is a child of this process.
     pub fn end_now(&mut self) -> io::Result<()> {
         if self.end.is_none() {
-            // Kill before reaping: afterwards its pid, which is also its group's, may belong to another process.
+            // Kill before reaping. Afterwards the pid, which is also the group's id, may belong to another process.
             self.kill();
             self.end = reap(self.pid, WaitMode::Block)?;
         }
         Ok(())
     }
 
-    /// Reaps any child of this process that has ended, this one or another.
+    /// Reaps any child of this process that has ended, this [`Child`] or another.
     ///
     /// # Errors
     /// None are known besides the outcomes of [`Reap`].
@@ -272,7 +272,7 @@ impl Drop for Child {
     }
 }
 
-/// How a process ended, as a clause that follows its name.
+/// How a process ended, as a clause to be placed after its name.
 pub fn describe_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
@@ -283,10 +283,11 @@ pub fn describe_status(status: ExitStatus) -> String {
     }
 }
 
-/// Waits until the deadline for the first of `children` to end, and returns its position. The child is not reaped.
+/// Waits until the deadline for the first of `children` to end. Returns its index; `None` at the deadline. The child is
+/// not reaped.
 ///
 /// # Errors
-/// If the user interrupts, or the children cannot be waited for.
+/// If the user interrupts, or the wait fails.
 pub fn wait_for_first<'c>(
     children: impl IntoIterator<Item = &'c Child>,
     deadline: Instant,
@@ -302,12 +303,12 @@ pub fn wait_for_first<'c>(
     wait_readable(&pidfds.iter().map(AsFd::as_fd).collect::<Vec<_>>(), deadline, interrupt)
 }
 
-/// In the child: becomes the program given by `words`, which are this program, the hidden verb, the parent's pid, the
-/// CPU or -, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay: then it
-/// returns the words to run it with.
+/// Called in the child. Executes the program given by `words`: this program, the hidden verb, the parent's pid, the CPU
+/// or `-`, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay. For the
+/// relay, it returns the words to run it with.
 ///
 /// # Errors
-/// The exit code, if the program could not be started; the reason is already on standard error.
+/// The exit code, if the program could not be started. The reason is already on standard error.
 pub fn exec_program(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     let text = |nth: usize| words.get(nth).and_then(|word| word.to_str());
     let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
@@ -333,18 +334,18 @@ pub fn exec_program(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     }
     let error = Command::new(program).args(arguments).exec();
     let _ = writeln!(std::io::stderr(), "could not be started: {error}");
-    // As in a shell: 127 if it is not found, 126 if it cannot be run.
+    // The shell's exit codes: 127 if the command is not found, 126 if it cannot be run.
     Err(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-/// In the child: makes the kernel kill it when its parent ends. Returns whether the parent still exists: if it ended
-/// before this call, no signal follows.
+/// Called in the child. Makes the kernel kill this process when its parent ends. Returns whether the parent still
+/// exists: if the parent ended before this call, no signal follows.
 pub fn die_with_parent(parent: u32) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
 }
 
-/// Binds this process to one CPU and verifies that it is bound.
+/// Binds this process to `cpu` and checks that the kernel has done so. Returns only `cpu`.
 pub fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
     let mut wanted = CpuSet::new();
     wanted.set(usize::from(cpu.0));
@@ -390,7 +391,7 @@ mod tests {
         drop(command);
         assert_eq!(child.wait(soon(), None), Ok(true));
         assert_eq!(child.describe_end(0), "ended with exit code 3");
-        // The pipe ends once no process has its write end open.
+        // The reader gets the end of the file once no process has the write end open.
         assert_eq!(wait_readable(&[ours.as_fd()], soon(), None), Ok(Some(0)));
     }
 

@@ -1,4 +1,4 @@
-//! A stream through other programs.
+//! A stream through stages, which are other programs.
 
 use crate::bad_value::{BadValue, refuse_if};
 use crate::job::{Ends, Volume};
@@ -7,18 +7,20 @@ use crate::methods::Verify;
 use crate::parameter::Settings;
 use crate::stage::Stages;
 
-/// A stream through other programs. With length 0 it is a plain stream, to compare with longer chains.
+/// A stream through stages, which are other programs. A chain of length 0 is a plain stream, for comparison with longer
+/// chains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Chain {
-    /// The ends.
+    /// pipemark's own source and sink, and their links.
     pub ends: Ends,
     /// The commands between the ends, repeated until the chain has `length` stages.
     pub stage: Stages,
-    /// Number of stages.
+    /// Number of stages, 0 or more.
     pub length: u32,
-    /// A command that writes the bytes in place of pipemark's source; the last process then writes to /dev/null.
+    /// A command that writes the bytes in place of pipemark's source. The last process then writes to /dev/null. `None`
+    /// if pipemark's own source and sink are used.
     pub source: Option<Stages>,
-    /// The exit code expected of every stage, as a check of its result: grep exits with 1 if nothing matches.
+    /// The exit code expected of every stage, such as 1 for a grep without a match.
     pub exit: u8,
 }
 

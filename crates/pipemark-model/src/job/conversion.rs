@@ -1,5 +1,5 @@
-//! Conversion of settings, the flat form that flags, suites and documents use, to jobs and back. Contradictory
-//! parameters are refused here and nowhere else.
+//! Converts settings, the flat form in flags, suites and documents, to jobs and back. Contradictory parameters are
+//! refused only here.
 
 use crate::bad_value::{BadValue, refuse};
 use crate::job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume};
@@ -32,7 +32,7 @@ impl TryFrom<Settings> for Job {
     }
 }
 
-/// The kind of job, found by parameters that only one kind has.
+/// The kind of job, derived from parameters that only one kind has.
 fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     let chained = settings.length.is_some_and(|length| length > 0)
         || settings.exit.is_some_and(|exit| exit != 0)
@@ -56,7 +56,7 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     }
 }
 
-/// The message for a parameter that this kind of job does not have.
+/// The error message for a parameter that this kind of job doesn't have.
 fn misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
     let key = value.key();
     let leave_out = |who: String| format!("{who} does not accept {key} {value}; omit it");

@@ -11,15 +11,16 @@ use crate::units::{ByteSize, Delay};
 
 macro_rules! ends {
     ($($(#[$doc:meta])+ $field:ident: $type:ty,)*) => {
-        /// The source and the sink, the link between them, and how much goes through it.
+        /// The source, the sink, the link between them, and the volume to move.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Ends {
             $($(#[$doc])+ pub $field: $type,)*
-            /// The requested socket buffers; the size granted is in each sample.
+            /// The requested size of socket buffers in bytes. `None` keeps the system's default. The granted size is in
+            /// each sample.
             pub buffer: Option<ByteSize>,
-            /// Bytes requested per call of the sink; `None` means `block`.
+            /// Bytes requested per call of the sink; `None` if equal to `block`.
             pub read_block: Option<ByteSize>,
-            /// How much one run moves.
+            /// The volume that one run moves per pair.
             pub volume: Volume,
         }
 
@@ -32,7 +33,7 @@ macro_rules! ends {
                     read_block: settings.read_block,
                     volume,
                 };
-                // A read block equal to the block is the default.
+                // A read block equal to the block is the default, so it is stored as `None`.
                 ends.read_block = ends.read_block.filter(|size| *size != ends.block);
                 ends.check()?;
                 Ok(ends)
@@ -53,47 +54,47 @@ macro_rules! ends {
 ends! {
     /// The mechanism between source and sink.
     link: LinkKind,
-    /// How the source sends.
+    /// The method by which the source sends.
     send: SendMethod,
-    /// How the sink receives.
+    /// The method by which the sink receives.
     recv: RecvMethod,
-    /// How the ends wait.
+    /// The method by which the ends wait.
     wait: WaitPolicy,
     /// The pages of the ends' buffers.
     pages: PageKind,
-    /// Which CPUs the ends may run on.
+    /// The CPUs on which the ends may run.
     place: Place,
-    /// The requested pipe capacity; the capacity granted is in each sample.
+    /// The requested pipe capacity. The granted capacity is in each sample.
     capacity: Capacity,
     /// Bytes per call of the source.
     block: ByteSize,
     /// Offset of both ends' buffers from the start of a page, in bytes.
     align: u32,
-    /// Number of pairs of source and sink that run at once.
+    /// Number of pairs of source and sink that run in parallel.
     pairs: u32,
     /// Number of sources that write to one link.
     writers: u32,
-    /// Content of the bytes.
+    /// The kind of bytes in the stream.
     content: Content,
-    /// Mean busy work after each call of the sink.
+    /// Mean busy time after each call of the sink.
     read_delay: Delay,
-    /// Mean busy work before each call of the source.
+    /// Mean busy time before each call of the source.
     write_delay: Delay,
-    /// How the bytes are checked.
+    /// The level of verification.
     verify: Verify,
     /// Whether the C library registers restartable sequences for the ends.
     rseq: Rseq,
 }
 
-/// The work done on each byte between source and sink, besides moving references to it.
+/// The work done on each byte between source and sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Work {
-    /// Number of copies: 2 with write(2) and read(2), 0 if only references move. A warning says so if the link copies
-    /// nevertheless, as TCP on loopback does.
+    /// Number of copies: 2 with write(2) and read(2), 0 if only page references move. If the link copies nevertheless,
+    /// as TCP on loopback does, the trial gets a warning.
     pub copies: u8,
-    /// Whether the source writes it before it is sent.
+    /// Whether the source writes the byte before sending it.
     pub written: bool,
-    /// Whether the sink reads it.
+    /// Whether the sink reads the byte.
     pub read: bool,
 }
 
@@ -103,8 +104,8 @@ impl Ends {
         self.read_block.unwrap_or(self.block)
     }
 
-    /// The name of the mechanism in tables and findings: the link, and the methods other than write and read, as in
-    /// `pipe`, `pipe vmsplice splice`, `shm in-place`.
+    /// The name of the mechanism in tables and findings: the link, followed by methods other than write and read.
+    /// Examples: `pipe`, `pipe vmsplice splice`, `shm in-place`.
     pub fn mechanism(&self) -> String {
         let mut words = vec![self.link.to_string()];
         if self.send != SendMethod::Write {
@@ -116,29 +117,29 @@ impl Ends {
         words.join(" ")
     }
 
-    /// Whether the sink reads the bytes. Moving a reference to a page is not reading it; receiving in place is reading.
+    /// Whether the sink reads the bytes. Moving a reference to a page doesn't read the page. Receiving in place does.
     pub fn touched(&self) -> bool {
         self.recv.touches() && (self.verify.reads() || self.writers > 1) || self.recv == RecvMethod::InPlace
     }
 
-    /// Whether each byte is newly written before it is sent. Sending in place is writing.
+    /// Whether the source writes each byte anew before sending it. Sending in place does.
     pub fn fresh(&self) -> bool {
         let fresh = self.verify == Verify::Full || self.writers > 1;
         fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
     }
 
-    /// The work done on each byte. Only jobs with the same work are comparable.
+    /// The work done on each byte. Only jobs with equal work are comparable.
     pub fn work(&self) -> Work {
         let copies = match self.link {
             LinkKind::Null => 0,
-            // process_vm_readv copies directly from the source's memory; a memory copy has no second process.
+            // process_vm_readv copies once, directly from the source's memory. A memory copy runs in one process.
             LinkKind::ProcessVm | LinkKind::MemoryCopy => 1,
             _ => u8::from(self.send.copies()) + u8::from(self.recv.copies()),
         };
         Work { copies, written: self.fresh(), read: self.touched() }
     }
 
-    /// Refuses contradictions that are the same for all kinds of job.
+    /// Refuses contradictions that don't depend on the kind of job.
     fn check(&self) -> Result<(), BadValue> {
         let Ends { link, send, recv, verify, block, capacity, .. } = self;
         let reads = verify.reads();

@@ -13,21 +13,21 @@ use crate::units::ByteSize;
 pub struct Entrant {
     /// The language.
     pub language: Language,
-    /// Which of its programs.
+    /// Which of the language's programs to run.
     pub program: Program,
-    /// Free, or same: all its processes on one CPU.
+    /// Free, or same, with all processes on one CPU.
     pub place: Place,
-    /// Bytes per call of its writer.
+    /// Bytes per call of the program's writer.
     pub block: ByteSize,
-    /// Full for the pattern 'position', xor for 'document', none for other benchmarks.
+    /// Full for the pattern 'position', xor for 'document', none for third-party benchmarks.
     pub verify: Verify,
-    /// Bytes that it streams.
+    /// Total bytes to stream.
     pub total: ByteSize,
 }
 
 impl Entrant {
-    /// The contract of entrants lets the caller choose the block, the total, the pattern and the placement; the rest is
-    /// up to the entrant.
+    /// Makes an entrant from settings. The contract of entrants lets the caller choose only the block, the total, the
+    /// pattern and the placement.
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<Entrant, BadValue> {
         let (Some(language), Some(program)) = (settings.language, settings.program) else {
             unreachable!("it is what makes the settings those of an entrant")

@@ -1,4 +1,4 @@
-//! A line filter, as a shell starts it.
+//! A line filter in a pipeline, started as by a shell.
 
 use crate::bad_value::{BadValue, refuse};
 use crate::filter::{Feed, Filter};
@@ -6,21 +6,22 @@ use crate::job::Volume;
 use crate::parameter::Settings;
 use crate::place::Place;
 
-/// A line filter, as a shell starts it.
+/// A line filter in a pipeline, started as by a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinesJob {
-    /// Where the lines come from.
+    /// The source of the lines.
     pub feed: Feed,
     /// The filter that transforms them.
     pub filter: Filter,
-    /// A time for an endless feed, a total for the others.
+    /// A time for an endless feed, a total for other feeds.
     pub volume: Volume,
-    /// Lines per second, for [`Feed::Timed`] only.
+    /// Lines per second; `None` for all feeds except [`Feed::Timed`].
     pub rate: Option<u32>,
 }
 
 impl LinesJob {
-    /// Only the feed, the filter, the volume and the rate can be chosen; the rest is as a shell starts a pipeline.
+    /// Makes a line job from settings. Only the feed, the filter, the volume and the rate can be chosen. Everything
+    /// else is as in a pipeline started by a shell.
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<LinesJob, BadValue> {
         let (Some(feed), Some(filter)) = (settings.feed, settings.filter) else {
             unreachable!("it is what makes the settings those of a filter")

@@ -1,4 +1,4 @@
-//! What a trial does: one of five kinds of job, each with only its own parameters.
+//! The work of a trial: one of five kinds of job, each with only the parameters that apply to it.
 
 mod chain;
 mod conversion;
@@ -42,7 +42,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// Its kind.
+    /// The kind of the job.
     pub fn kind(&self) -> JobKind {
         match self {
             Job::Stream(_) => JobKind::Stream,
@@ -53,7 +53,7 @@ impl Job {
         }
     }
 
-    /// The ends, if they are pipemark's own.
+    /// The ends; `None` if the job doesn't use pipemark's own ends.
     pub fn ends(&self) -> Option<&Ends> {
         match self {
             Job::Stream(ends) => Some(ends),
@@ -63,7 +63,7 @@ impl Job {
         }
     }
 
-    /// The chain, if it has stages.
+    /// The chain; `None` if the job has no stages.
     pub fn chain(&self) -> Option<&Chain> {
         match self {
             Job::Chain(chain) if chain.length > 0 => Some(chain),
@@ -71,22 +71,22 @@ impl Job {
         }
     }
 
-    /// The entrant, if it is one.
+    /// The entrant; `None` for other kinds of job.
     pub fn entrant(&self) -> Option<&Entrant> {
         if let Job::Entrant(entrant) = self { Some(entrant) } else { None }
     }
 
-    /// The line filter, if it is one.
+    /// The line filter; `None` for other kinds of job.
     pub fn lines(&self) -> Option<&LinesJob> {
         if let Job::Lines(lines) = self { Some(lines) } else { None }
     }
 
-    /// The mechanism; entrants and filters use plain pipes.
+    /// The link. Entrants and filters use anonymous pipes.
     pub fn link(&self) -> LinkKind {
         self.ends().map_or(LinkKind::Pipe, |ends| ends.link)
     }
 
-    /// Throughput, or latency for round trips and timed lines.
+    /// Latency for round trips and timed lines, throughput for other jobs.
     pub fn mode(&self) -> Mode {
         match self {
             Job::RoundTrip(_) | Job::Lines(LinesJob { rate: Some(_), .. }) => Mode::Latency,
@@ -94,30 +94,30 @@ impl Job {
         }
     }
 
-    /// Whether its headline figure is a time, of round trips or of lines, rather than throughput.
+    /// Whether the headline figure is a time, of round trips or of lines, instead of throughput.
     pub fn is_latency(&self) -> bool {
         self.mode() == Mode::Latency
     }
 
-    /// Whether it is round trips between pipemark's own ends.
+    /// Whether the job is round trips between pipemark's own ends.
     pub fn is_round_trip(&self) -> bool {
         self.kind() == JobKind::RoundTrip
     }
 
-    /// Whether it is the memory copy within one process that others are compared with.
+    /// Whether the job is the memory copy within one process that figures are compared with.
     pub fn is_memory_copy(&self) -> bool {
         self.link() == LinkKind::MemoryCopy
     }
 
-    /// Whether it copies into and out of shared memory while both ends spin. No link that copies twice can be faster
-    /// with the same blocks and capacity on the same CPUs.
+    /// Whether the job copies into and out of shared memory while both ends spin. No link that copies twice can be
+    /// faster with the same blocks, capacity and CPUs.
     pub fn is_two_copies(&self) -> bool {
         let two_copies = (LinkKind::Shm, SendMethod::Write, RecvMethod::Read, WaitPolicy::Spin);
         matches!(self, Job::Stream(_))
             && self.ends().map(|ends| (ends.link, ends.send, ends.recv, ends.wait)) == Some(two_copies)
     }
 
-    /// Which CPUs its processes may run on.
+    /// The CPUs on which the job's processes may run.
     pub fn place(&self) -> Place {
         match self {
             Job::Entrant(entrant) => entrant.place,
@@ -126,7 +126,7 @@ impl Job {
         }
     }
 
-    /// How the bytes are checked.
+    /// The level of verification.
     pub fn verify(&self) -> Verify {
         match self {
             Job::Entrant(entrant) => entrant.verify,
@@ -134,12 +134,12 @@ impl Job {
         }
     }
 
-    /// How an end waits.
+    /// The wait policy of the ends.
     pub fn wait(&self) -> WaitPolicy {
         self.ends().map_or(WaitPolicy::Block, |ends| ends.wait)
     }
 
-    /// Bytes per call of the writer, if known.
+    /// Bytes per call of the writer; `None` if unknown.
     pub fn block(&self) -> Option<ByteSize> {
         match self {
             Job::Entrant(entrant) => Some(entrant.block),
@@ -147,7 +147,7 @@ impl Job {
         }
     }
 
-    /// How much one run moves.
+    /// The volume that one run moves.
     pub fn volume(&self) -> Volume {
         match self {
             Job::Entrant(entrant) => Volume::Total(entrant.total),
@@ -159,23 +159,23 @@ impl Job {
     /// Whether the sink reads the bytes.
     pub fn touched(&self) -> bool {
         match self {
-            // A program that doesn't follow the contract isn't known to read the bytes.
+            // A program that doesn't follow the contract may not read the bytes.
             Job::Entrant(own) => own.verify.reads(),
             _ => self.ends().is_some_and(Ends::touched),
         }
     }
 
-    /// All its parameters.
+    /// The settings of all parameters.
     pub fn settings(&self) -> Settings {
         Settings::from(self)
     }
 
-    /// The effective value of the parameter `key`: the job's, or the default.
+    /// The value of the parameter `key` in this job, or its default. `None` if the parameter doesn't apply.
     pub fn value(&self, key: Key) -> Option<Value> {
         self.settings().effective(key)
     }
 
-    /// See [`Settings::id`].
+    /// The id of the settings, see [`Settings::id`].
     pub fn id(&self) -> String {
         self.settings().id()
     }

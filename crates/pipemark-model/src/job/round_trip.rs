@@ -1,4 +1,4 @@
-//! Round trips of one block.
+//! Round trips: one block is sent and returned, repeatedly.
 
 use crate::bad_value::{BadValue, refuse, refuse_if};
 use crate::job::{Ends, Volume};
@@ -10,16 +10,16 @@ use crate::units::Nanos;
 /// When a round trip begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MessagePace {
-    /// This long after the last one ended; 0 means at once.
+    /// After this gap since the end of the last round trip; 0 means immediately.
     Gap(Nanos),
-    /// This many times per second, each timed from its due time.
+    /// At a fixed rate, this many times per second. Each round trip is timed from when it was due.
     Rate(u32),
 }
 
-/// Round trips between two ends.
+/// Round trips between a source and a sink.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoundTrip {
-    /// The ends.
+    /// The source, the sink and the link between them.
     pub ends: Ends,
     /// When a round trip begins.
     pub pace: MessagePace,

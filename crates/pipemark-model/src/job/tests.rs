@@ -1,7 +1,7 @@
 use super::*;
 use crate::parameter::Key;
 
-/// A job from settings such as `recv=splice verify=full`.
+/// Parses a job from settings such as `recv=splice verify=full`.
 fn job(words: &str) -> Result<Job, String> {
     let values = words.split_whitespace().map(|word| Value::parse_pair(word).unwrap());
     Job::try_from(Settings::of(values)).map_err(|error| error.to_string())

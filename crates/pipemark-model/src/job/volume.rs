@@ -1,4 +1,4 @@
-//! How much one run moves.
+//! The volume that one run moves.
 
 use std::fmt;
 
@@ -28,12 +28,12 @@ impl fmt::Display for Volume {
     }
 }
 
-/// The tolerance for totals, which are rounded to whole blocks.
+/// The greatest difference between equal totals, as a fraction. Totals differ because they are rounded to whole blocks.
 const ALIKE: f64 = 0.05;
 
 impl Volume {
-    /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %, because they are
-    /// rounded to whole blocks.
+    /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %. Totals differ
+    /// because they are rounded to whole blocks.
     pub fn is_like(self, other: Volume) -> bool {
         match (self, other) {
             (Volume::Time(one), Volume::Time(other)) => one == other,
@@ -44,7 +44,7 @@ impl Volume {
         }
     }
 
-    /// The volume that the settings give, or the default time.
+    /// The volume in the settings, or the default time if they have none.
     pub(super) fn new(settings: &Settings) -> Result<Volume, BadValue> {
         let blocks = settings.blocks.map(|blocks| settings.total_of(blocks));
         Ok(match (settings.total.or(blocks), settings.time) {

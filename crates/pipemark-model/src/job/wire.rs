@@ -1,4 +1,4 @@
-//! A job in JSON.
+//! The JSON format of a job.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ impl TryFrom<Flat> for Job {
 
     fn try_from(Flat { mut settings, volume }: Flat) -> Result<Job, BadValue> {
         settings.set(volume.into());
-        // Documents of older versions may give any link a capacity or a buffer.
+        // Documents of older versions may set a capacity or a buffer for links that have none.
         let link = settings.link.unwrap_or(LinkKind::Pipe);
         settings.capacity = settings.capacity.filter(|_| link.has_capacity());
         settings.buffer = settings.buffer.filter(|_| link.is_socket());

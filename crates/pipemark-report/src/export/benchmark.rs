@@ -8,7 +8,7 @@ use pipemark_model::{Document, Estimate, Figure, Record, neutral};
 
 use pipemark_show::json_line;
 
-/// A benchmark with the field names of the format.
+/// A benchmark. The fields have the names of the format.
 #[derive(Debug, Serialize)]
 struct Benchmark {
     name: String,
@@ -18,10 +18,10 @@ struct Benchmark {
     extra: String,
 }
 
-/// A list of benchmarks in which more is better. Latency is reported as round trips per second.
+/// A list of benchmarks in which more is better. Latency is exported as round trips per second.
 ///
 /// # Errors
-/// `InvalidData` when a figure isn't a number: JSON can't express that.
+/// `InvalidData` if a figure isn't a number, which JSON can't represent.
 pub fn benchmark_json(document: &Document) -> io::Result<String> {
     let benchmarks: Vec<Benchmark> = document.trials.iter().filter_map(|record| benchmark(document, record)).collect();
     if benchmarks.iter().any(|benchmark| !benchmark.value.is_finite()) {
@@ -32,7 +32,7 @@ pub fn benchmark_json(document: &Document) -> io::Result<String> {
 
 fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
     let estimates = record.estimate.as_ref()?;
-    // In MiB, because charts of bytes per second have unreadable axes.
+    // Throughput is in MiB per second, because charts of bytes per second have unreadable axes.
     let (estimate, unit, scale) = match estimates.get(Figure::RoundTripsPerSecond) {
         Some(trips) => (trips, "round trips/s", 1.0),
         None => (estimates.throughput(), "MiB/s", f64::from(1 << 20)),
@@ -50,7 +50,8 @@ fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
     })
 }
 
-/// The distance from the median to the farther end of the interval, or of the runs if there is no interval.
+/// The distance from the median to the farther end of the interval, multiplied by `scale`. Without an interval, the
+/// distance to the farther of the smallest and the largest run.
 fn range(estimate: &Estimate, scale: f64) -> String {
     let (low, high) = (estimate.low.unwrap_or(estimate.min), estimate.high.unwrap_or(estimate.max));
     let reach = (high - estimate.median).max(estimate.median - low) / scale;

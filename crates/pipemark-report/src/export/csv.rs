@@ -5,11 +5,11 @@ use std::{io, iter};
 use pipemark_model::{Document, Figure, Key, Record, Sample, Unit};
 use pipemark_show::{csv_field, csv_text};
 
-/// A document: one row for each trial with its parameters and estimates, in plain bytes, nanoseconds and bytes per
-/// second. The JSON has the single runs.
+/// A document as CSV: one row for each trial with its parameters and estimates, in plain bytes, nanoseconds and bytes
+/// per second. Single runs are only in the JSON.
 ///
 /// # Errors
-/// When a row has another number of fields than there are columns, which is a bug.
+/// If the number of fields in a row differs from the number of columns, which is a bug.
 pub fn csv(document: &Document) -> io::Result<String> {
     csv_text(iter::once(columns()).chain(document.trials.iter().map(|record| row(document, record))))
 }
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// A row by column name.
+    /// The fields of a row by the name of their column.
     type Row = std::collections::HashMap<String, String>;
 
     fn rows(document: &Document) -> Vec<Row> {

@@ -5,13 +5,13 @@ use std::io;
 use pipemark_model::Document;
 use pipemark_show::json_line;
 
-/// The whole document.
+/// The whole document as JSON.
 ///
 /// # Errors
-/// `InvalidData` when a figure isn't a number: JSON can't express that, and the output must be readable again.
+/// `InvalidData` if a figure isn't a number. JSON can't represent such a figure, and the output must be readable again.
 pub fn json(document: &Document) -> io::Result<String> {
     let text = serde_json::to_string(document)?;
-    // serde_json writes NaN as null, which isn't valid for a figure.
+    // serde_json writes NaN as null, which isn't a valid figure, so the text is parsed again.
     serde_json::from_str::<Document>(&text).map_err(|error| {
         io::Error::new(io::ErrorKind::InvalidData, format!("a figure of the document is not a number ({error})"))
     })?;

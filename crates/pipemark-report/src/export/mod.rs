@@ -1,4 +1,4 @@
-//! Documents in the formats of programs: JSON, CSV, OpenMetrics, a benchmark's JSON.
+//! Exports of documents in formats for programs: JSON, CSV, OpenMetrics, and JSON for github-action-benchmark.
 
 mod benchmark;
 mod csv;

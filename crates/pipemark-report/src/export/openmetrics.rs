@@ -1,5 +1,5 @@
-//! The estimates as OpenMetrics text, for node_exporter's textfile collector. Only gauges and no time stamps are used,
-//! so it is also valid in the older Prometheus format.
+//! The estimates as OpenMetrics text, for node_exporter's textfile collector. The text is also valid in the older
+//! Prometheus format, because it has only gauges and no time stamps.
 
 use std::fmt::Write;
 use std::io;
@@ -8,10 +8,10 @@ use jiff::Timestamp;
 
 use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, hides};
 
-/// The document's figures: the median and the ends of the 95 % interval of each.
+/// The figures of a document. Each has its median and the ends of its 95 % interval.
 ///
 /// # Errors
-/// `InvalidData` when a figure is not a number.
+/// `InvalidData` if a figure isn't a number.
 pub fn openmetrics(document: &Document) -> io::Result<String> {
     let of_run = vec![("suite", document.suite.as_str()), ("label", document.label.as_deref().unwrap_or_default())];
     let mut out = String::new();
@@ -50,7 +50,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
         for (end, value, which) in ends {
             let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
             of_trials(&name, unit, &format!("{which}{}", in_unit(&figure.help(), unit)), &|record| {
-                // For round trips, the throughput of their bytes is irrelevant.
+                // The throughput of round trips is irrelevant.
                 let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
                 let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
                 Some(value(estimate)? * factor)
@@ -61,8 +61,8 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
     Ok(out)
 }
 
-/// The stem of a family's name, its unit, and the factor for its figures. The format knows seconds, bytes and their
-/// ratios.
+/// The stem of a family's name, its unit, and the factor for its figures. The format allows only seconds, bytes and
+/// ratios of the two.
 fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
     let (unit, suffix, factor) = match figure.unit() {
         Unit::Nanoseconds => ("seconds", "_ns", 1e-9),
@@ -85,7 +85,7 @@ fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
     (stem.strip_suffix(suffix).unwrap_or(stem), unit, factor)
 }
 
-/// A figure's description in the unit it is exported in.
+/// A figure's description, with the unit in which the figure is exported.
 fn in_unit(help: &str, unit: &str) -> String {
     match unit {
         "seconds" => help.replace("Nanoseconds", "Seconds").replace("nanoseconds", "seconds"),
@@ -105,7 +105,7 @@ fn family(name: &str, unit: &str, help: &str, out: &mut String) {
     }
 }
 
-/// An empty label is equivalent to a missing one, so it is omitted.
+/// Writes a sample. An empty label is equivalent to a missing one, so it is omitted.
 fn sample(name: &str, labels: &[(&str, &str)], figure: f64, out: &mut String) -> io::Result<()> {
     if !figure.is_finite() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a figure of the document is not a number"));
@@ -116,8 +116,8 @@ fn sample(name: &str, labels: &[(&str, &str)], figure: f64, out: &mut String) ->
     Ok(())
 }
 
-/// A label's value with backslash, quote and line feed escaped as the format requires, and with characters that a
-/// terminal would interpret escaped too.
+/// A label's value, with backslash, quote and line feed escaped as the format requires. Characters that a terminal
+/// would interpret are escaped too.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -11,7 +11,7 @@ use crate::findings::wakeups::gap;
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fastest trial that copies every byte into the pipe and out of it, compared with the limit.
+/// Compares the fastest trial that copies every byte into the pipe and out of it with the memory-copy limit.
 pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -> Option<Candidate> {
     let copying = |one: &MeasuredTrial| {
         one.ends().work().copies == 2
@@ -34,7 +34,7 @@ pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -
     known.then(|| Candidate::new("memory-copy", 0.0, text, evidence))
 }
 
-/// The null link compared with a pipe by write and read, for streams and for round trips.
+/// Compares the null link with a pipe by write and read, for streams and for round trips.
 pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of_link = |link: LinkKind| {
         group.iter().copied().filter(move |one| {
@@ -47,7 +47,7 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let against_pipe = |idle: MeasuredTrial<'a>| {
         let unlike = |pipe: &MeasuredTrial| pipe.ends().capacity != Capacity::DEFAULT;
         let pipes = of_link(LinkKind::Pipe).filter(|pipe| pipe.ends().block == idle.ends().block);
-        // The null link's time over the pipe's.
+        // The ratio of the null link's time to the pipe's time.
         let contrast = Contrast::speed(idle, pipes.min_by_key(unlike)?).filter(Contrast::less)?;
         Some((idle, contrast))
     };
@@ -85,7 +85,7 @@ mod tests {
 
         use crate::findings::{findings, texts};
 
-        /// A trial with stricter verification can be the fastest too.
+        /// The fastest trial may have stricter verification than others.
         #[test]
         fn the_fastest_copy_is_compared_with_the_limit() {
             let copy = record("c", &[("link", "memory-copy")], 8.0, &STEADY);

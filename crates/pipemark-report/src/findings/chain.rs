@@ -1,5 +1,5 @@
-//! Chains: the cost of one more process, in time per GiB and in start time; how linear it is; and comparison with
-//! published chains.
+//! Findings about chains: the cost of one more process, in time per GiB and in start time; the linearity of the cost;
+//! and comparison with published chains.
 
 use serde_json::{Value, json};
 
@@ -10,21 +10,22 @@ use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, Weighting};
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// pipe-speed calls a chain linear "give or take about 10 %".
+/// The largest deviation from a straight line, as a fraction. pipe-speed calls a chain linear "give or take about 10
+/// %".
 const STRAIGHT: f64 = 0.1;
 
-/// Lines that explain less of the variance than this are not reported.
+/// The least share of the variance that a reported line explains.
 const MIN_R_SQUARED: f64 = 0.9;
 
-/// A figure is reported only if its interval spans at most this factor.
+/// The largest ratio of the ends of a reported figure's interval.
 const WIDEST: f64 = 2.0;
 
-/// One length of a chain.
+/// The measurement of a chain of one length.
 struct ChainPoint<'a> {
     measured: MeasuredTrial<'a>,
-    /// The number of stages: 0 for a plain stream measured beside chains.
+    /// The number of stages; 0 for a plain stream measured beside chains.
     length: f64,
-    /// Seconds including the start of all processes: time(1)'s real time.
+    /// Seconds including the start of all processes, which time(1) calls real time.
     real: f64,
     /// Seconds from the release of the source to the last byte.
     flow: f64,
@@ -42,12 +43,12 @@ impl<'a> ChainPoint<'a> {
         Some(ChainPoint { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
     }
 
-    /// Bytes per second that all stages together passed on, during the transfer.
+    /// Bytes per second that all stages together pass on during the transfer.
     fn per_hop(&self) -> f64 {
         self.length * self.bytes / self.flow
     }
 
-    /// The rate per hop with its interval, if narrow enough.
+    /// The rate per hop as text, with its interval if that is narrow enough.
     fn per_hop_in_words(&self) -> String {
         let estimate = self.measured.record.estimate.as_ref().map(|estimates| estimates.throughput());
         let length = self.length;
@@ -69,7 +70,7 @@ fn stage(measured: MeasuredTrial) -> String {
     measured.record.shown(Key::Stage)
 }
 
-/// The cost of one more stage, from chains that differ only in length.
+/// The cost of one more stage, from chains that differ only in their length.
 pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let mut points: Vec<ChainPoint> = group.iter().filter_map(|one| ChainPoint::of(*one)).collect();
     points.sort_by(|one, other| one.length.total_cmp(&other.length));
@@ -79,7 +80,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let lengths = column(&points, |point| point.length);
     let flow = column(&points, |point| point.flow / (point.bytes / GIB));
     let alike = points.iter().all(|point| point.measured.job.volume().is_like(points[0].measured.job.volume()));
-    // Where each chain has its own volume, the start time is added to the time of one GiB.
+    // If each chain has its own volume, the real time is the start time plus the time of one GiB.
     let real_of = |point: &ChainPoint| match alike {
         true => point.real,
         false => point.real - point.flow + point.flow / (point.bytes / GIB),
@@ -87,8 +88,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let what = if alike { "real time" } else { "real time for 1 GiB" };
     let real = column(&points, real_of);
     let starting = column(&points, |point| point.real - point.flow);
-    // Real time, as pipe-speed reports it. Long chains compete for CPUs, short ones don't, so the linear part may
-    // begin later.
+    // Real time is used, as in pipe-speed. Long chains compete for CPUs and short ones don't, so the linear part may
+    // begin at a longer chain.
     let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
     let begin = (0..=points.len() - MIN_POINTS).find(|&begin| departure(begin) == Some(None));
     let fitted = begin.unwrap_or(0);
@@ -152,7 +153,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("chain-cost", last.length, text, evidence))
 }
 
-/// Published chains beside ours: both fits, and the bytes per second that a stage passes on.
+/// Compares published chains with measured ones, in the fits of both and in the bytes per second that a stage passes
+/// on.
 pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let beside = |one: &MeasuredTrial<'a>| {
         let published = one.record.published.as_ref().filter(|published| published.throughput > 0.0)?;
@@ -165,9 +167,10 @@ pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     sources.into_iter().filter_map(|((_, source, stage, _), points)| of_source(source, &stage, points)).collect()
 }
 
-/// Compares measured chains of `stage`, each paired with its published throughput, with the chains of `source`.
+/// Compares measured chains of `stage` with the published chains of `source`. Each measured chain is paired with its
+/// published throughput.
 fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
-    // Runs dominated by start time say nothing about the rate.
+    // Runs that consist mostly of start time don't show the rate.
     points.retain(|(point, _)| point.real - point.flow <= MAX_START * point.real);
     points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
     if points.len() < MIN_POINTS {
@@ -221,7 +224,7 @@ mod tests {
     use super::*;
     use crate::findings::findings;
 
-    /// pipe-speed.log's minima in seconds for 1.05 GB.
+    /// The minima of pipe-speed.log in seconds, for 1.05 GB.
     const PIPE_SPEED: [(u32, f64); 12] = [
         (0, 0.141),
         (1, 0.455),
@@ -237,7 +240,7 @@ mod tests {
         (1024, 405.044),
     ];
 
-    /// A chain with `flow` seconds of transfer and `start` more seconds for its processes.
+    /// A chain with `flow` seconds of transfer and `start` additional seconds for its processes.
     fn chain(length: u32, flow: f64, start: f64) -> Outcome {
         let mut outcome = outcome("chain", &[("length", &length.to_string())], 1.0, &STEADY);
         for sample in &mut outcome.samples {
@@ -307,7 +310,7 @@ mod tests {
             outcome
         });
         let finding = finding(outcomes.to_vec(), "chain-published");
-        // As published: 2.308 GB/s for a chain of one, 3.488 for four.
+        // Published were 2.308 GB/s for a chain of one stage and 3.488 GB/s for four.
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
         assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);

@@ -1,11 +1,12 @@
 //! Compares a document's claims with the measurements, by direction and by size.
 //!
-//! A claim is a range. It holds if the measured interval lies within it, and fails if the interval lies outside. *No
-//! difference* is a range around zero, so both ends of the interval have to be inside, and a wide interval decides
-//! nothing. Every claim gets an answer, so the share of wrong answers is limited: of the trials that decide a claim, at
-//! most one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
+//! A claim is a range. It holds if the measured interval lies within the range, and fails if the interval lies outside.
+//! *No difference* is a range around zero, so both ends of the interval have to be inside the range, and a wide
+//! interval decides nothing. Every claim gets an answer, so the share of wrong answers is limited. At most one in
+//! twenty of the trials that decide a claim is expected to decide wrongly (the false coverage rate of Benjamini and
+//! Yekutieli, 2005).
 //!
-//! If a figure includes the start of the processes, runs in which it took more than 5 % don't answer the claim,
+//! If a figure includes the start of the processes, runs with a share of start time above 5 % don't answer the claim,
 //! whatever their scale.
 
 use pipemark_model::{
@@ -17,20 +18,21 @@ use pipemark_stats::family::Family;
 use pipemark_stats::records::{by_round, ratios};
 use pipemark_stats::spread;
 
-/// The figures that include process start: for chains, from the start of the first process to the end of the last.
+/// The figures that include process start. For chains, they are measured from the start of the first process to the end
+/// of the last.
 const INCLUDE_START: [&str; 7] =
     ["real_ns", "real_ns_per_gib", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
-/// A suggestion of more runs than this is impractical.
+/// The largest number of runs that is practical to suggest.
 const MAX_RUNS: f64 = 1000.0;
 
-/// Answers the claims; those that a demonstration has answered keep their answers.
+/// Answers the claims. Claims that a demonstration has answered keep their answers.
 pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     let speeds: Vec<_> =
         records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
     let family = Family::of(&speeds);
     let covered: usize = claims.iter().map(|claim| covered_trials(claim, records).len()).sum();
-    // The fewer trials decide, the wider each interval has to be; so start with all, and repeat until the number is
-    // stable.
+    // The fewer trials decide, the wider each interval has to be. So start with all trials, and repeat until the number
+    // of deciding trials is stable.
     let mut deciding = covered;
     loop {
         let family = family.with(covered as f64 / deciding.max(1) as f64);
@@ -45,7 +47,7 @@ pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     }
 }
 
-/// The trials that a claim is about, each with its base.
+/// The trials that a claim is about, each with the trial that it is compared with.
 fn covered_trials<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
     if claim.open.is_some() || claim.shown_by.is_some() {
         return Vec::new();
@@ -114,11 +116,11 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     Answer { verdict, here, evidence }
 }
 
-/// Runs that are too short for a claim.
+/// The reason why runs are too short for a claim.
 struct Shortfall {
     bytes: f64,
     needs: f64,
-    /// The share of time taken by process start.
+    /// The share of the time taken by process start, 0 to 1; `None` if the runs are too short for another reason.
     start: Option<f64>,
 }
 
@@ -132,8 +134,8 @@ impl Shortfall {
     }
 }
 
-/// The reason why a trial is too short to answer a claim. pipemark's own ends and entrants start their clock once all
-/// are started, so only the figures of chains include the start.
+/// The reason why a trial is too short to answer a claim; `None` if it isn't. The clock of pipemark's own ends and of
+/// entrants starts when all processes have started, so only figures of chains include the start.
 fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         let figures: Option<Vec<f64>> = record.samples.iter().map(figure).collect();
@@ -150,12 +152,12 @@ fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     }
     let start = middle(&|sample| Some(sample.real().saturating_sub(sample.ns) as f64))?;
     let share = start / (start + inside);
-    // The start time is independent of the volume, and the rest proportional to it.
+    // The start time doesn't depend on the volume, and the remaining time is proportional to it.
     let needs = bytes * (start / MAX_START - start) / inside;
     (share > MAX_START).then_some(Shortfall { bytes, needs, start: Some(share) })
 }
 
-/// The volumes of the runs that answer a claim: `; 1.05 GB a run`.
+/// The volumes of the runs that answer a claim, as text: `; 1.05 GB a run`.
 fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     let of = |one: &Evidence| {
         records
@@ -172,7 +174,7 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     }
 }
 
-/// The number of runs that would decide an inconclusive claim, as text.
+/// The number of runs that would decide an inconclusive claim, as text; `None` if unknown or impractical.
 fn runs_to_decide(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
     let runs = |one: &Evidence| {
         let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
@@ -203,7 +205,7 @@ fn round_up(runs: f64) -> u64 {
     ((runs / unit).ceil() * unit) as u64
 }
 
-/// The evidence of one trial.
+/// The evidence of one trial; `None` if it lacks the figure.
 fn evidence(claim: &Claim, record: &Record, base: Option<&Record>, family: Family) -> Option<Evidence> {
     let (estimate, together) = match claim.figure.as_str() {
         "spread" => {
@@ -228,7 +230,7 @@ fn evidence(claim: &Claim, record: &Record, base: Option<&Record>, family: Famil
                 None => record.samples.iter().filter_map(of).map(|figure| figure * times).collect(),
             };
             let ratio = estimate::from_runs(&figures)?;
-            // A ratio that was equal in every run is exact, not estimated.
+            // A ratio that is equal in every run is exact.
             let counted = ratio.min == ratio.max && ratio.runs as usize >= MIN_RUNS;
             let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };
             (ratio, together)
@@ -265,7 +267,8 @@ fn verdict(claim: &Claim, (low, high): (f64, f64)) -> ClaimVerdict {
     }
 }
 
-/// All have to hold; one refutation refutes the claim, and if all decided trials point the other way, it is reversed.
+/// The verdict if the claim must hold for all trials. One contradicting trial refutes the claim. If all decided trials
+/// have the opposite direction, the claim is reversed.
 fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     let count = |verdict: ClaimVerdict| evidence.iter().filter(|one| one.verdict == verdict).count();
     match (count(ClaimVerdict::Holds), count(ClaimVerdict::DoesntHold), count(ClaimVerdict::Reversed)) {
@@ -276,8 +279,8 @@ fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     }
 }
 
-/// The verdict on the largest (or smallest) of all trials. The largest is at least the largest of the lower ends, and
-/// at most the largest of the upper ends.
+/// The verdict on the largest (or smallest) figure of all trials. The largest figure is at least the largest lower end
+/// of the intervals, and at most the largest upper end.
 fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
     let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
         return ClaimVerdict::CantTell;
@@ -287,12 +290,12 @@ fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
     verdict(claim, (end(|ends| ends.0), end(|ends| ends.1)))
 }
 
-/// `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
+/// The evidence as text: `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
 fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: usize) -> String {
     let record =
         |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
     let several_experiments = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
-    // Each is compared within its experiment: other experiments have other parameters.
+    // Each trial is named within its experiment, because other experiments vary other parameters.
     let name = |one: &Evidence| {
         let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
         let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
@@ -349,7 +352,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
     }
 }
 
-/// A figure of a claim with its unit.
+/// A claim's figure as text with its unit.
 fn show(claim: &Claim, figure: f64) -> String {
     let known = Figure::iter().find(|known| known.column() == claim.figure);
     match known {
@@ -386,7 +389,7 @@ mod tests {
 
     use super::*;
 
-    /// Trials at four block sizes on two cores, and on one with `times` the speed.
+    /// Trials at four block sizes on two cores, and on one core with `times` the speed of two.
     fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
         let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
         let pair = |(block, times): (&str, f64)| {
@@ -419,7 +422,7 @@ mod tests {
     #[test]
     fn direction_and_size_are_judged() {
         let of = |low, high, times: [f64; 4]| answer(&claim("gain", low, high), &measured(times, &STEADY)).verdict;
-        // A gain of about 2 %.
+        // The gain is about 2 %.
         assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), ClaimVerdict::Holds);
         assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), ClaimVerdict::DoesntHold, "the right way, and far too much");
         assert_eq!(of(Some(1.0), Some(4.0), [0.8; 4]), ClaimVerdict::Reversed);
@@ -489,7 +492,7 @@ mod tests {
         assert_eq!(answer(&open, &records).here, "another system is needed");
     }
 
-    /// A chain of 16 that takes `start` ms to start and passes on `total` at 1 GiB/s.
+    /// A chain of 16 stages that takes `start` ms to start and passes on `total` bytes at 1 GiB/s.
     fn chain(total: &str, start: u64) -> Record {
         let mut chain =
             outcome("e", &[("stage", "cat"), ("length", "16"), ("total", total), ("place", "free")], 1.0, &STEADY);
@@ -515,7 +518,7 @@ mod tests {
             little.here,
             "measured with 832 KiB; at least 408 MB are needed: starting the processes took 96.2 % of a run"
         );
-        // This volume answers the claim and slightly less doesn't, whatever the scale.
+        // This volume answers the claim and a slightly lower one doesn't, whatever the scale.
         assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };
@@ -578,7 +581,7 @@ mod tests {
             }
         }
         let width = |open: usize| {
-            // The first claim is decided by exact ratios. The others stay open, because their ranges are narrower than
+            // Exact ratios decide the first claim. The other claims stay open, because their ranges are narrower than
             // the noise.
             let mut claims = vec![claim("ratio", Some(0.1), None)];
             claims.extend(vec![claim("gain", Some(-0.1), Some(0.1)); open]);
@@ -604,7 +607,8 @@ mod tests {
                 answer(&claim("ratio", Some(1.0), None), &records(pairs.collect())).verdict != ClaimVerdict::CantTell
             });
             let wrong = wrong.count();
-            // One in twenty is expected at most; chance exceeds 18 of 200 once in a hundred times.
+            // At most one claim in twenty is expected to be wrong. By chance, there are more than 18 of 200 once in a
+            // hundred times.
             assert!(wrong <= 18, "{noise:?}: {wrong} of 200");
         }
     }

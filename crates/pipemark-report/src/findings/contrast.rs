@@ -1,4 +1,4 @@
-//! Compares two records: a ratio with its interval, or nothing.
+//! Compares two records: their ratio with its interval, or `None`.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use pipemark_stats::records::ratios;
 use crate::findings::MeasuredTrial;
 use crate::findings::words::spans;
 
-/// A ratio this near to 1 isn't reported: an interval of ±3 % counts as narrow.
+/// A ratio within this distance of 1 isn't reported, as a fraction. An interval of ±3 % counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// The ratio of `new` to `base` over the rounds in which both were measured, with its 95 % interval as in tables.
-/// Significance is decided by the interval adjusted for all comparisons. As text: `1.52× (1.48–1.55)`.
+/// The ratio of `new` to `base` over the rounds in which both were measured, with the 95 % interval shown in tables.
+/// The interval adjusted for all comparisons decides the significance. As text: `1.52× (1.48–1.55)`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
-    /// The figure that is compared, by its column in CSV, or `speed`.
+    /// The compared figure, as the name of its CSV column, or `speed`.
     pub figure: &'static str,
     pub base: MeasuredTrial<'a>,
     pub new: MeasuredTrial<'a>,
@@ -30,12 +30,13 @@ pub(super) struct Contrast<'a> {
 }
 
 impl<'a> Contrast<'a> {
-    /// Throughput of `new` over that of `base`; `None` when there are too few runs for an interval.
+    /// Throughput of `new` divided by that of `base`; `None` if there are too few runs for an interval.
     pub fn throughput(base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         Contrast::of(Figure::Throughput, base, new)
     }
 
-    /// Speed of `new` over that of `base`, both of one kind: throughput, or the inverse of the median round trip.
+    /// Speed of `new` divided by that of `base`. The speed is throughput for streams, and the inverse of the median
+    /// round trip for round trips. Both trials must be of one kind.
     pub fn speed(base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         match base.estimates.headline_figure() {
             Figure::P50 => Some(Contrast { figure: "speed", base, new, ..Contrast::of(Figure::P50, new, base)? }),
@@ -43,7 +44,7 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// `figure` of `new` divided by that of `base`; `None` if no table shows the two together.
+    /// `figure` of `new` divided by that of `base`; `None` if no table shows both trials.
     pub fn of(figure: Figure, base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         if !base.is_comparable_with(new) {
             return None;
@@ -55,17 +56,17 @@ impl<'a> Contrast<'a> {
         Some(Contrast { figure, base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
     }
 
-    /// Whether the whole interval is more than 3 % above 1.
+    /// Whether `new` is significantly higher: the whole adjusted interval is more than 3 % above 1.
     pub fn more(&self) -> bool {
         self.sure.0 > 1.0 + TOLERANCE
     }
 
-    /// Whether the whole interval is more than 3 % below 1.
+    /// Whether `new` is significantly lower: the whole adjusted interval is more than 3 % below 1.
     pub fn less(&self) -> bool {
         self.sure.1 < 1.0 - TOLERANCE
     }
 
-    /// Whether the whole interval is within 3 % of 1.
+    /// Whether the two are equal: the whole adjusted interval is within 3 % of 1.
     pub fn same(&self) -> bool {
         self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
     }
@@ -77,12 +78,12 @@ impl<'a> Contrast<'a> {
         Contrast { figure, base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
     }
 
-    /// The distance from 1, in either direction: double and half are equally far.
+    /// The distance of the ratio from 1. Double and half have the same distance.
     pub fn effect(&self) -> f64 {
         self.ratio.ln().abs()
     }
 
-    /// `1.52× (1.48–1.55) as fast`; `None` if not significant.
+    /// `1.52× (1.48–1.55) as fast`; `None` if the ratio isn't significant.
     pub fn as_fast(&self) -> Option<String> {
         match (self.more(), self.less(), self.same()) {
             (true, ..) => Some(format!("{self} as fast")),
@@ -92,7 +93,7 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
+    /// The ratio as a percentage, `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
     pub fn percent(&self) -> String {
         let [share, low, high] = [self.ratio, self.low, self.high].map(|share| match share * 100.0 {
             small if small < 0.0005 => "<0.001".to_owned(),
@@ -110,7 +111,7 @@ impl<'a> Contrast<'a> {
         })
     }
 
-    /// The evidence, with one more value.
+    /// The evidence of the contrast, with the additional value `name`.
     pub fn evidence_with(&self, name: &str, value: Value) -> Value {
         let mut evidence = self.evidence();
         evidence[name] = value;
@@ -124,7 +125,7 @@ impl fmt::Display for Contrast<'_> {
     }
 }
 
-/// The contrast farthest from 1.
+/// The contrast farthest from 1; `None` if there are no contrasts.
 pub(super) fn widest<'a, 'c>(contrasts: impl IntoIterator<Item = &'c Contrast<'a>>) -> Option<&'c Contrast<'a>>
 where
     'a: 'c,
@@ -132,8 +133,8 @@ where
     contrasts.into_iter().max_by(|one, other| one.effect().total_cmp(&other.effect()))
 }
 
-/// Contrasts at ascending block sizes, out of `all` measured ones, as text: `faster with 64 B to 1 KiB, up to 4.00×
-/// (3.9–4.1) at 64 B; slower with 1 MiB, 0.50× (0.49–0.51)`. Sizes with larger but inconclusive contrasts are named.
+/// Contrasts at ascending block sizes as text: `faster with 64 B to 1 KiB, up to 4.00× (3.9–4.1) at 64 B; slower with 1
+/// MiB, 0.50× (0.49–0.51)`. `all` has all measured sizes. Sizes with larger but inconclusive contrasts are named.
 /// `None` if no contrast is significant.
 pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) -> Option<String> {
     let size = |contrast: &Contrast| contrast.new.ends().block;
@@ -203,7 +204,7 @@ mod tests {
         assert!(contrast(&base, &later).is_none());
     }
 
-    /// The ratio in a table equals that in a finding about the same two trials.
+    /// The ratio of two trials in a table equals their ratio in a finding.
     #[test]
     fn a_table_and_a_finding_have_one_ratio() {
         let (wild, other) = ([1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6], [1.1, 0.7, 1.5, 0.9, 1.3, 1.0, 1.2]);

@@ -1,4 +1,4 @@
-//! The costs per call or message and per byte, from a straight line of time against size.
+//! The costs per call or message and per byte, from a straight line of time over size.
 
 use serde_json::{Map, Value, json};
 
@@ -10,17 +10,17 @@ use crate::findings::measured::{common_settings, first_findings, groups};
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// The fewest sizes that give two costs: with three, one outlier determines the line.
+/// The fewest sizes from which two costs are fitted. With three, one outlier determines the line.
 const MIN_FITTED: usize = 4;
-/// The share of time that calls have to take at the smallest size, and bytes at the largest: a sweep that never reaches
-/// a size where a cost matters is inconclusive.
+/// The least share of time that calls must take at the smallest size, and bytes at the largest. A sweep without a size
+/// where a cost matters is inconclusive.
 const MIN_SHARE: f64 = 0.1;
-/// The share of variance that a line has to explain.
+/// The least share of the variance that a line must explain.
 const MIN_R_SQUARED: f64 = 0.95;
-/// How far a size may deviate from the line, as a fraction of the line's value.
+/// The largest deviation of a size from the line, as a fraction of the line's value.
 const MAX_EXCESS: f64 = 0.3;
 
-/// Nanoseconds per piece: fixed, and per byte.
+/// The costs of a block or message, in nanoseconds: fixed, and per byte.
 struct Cost {
     line: FittedLine,
     from: ByteSize,
@@ -28,8 +28,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// The cost from trials that differ only in size, smallest first. The time of a block is the time
-    /// in which one arrives; the time of a message is half a round trip.
+    /// The cost from trials that differ only in size, smallest first. The time of a block is the mean time between two
+    /// blocks. The time of a message is half a round trip.
     fn of(sweep: &[MeasuredTrial]) -> Option<Cost> {
         let point = |one: &MeasuredTrial| {
             let size = one.ends().block.0 as f64;
@@ -37,7 +37,8 @@ impl Cost {
             (size, trip.map_or_else(|| size * 1e9 / one.throughput(), |trip| trip.median / 2.0))
         };
         let (sizes, times): (Vec<f64>, Vec<f64>) = sweep.iter().map(point).unzip();
-        // The longest straight part from the smallest size on: the largest blocks may exceed a cache or the link.
+        // The fit uses the longest straight part from the smallest size on, because the largest blocks may exceed a
+        // cache or the link.
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
             let line = FittedLine::fit(sizes, times, Weighting::Relative)?;
@@ -52,8 +53,8 @@ impl Cost {
         (MIN_FITTED..=sizes.len()).rev().find_map(straight)
     }
 
-    /// The size at which the bytes cost as much as the call, to two digits, which is the precision of a fit; `None`
-    /// outside of the sizes that were fitted.
+    /// The size at which the bytes cost as much as the call, rounded to two digits, the precision of a fit. `None` if
+    /// the size is outside the range of fitted sizes.
     fn break_even_block(&self) -> Option<ByteSize> {
         let size = self.line.intercept.value / self.line.slope.value;
         let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
@@ -61,12 +62,12 @@ impl Cost {
         (self.from..=self.to).contains(&size).then_some(size)
     }
 
-    /// The unit of the cost per byte, in bytes, and its name.
+    /// The unit of the cost per byte: its number of bytes, and its name.
     fn unit(&self) -> (f64, &'static str) {
         if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
     }
 
-    /// R² truncated, not rounded: 0.9996 is not 1.
+    /// R² truncated, so that 0.9996 isn't shown as 1.
     fn r_squared(&self) -> String {
         format!("R² {:.3}", (self.line.r_squared * 1000.0).floor() / 1000.0)
     }
@@ -79,8 +80,8 @@ impl Cost {
     }
 }
 
-/// The costs per call and per byte, for each sweep whose time per block is linear in the block size. Links that have
-/// rivals are reported together, by [`message_costs`].
+/// The costs per call and per byte, for each sweep whose time per block is linear in the block size. Links with rivals
+/// are reported together, by [`message_costs`].
 pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec<Candidate> {
     let has_rivals = |sweep: &[MeasuredTrial]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
@@ -154,7 +155,7 @@ mod tests {
         crate::findings::texts("call-cost", records)
     }
 
-    /// `call` ns per call and `byte` ns per byte, off by the given fractions.
+    /// Trials with a cost of `call` ns per call and `byte` ns per byte. `noise` has the relative error of each trial.
     fn line_of(way: &[(&str, &str)], call: f64, byte: f64, noise: &[f64]) -> Vec<Record> {
         let figures = SIZES.iter().zip(noise.iter().cycle()).map(|(size, noise)| {
             let throughput = size * 1e9 / ((call + byte * size) * noise) / GIB;

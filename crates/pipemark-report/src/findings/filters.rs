@@ -1,5 +1,5 @@
-//! Line filters: the gain from batching alone, the gain from a second core, the cost of a scheduler and queues, the
-//! cost per line, and how far the order of the published programs is confirmed.
+//! Findings about line filters: the gain from batching alone, the gain from a second core, the cost of a scheduler and
+//! queues, the cost per line, and the agreement with the order of the published programs.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::findings::contrast::Contrast;
 use crate::findings::measured::{common_settings, first_findings, settings_but};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Bytes of the lines written by yes.
+/// The length in bytes of the lines written by yes.
 const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
 
-/// Findings on filters, in groups with the same feed.
+/// Findings about filters. `parts` has groups of trials with the same feed.
 pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let (timed, groups): (Vec<&Vec<MeasuredTrial>>, Vec<&Vec<MeasuredTrial>>) =
         parts.iter().flatten().partition(|group| lines(&group[0]).rate.is_some());
@@ -26,7 +26,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
         first_findings(&groups, |group| common_settings(&group[0], &[Key::Filter]), |group| rule(group))
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
-    // All trials, because a group holds only one of several that differ only in volume.
+    // All trials are used, because a group has only one of several trials that differ only in volume.
     let of_files = |one: &MeasuredTrial| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<MeasuredTrial> = records.iter().filter_map(MeasuredTrial::of).filter(of_files).collect();
     let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
@@ -50,12 +50,12 @@ fn find<'a>(group: &[MeasuredTrial<'a>], filter: &Filter) -> Option<MeasuredTria
     group.iter().find(|one| lines(one).filter == *filter).copied()
 }
 
-/// CPU seconds per GiB of the filter alone.
+/// CPU seconds per GiB of the filter alone; `None` if unknown.
 fn own_cpu(one: MeasuredTrial) -> Option<f64> {
     one.estimates.get(Figure::FilterCpu).map(|seconds| seconds.median)
 }
 
-/// Context switches of the pipeline per MiB of input.
+/// Context switches of the pipeline per MiB of input; `None` if unknown.
 fn switches(one: MeasuredTrial) -> Option<f64> {
     one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (one.bytes() / (1 << 20) as f64))
 }
@@ -72,7 +72,7 @@ fn feed_in_words(group: &[MeasuredTrial]) -> &'static str {
     }
 }
 
-/// Compares a filter's throughput with that of its base, which its description names.
+/// Compares a filter's throughput with the throughput of its base, which the filter's description names.
 fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
@@ -95,7 +95,8 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
     Some(Candidate::new(&finding.rule, contrast.effect(), text, evidence))
 }
 
-/// Compares a filter's fixed time, and its time per GiB, with those of its base, if both processed the same volumes.
+/// Compares a filter's fixed time and time per GiB with those of its base. `None` unless both processed the same
+/// volumes.
 fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of = |filter: &Filter| of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
     let common = |one: &MeasuredTrial| common_settings(one, &[Key::Filter]);
@@ -106,7 +107,7 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     };
     let mut pairs: Vec<(MeasuredTrial, MeasuredTrial)> = of(filter).into_iter().filter_map(pair).collect();
     pairs.sort_by(|one, other| one.1.bytes().total_cmp(&other.1.bytes()));
-    // The two volumes may belong to two experiments; everything else is equal.
+    // The two volumes may belong to two experiments. All other parameters are equal.
     let volumes = |pairs: Vec<(MeasuredTrial<'a>, MeasuredTrial<'a>)>| {
         let (small, large) = (*pairs.first()?, *pairs.last()?);
         (large.1.bytes() >= 2.0 * small.1.bytes()).then_some((small, large))
@@ -114,7 +115,8 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     let situations = group_by_key(pairs.into_iter().map(|pair| (common(&pair.1), pair)));
     let (small, large) = situations.into_iter().find_map(|(_, pairs)| volumes(pairs))?;
     let (base, new) = ([small.0, large.0], [small.1, large.1]);
-    // Seconds for a run of the smaller volume, and for each GiB more: low, median, high.
+    // Seconds for a run of the smaller volume, and seconds for each additional GiB. Each has low end, median and high
+    // end.
     let seconds = |[small, large]: [MeasuredTrial; 2]| {
         let run = |one: MeasuredTrial| {
             let speed = one.estimates.throughput();
@@ -149,15 +151,15 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     Some(Candidate::new(&finding.rule, few[1] / base_few[1], text, evidence))
 }
 
-/// The groups of one part that differ in the feed only, by situation.
+/// The groups of one part, grouped further into those that differ only in the feed.
 fn by_feed<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<Vec<MeasuredTrial<'a>>>> {
     let common = |group: &Vec<MeasuredTrial>| common_settings(&group[0], &[Key::Filter, Key::Feed]);
     let situations = group_by_key(groups.iter().map(|group| (common(group), group.clone())));
     situations.into_iter().map(|(_, groups)| groups).collect()
 }
 
-/// Answers the conjecture of pipelines that the cost per line dominates: CPU time of std-baseline per line and per
-/// byte.
+/// The CPU time of std-baseline per line and per byte. It answers the conjecture of pipelines that the cost per line
+/// dominates.
 fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
@@ -166,7 +168,7 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
             let one = find(groups.iter().find(of_feed)?, &filter)?;
             Some((one, own_cpu(one)? * 1e9 / GIB))
         };
-        // short = line / SHORT + byte, long = line / LONG + byte.
+        // Solves short = line / SHORT + byte, long = line / LONG + byte.
         let ((of_short, short), (of_long, long)) = (ns_per_byte(Feed::YesShort)?, ns_per_byte(Feed::YesLong)?);
         let line = (short - long) / (1.0 / SHORT - 1.0 / LONG);
         (line > 0.0).then(|| (line, (long - line / LONG).max(0.0), [of_short, of_long]))
@@ -193,8 +195,8 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
 }
 
-/// The delay of a line through the fastest and the slowest filter at a fixed rate, and the filters that hold lines
-/// back.
+/// The delay of a line through the fastest and the slowest filter at a fixed rate. Also names the filters that hold
+/// back lines.
 fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
     let transform = |filter: &Filter| filter_task(filter) == FilterTask::Transform;
@@ -220,7 +222,8 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     (latencies.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
 }
 
-/// The fastest and the slowest filter, as shares of the throughput of a filter that only counts.
+/// The throughput of the fastest and of the slowest filter, as shares of the throughput of a filter that only counts
+/// lines.
 fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let top = group.iter().find(|one| filter_task(&lines(one).filter) == FilterTask::Count)?;
     let filters = || group.iter().copied().filter(|one| filter_task(&lines(one).filter) == FilterTask::Transform);
@@ -241,7 +244,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("lines-top-line", share.ratio, text, evidence))
 }
 
-/// Published times of unknown volumes, as multiples of the shortest, beside ours.
+/// Published times of unknown volumes, as multiples of the shortest time, beside the measured ones.
 fn published<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut theirs: Vec<(MeasuredTrial<'a>, &Published)> = group
         .iter()
@@ -288,8 +291,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Runs of one second of a filter at `throughput` GiB/s, with `own` seconds of CPU time and `switches` context
-    /// switches.
+    /// Runs of one second of a filter at `throughput` GiB/s. The filter uses `own` seconds of CPU time and the pipeline
+    /// has `switches` context switches.
     fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
         let volume = if feed.starts_with("yes") { ("time", "1s") } else { ("total", "1g") };
         let words = [("feed", feed), ("filter", filter), ("place", "free"), volume];
@@ -382,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_conjecture_is_answered_from_two_lengths() {
-        // 40 ns per line and 1 ns per byte.
+        // The filter takes 40 ns per line and 1 ns per byte.
         let cpu = |length: f64| (40.0 / length + 1.0) * super::GIB / 1e9;
         let found = all(vec![
             filter("yes-short", "std-baseline", 1.0, cpu(8.0), 0),

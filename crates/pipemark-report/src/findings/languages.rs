@@ -1,5 +1,5 @@
-//! Compares entrants: the effect of the language and that of how a program is written, the cost of starting, and the
-//! block size from which the language stops mattering. The baseline language is the suite's choice.
+//! Findings about entrants: the effect of the language, the effect of how a program is written, the cost of starting,
+//! and the block size above which the language no longer matters. The baseline language is the suite's choice.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::findings::measured::common_settings;
 use crate::findings::words::time;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The default capacity of a pipe, and the block size of published benchmarks.
+/// The block size of published benchmarks, which is also the default capacity of a pipe.
 const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
-/// How much slower than the fastest counts as equally fast.
+/// The largest slowdown against the fastest program that counts as equally fast, as a fraction.
 const NEARLY: f64 = 0.1;
 
 fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
@@ -30,8 +30,8 @@ fn seconds_per_gib(one: MeasuredTrial) -> f64 {
     GIB / one.throughput()
 }
 
-/// Findings on entrants, in groups that did the same work. The first part streamed most, so start-up and warm-up count
-/// least in it. `records` are all records, which include the baselines.
+/// Findings about entrants, in groups with the same work. The first part streams the largest volume, so start-up and
+/// warm-up affect it least. `records` has all records, including the baselines.
 pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let both = [Program::Idiomatic, Program::Tuned];
     let first = |rule: &dyn Fn(&[Vec<MeasuredTrial>]) -> Vec<Candidate>| {
@@ -49,18 +49,18 @@ pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Re
     ]
 }
 
-/// The group with the most programs; of several, the one of [`MAIN_BLOCK`].
+/// The group with the most programs. Among several such groups, the one with blocks of [`MAIN_BLOCK`].
 fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
     let near = |group: &&Vec<MeasuredTrial>| (group.len(), entrant(&group[0]).block == MAIN_BLOCK);
     groups.iter().max_by_key(near).cloned().unwrap_or_default()
 }
 
-/// The groups that differ only in the block size; of several situations, the one with the most programs.
+/// Groups that differ only in the block size. Among several such sets, the one with the most programs.
 fn main_sizes<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Language, Key::Program, Key::Block];
     let situations = group_by_key(groups.iter().map(|group| (common_settings(&group[0], &varies), group.clone())));
     let programs = |sizes: &Vec<Vec<MeasuredTrial>>| sizes.iter().map(Vec::len).sum::<usize>();
-    // The first of equals.
+    // `rev` makes `max_by_key` return the first of equals.
     situations.into_iter().map(|(_, sizes)| sizes).rev().max_by_key(programs).unwrap_or_default()
 }
 
@@ -83,8 +83,8 @@ fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     (!parts.is_empty()).then(|| Candidate::new("tuning", 1.0, text, json!({ "tuned_over_idiomatic": evidence })))
 }
 
-/// For a language that is slower than the baseline's tuned program: how much of that is due to how the program is
-/// written.
+/// The part of a language's slowdown that is due to how the program is written. `None` unless `plain` is slower than
+/// the baseline's tuned program.
 fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
     let baseline = plain.record.baseline.as_ref()?;
@@ -109,7 +109,7 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     Some(Candidate::new("language-gap", contrast.effect(), text, evidence))
 }
 
-/// The shortest and the longest time outside the timed part.
+/// The shortest and the longest time spent outside the timed part.
 fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of = |one: &MeasuredTrial<'a>| {
         Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)))
@@ -172,10 +172,10 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
-/// The share of the fastest block's throughput that counts as equally fast.
+/// The least share of the fastest block's throughput that counts as equally fast.
 const AS_FAST: f64 = 0.95;
 
-/// For each language the smallest block size that is as fast as any, within 5 % of the medians.
+/// For each language, the smallest block size whose median is within 5 % of the fastest.
 fn best_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
     let mut languages: BTreeMap<&str, Vec<MeasuredTrial<'a>>> = BTreeMap::new();
     for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
@@ -211,8 +211,8 @@ mod tests {
 
     use crate::findings::findings;
 
-    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and 512 B. Except in C, programs are half as fast
-    /// with 512 B.
+    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and of 512 B. Programs in all languages but C are
+    /// half as fast with 512 B.
     fn measured(programs: &[(&str, &str, f64)]) -> Vec<Record> {
         let mut outcomes = Vec::new();
         for block in ["64k", "512"] {

@@ -1,5 +1,6 @@
-//! Compares links: the fastest by size, crossovers, and the size from which shared memory beats a pipe. One rule covers
-//! streams and round trips: a link is faster if it moves more, or answers sooner.
+//! Findings about links: the fastest link by size, crossovers, and the size from which shared memory is faster than a
+//! pipe. The same rules cover streams and round trips. A link is faster if its throughput is higher or its round trips
+//! are shorter.
 
 use serde_json::{Value, json};
 
@@ -12,17 +13,17 @@ use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
 /// The parameters in which rivals differ.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
-/// More tied links than this aren't reported as winners.
+/// The largest number of tied links that are reported as winners.
 const MAX_LEADERS: usize = 3;
-/// The most pairs of links whose crossover is reported in one sentence.
+/// The largest number of link pairs whose crossover is reported in one sentence.
 const MAX_PAIRS: usize = 3;
 
-/// Two or more links, measured in one situation.
+/// Two or more mechanisms measured under the same conditions.
 pub(super) struct Rivals<'a> {
     group: Vec<MeasuredTrial<'a>>,
-    /// Each mechanism, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
+    /// The names of the mechanisms, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
     pub names: Vec<String>,
-    /// All sizes at which any of them was measured, ascending.
+    /// All sizes at which any of the mechanisms was measured, ascending.
     pub sizes: Vec<ByteSize>,
 }
 
@@ -33,12 +34,12 @@ impl<'a> Rivals<'a> {
         rivals
     }
 
-    /// The job of one of them, for the parameters they share.
+    /// The job of one rival, for the parameters that all rivals have in common.
     pub fn job(&self) -> &'a Job {
         self.group[0].job
     }
 
-    /// Its mechanism; with both methods where two mechanisms share a name.
+    /// The mechanism's name. If two mechanisms have the same name, both methods are added.
     fn name(&self, one: &MeasuredTrial) -> String {
         let ends = one.ends();
         let (name, ways) = (ends.mechanism(), (ends.send, ends.recv));
@@ -53,8 +54,8 @@ impl<'a> Rivals<'a> {
         }
     }
 
-    /// The name of a mechanism, with its work per byte if that differs among `among`: only equal work can be ranked
-    /// without comment.
+    /// The mechanism's name. If the work per byte differs within `among`, the work is added, because only equal work
+    /// can be ranked without comment.
     pub fn named(&self, name: &str, among: &[String]) -> String {
         let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
         match of(name).filter(|work| among.iter().any(|other| of(other) != Some(*work))) {
@@ -72,7 +73,7 @@ impl<'a> Rivals<'a> {
         self.sizes.iter().filter_map(|size| self.at(name, *size)).collect()
     }
 
-    /// Compares two of them by size.
+    /// Compares two mechanisms at each size.
     fn contrasts(&self, base: &str, new: &str) -> Vec<Contrast<'a>> {
         let contrast = |size: &ByteSize| Contrast::speed(self.at(base, *size)?, self.at(new, *size)?);
         self.sizes.iter().filter_map(contrast).collect()
@@ -88,7 +89,7 @@ pub(super) fn each_situation<'a>(
 }
 
 /// Groups of trials that differ only in the link, the methods and the size. Trials that discard bytes unread, or send
-/// one page repeatedly, are no rivals of those that deliver bytes.
+/// one page repeatedly, aren't compared with trials that deliver bytes.
 pub(super) fn rivals<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Rivals<'a>> {
     let arrives = |one: &&MeasuredTrial| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
     let several_links = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
@@ -134,7 +135,8 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
     Some(Candidate::new("best-link", widest(&contrasts)?.effect(), text, json!({ "by_block": evidence })))
 }
 
-/// The fastest at one size with those tied with it, and the comparison of the fastest with the best of the others.
+/// The fastest mechanism at one size with the mechanisms tied with it, and the comparison of the fastest with the best
+/// of the others. `None` if there is no significant lead.
 fn leaders_with_lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
     let there: Vec<MeasuredTrial> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
     let best = fastest(there.iter().copied())?;
@@ -149,8 +151,8 @@ fn leaders_with_lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<Str
     (leaders.len() <= MAX_LEADERS).then_some((leaders, next))
 }
 
-/// Two links that cross: one is significantly faster at the sizes of `ahead`, the other at those of `behind`, and no
-/// size in between contradicts it.
+/// A crossover of two links: one is significantly faster at the sizes of `ahead`, the other at the sizes of `behind`,
+/// and no size in between contradicts the order.
 struct Crossover<'a> {
     names: [&'a str; 2],
     ahead: Vec<Contrast<'a>>,
@@ -163,12 +165,12 @@ impl Crossover<'_> {
         effect(&self.ahead).min(effect(&self.behind))
     }
 
-    /// The last size before the crossover and the first after it.
+    /// The last size before the crossover, and the first size after it.
     fn place(&self) -> [ByteSize; 2] {
         [self.ahead[self.ahead.len() - 1], self.behind[0]].map(|contrast| contrast.new.ends().block)
     }
 
-    /// Whether this crossover is at the same sizes as `known` and has a link in common with it.
+    /// Whether this crossover is at the same sizes as `known` and has a link in common with `known`.
     fn repeats(&self, known: &Crossover) -> bool {
         self.place() == known.place() && self.names.iter().any(|name| known.names.contains(name))
     }
@@ -188,7 +190,7 @@ impl Crossover<'_> {
     }
 }
 
-/// Where the curves of two links cross.
+/// The sizes at which the order of two links changes.
 pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
     let mut crossovers: Vec<Crossover> = Vec::new();
     for (index, one) in rivals.names.iter().enumerate() {
@@ -197,7 +199,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
         }
     }
     crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
-    // One of several links that behave alike is enough.
+    // If several links behave alike, only one is reported.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {
         if chosen.len() < MAX_PAIRS && !chosen.iter().any(|known| crossover.repeats(known)) {
@@ -214,7 +216,7 @@ fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Ve
     let mut certain = rivals.contrasts(other, one);
     certain.retain(|contrast| contrast.more() || contrast.less());
     let stretches: Vec<&[Contrast]> = certain.chunk_by(|before, after| before.more() == after.more()).collect();
-    // The link that is faster at small sizes is named first.
+    // The link that is faster at small sizes comes first.
     let crossover = |pair: &[&[Contrast<'r>]]| match pair[0][0].more() {
         true => Crossover { names: [one, other], ahead: pair[0].to_vec(), behind: pair[1].to_vec() },
         false => {
@@ -225,7 +227,7 @@ fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Ve
     stretches.windows(2).map(crossover).collect()
 }
 
-/// The size from which shared memory beats a pipe.
+/// The size from which shared memory is faster than a pipe.
 pub(super) fn shared_memory(rivals: &Rivals) -> Option<Candidate> {
     let plain = LinkKind::Pipe.to_string();
     let (mut clauses, mut all) = (Vec::new(), Vec::new());
@@ -315,7 +317,7 @@ mod tests {
     #[test]
     fn crossovers_are_reported() {
         let mut records = three(&STEADY);
-        // A twin of the pipe crosses at the same sizes.
+        // The FIFO is as fast as the pipe, so it crosses at the same sizes.
         records.extend(sweep(&[("link", "fifo")], [0.39, 0.99, 2.01, 2.01], &STEADY));
         assert_eq!(
             texts("crossing", &records),
@@ -326,7 +328,7 @@ mod tests {
         );
         let found = found("crossing", &records);
         assert_eq!(found[0].evidence["crossings"].as_array().unwrap().len(), 2);
-        // The link that is faster at small sizes is named first.
+        // The link that is faster at small sizes comes first.
         let turned = [sweep(&[("link", "tcp")], [0.1, 0.5, 2.5, 4.0], &STEADY), three(&STEADY)[..4].to_vec()].concat();
         assert!(texts("crossing", &turned)[0].contains(": pipe against tcp: faster with blocks of 64 B"));
     }
@@ -360,7 +362,7 @@ mod tests {
                 assert_eq!(texts(rule, &records), [""; 0]);
             }
         }
-        // Each link has different noise.
+        // Each link has its own noise.
         let noisy = [1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6];
         let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
         let records = [

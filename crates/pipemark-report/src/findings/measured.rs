@@ -1,4 +1,4 @@
-//! The input of rules: measured records of one experiment and one volume, in groups that differ only in some
+//! The input of rules: measured records of one experiment and one volume, in groups that differ only in certain
 //! parameters.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ pub(super) struct MeasuredTrial<'a> {
     pub record: &'a Record,
     pub job: &'a Job,
     pub estimates: &'a Estimates,
-    /// The comparisons that its intervals are adjusted for.
+    /// The family of comparisons that the intervals are adjusted for.
     pub family: Family,
 }
 
@@ -28,20 +28,20 @@ impl<'a> MeasuredTrial<'a> {
         (sound && consistent).then_some(MeasuredTrial { record, job, estimates, family })
     }
 
-    /// Whether a table shows the two together: same experiment, volume and verification.
+    /// Whether a table shows both trials: they have the same experiment, volume and verification.
     pub fn is_comparable_with(self, other: MeasuredTrial) -> bool {
         self.record.experiment == other.record.experiment
             && self.job.volume().is_like(other.job.volume())
             && self.job.verify() == other.job.verify()
     }
 
-    /// Bytes per run, on average.
+    /// Mean bytes per run.
     pub fn bytes(self) -> f64 {
         let samples = &self.record.samples;
         samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    /// The ends. Only rules for entrants and filters get records without ends.
+    /// The ends. Panics for records without ends, which only rules for entrants and filters get.
     pub fn ends(self) -> &'a Ends {
         self.job.ends().expect("what this rule is about has ends")
     }
@@ -51,17 +51,17 @@ impl<'a> MeasuredTrial<'a> {
         self.estimates.throughput().median
     }
 
-    /// Median speed, larger is faster: bytes per second, or round trips per second of the median round trip.
+    /// Median speed, for which larger is faster: bytes per second, or the inverse of the median round trip, per second.
     pub fn speed(self) -> f64 {
         self.estimates.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
-    /// Its headline figure: `3.05 GiB/s`, or the median round trip `4.56 µs`.
+    /// The headline figure as text: throughput `3.05 GiB/s`, or the median round trip `4.56 µs`.
     pub fn headline(self) -> String {
         self.estimates.headline_figure().unit().show(self.estimates.headline().median)
     }
 
-    /// The figure for its CPU time.
+    /// The figure that shows the trial's CPU time.
     pub fn cost(self) -> Figure {
         if self.job.is_latency() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
     }
@@ -80,13 +80,14 @@ pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec
     records.into_iter().filter_map(MeasuredTrial::of).collect()
 }
 
-/// Groups comparable records: each part has one experiment and one volume per run, the largest volume first.
+/// Groups comparable records. Each part has one experiment and one volume per run. The part with the largest volume
+/// comes first.
 pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let mut parts: Vec<Vec<MeasuredTrial>> = Vec::new();
     for (_, mut own) in group_by_key(all.iter().map(|one| (&one.record.experiment, *one))) {
         let mut order: Vec<usize> = (0..own.len()).collect();
         order.sort_by_key(|at| own[*at].job.volume());
-        // The volumes of a part are like its smallest volume.
+        // All volumes of a part are like the smallest volume of the part.
         let mut of = vec![0; own.len()];
         for pair in order.windows(2) {
             let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");
@@ -101,18 +102,18 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     parts
 }
 
-/// The common settings of a group: all parameters except `varies` and the volume.
+/// The settings that the trials of a group have in common: all parameters except `varies` and the volume.
 pub(super) fn common_settings(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
     settings_but(one.job, varies)
 }
 
-/// All parameters of a trial but `varies` and the volume.
+/// The settings of a trial, except `varies` and the volume.
 pub(super) fn settings_but(job: &Job, varies: &[Key]) -> Vec<Option<Value>> {
     let settings = job.settings();
     Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).map(|key| settings.get(key)).collect()
 }
 
-/// Groups of one part that differ only in the parameters of `varies`, ordered by their first records.
+/// Groups the trials of one part that differ only in the parameters of `varies`, ordered by their first records.
 pub(super) fn groups<'a>(part: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<MeasuredTrial<'a>>> {
     group_by_key(part.iter().map(|one| (common_settings(one, varies), *one)))
         .into_iter()
@@ -120,8 +121,8 @@ pub(super) fn groups<'a>(part: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<
         .collect()
 }
 
-/// Applies `rule` to each group. If several experiments or volumes have the same group, the first with a finding
-/// counts.
+/// Applies `rule` to each group. If several experiments or volumes have the same group, the first group with a finding
+/// is used.
 pub(super) fn first_findings<G, K: PartialEq, T: IntoIterator>(
     groups: impl IntoIterator<Item = G>,
     key: impl Fn(&G) -> K,
@@ -147,7 +148,7 @@ pub(super) fn sizes(all: &[MeasuredTrial]) -> Vec<ByteSize> {
     BTreeSet::from_iter(all.iter().map(|one| one.ends().block)).into_iter().collect()
 }
 
-/// The fastest trial by its median.
+/// The trial with the fastest median; `None` if `all` is empty.
 pub(super) fn fastest<'a>(all: impl IntoIterator<Item = MeasuredTrial<'a>>) -> Option<MeasuredTrial<'a>> {
     all.into_iter().max_by(|one, other| one.speed().total_cmp(&other.speed()))
 }

@@ -1,8 +1,8 @@
-//! Sentences computed from records, each with its evidence.
+//! Findings: sentences computed from records, each with its evidence.
 //!
-//! A rule reads groups of trials that differ only in some parameters, never the names of suites, so any user's suite
-//! gets the findings that its trials support. A rule reports nothing where intervals leave the answer open; the
-//! intervals are adjusted for all comparisons of a document, see [`Family`].
+//! A rule reads groups of trials that differ only in certain parameters. A rule never reads the names of suites, so any
+//! user's suite gets the findings that its trials support. A rule reports nothing if the intervals leave the answer
+//! open. The intervals are adjusted for all comparisons of a document, see [`Family`].
 
 mod bounds;
 mod chain;
@@ -29,10 +29,10 @@ use pipemark_stats::records::by_round;
 
 use crate::findings::measured::{MeasuredTrial, common_settings, fastest, first_findings, groups, measured, parts};
 
-/// The most findings of one rule. A suite with many parameters could give dozens.
+/// The largest number of findings of one rule. A suite with many parameters could give dozens.
 const MAX_PER_RULE: usize = 4;
 
-/// The help topics of rules, by the prefix of their names. Other rules have the topic `method`.
+/// The help topics of rules, by the prefix of the rule's name. Other rules have the topic `method`.
 const TOPICS: [(&str, &[&str]); 3] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),
@@ -44,17 +44,18 @@ fn topic(rule: &str) -> String {
     found.map_or("method", |(topic, _)| topic).to_owned()
 }
 
-/// Findings from the records, most useful first: the largest effect of each rule, then the second of each.
-/// `memory_copy` is the machine's own limit, see [`pipemark_stats::records::memory_copy`].
+/// Findings from the records, most useful first: the largest effect of each rule, then the second largest of each.
+/// `memory_copy` is the machine's memory-copy limit, see [`pipemark_stats::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
-    // A chain of length 0 is only a base for the others of its experiment, so it has no findings by itself.
+    // A chain of length 0 is only a base for the other chains of its experiment, so it gets no findings.
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
     let (chains, plain) = (measured(chained.iter().copied()), measured(plain.iter().copied()));
     let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| by_round(&one.record.samples)).collect();
-    // Nearly all comparisons are within one experiment, so running several suites together must not widen them.
+    // Nearly all comparisons are within one experiment, so running several suites together must not widen the
+    // intervals.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in chains.iter().chain(&plain) {
         *counts.entry(one.record.experiment.as_str()).or_default() += 1;
@@ -65,7 +66,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         [chains, plain].map(|all| all.into_iter().map(|one| MeasuredTrial { family, ..one }).collect::<Vec<_>>());
     let of = |kind: fn(&Job) -> bool| plain.iter().copied().filter(|one| kind(one.job)).collect::<Vec<_>>();
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
-    // Entrants and line filters say nothing about pipemark's own senders and receivers.
+    // Entrants and line filters have no pipemark senders and receivers.
     let entrants = of(|job| job.entrant().is_some_and(|entrant| entrant.verify.reads()));
     let entrants = groups_of_parts(&entrants, &[Key::Language, Key::Program]);
     let lines = groups_of_parts(&of(|job| job.lines().is_some()), &[Key::Filter]);
@@ -111,7 +112,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     (0..MAX_PER_RULE).flat_map(nth).collect()
 }
 
-/// A finding with its importance among those of its rule.
+/// A finding, with its importance among the findings of its rule.
 struct Candidate {
     effect: f64,
     finding: Finding,
@@ -124,8 +125,8 @@ impl Candidate {
     }
 }
 
-/// Chains of one experiment that differ in length: each may have its own volume, because findings are about time per
-/// byte and start time. Where lengths occur with several volumes, the volumes are separate groups.
+/// Chains of one experiment that differ in length. Each may have its own volume, because findings are about time per
+/// byte and start time. If several lengths occur with several volumes, each volume is a separate group.
 fn chain_groups<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Length];
     let of_experiment = group_by_key(chains.iter().map(|one| (&one.record.experiment, *one)));

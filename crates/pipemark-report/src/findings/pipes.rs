@@ -1,4 +1,4 @@
-//! The effect of a pipe's settings: block size, capacity, and moving page references instead of copying.
+//! Findings about a pipe's settings: block size, capacity, and page references in place of copies.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::{capacity, granted_capacity, methods, setting, spans};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fewest sizes among which one can be called the best.
+/// The fewest sizes among which one can be reported as the best.
 const MIN_SIZES: usize = 3;
-/// As good as the best: at most this much slower.
+/// The largest slowdown against the best that counts as equally good, as a fraction.
 const NEARLY: f64 = 0.05;
 
-/// The best block size of trials that differ in nothing else, with the sizes that are as good or statistically tied
-/// with it.
+/// The best block size of trials that differ only in the block size, with the sizes that are equally good or
+/// statistically tied.
 pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
     sweep.sort_by_key(|one| one.ends().block);
@@ -36,7 +36,7 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         let (from, to) = (all[0], all[all.len() - 1]);
         format!("Block size hardly matters from {from} to {to} for {setting}: all are within 5 % of {rate}.")
     } else if near.len() > sweep.len().div_ceil(2) {
-        // If many are statistically tied, none is the best.
+        // If many sizes are statistically tied, none is the best.
         return None;
     } else {
         let those = spans(&sizes(&near), &all);
@@ -53,7 +53,7 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     Some(Candidate::new("best-block", (best.throughput() / least).ln(), text, evidence))
 }
 
-/// Compares each capacity with the default one, or with the smallest if there is no default.
+/// Compares each capacity with the default, or with the smallest if there is no trial with the default.
 pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let default = group.iter().find(|one| one.ends().capacity == Capacity::DEFAULT);
     let Some(base) = default.or_else(|| group.iter().min_by_key(|one| granted_capacity(**one))).copied() else {
@@ -90,7 +90,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         };
         let (new, old) = (capacity(contrast.new), capacity(base));
         let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
-        // Recommendations come before warnings, and those for write and read first.
+        // Recommendations come before warnings, and those for write and read come first.
         let ends = base.ends();
         let first = [contrast.more(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
         let rank = first.into_iter().fold(0.0, |rank, is| 2.0 * rank + f64::from(u8::from(is)));
@@ -99,18 +99,18 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     gain.into_iter().chain(loss).map(candidate).collect()
 }
 
-/// How far the reader touched the bytes: whether they reached its memory, and whether it read them. Moving a page
-/// reference is not reading a page.
+/// The reader's access to the bytes: whether they reached its memory, whether it read them, and the text for it. Moving
+/// a page reference doesn't read the page.
 const SEEN: [(bool, bool, &str); 3] = [
     (false, false, "the bytes never reached the reader's memory"),
     (true, false, "the bytes reached the reader's memory, but were not checked"),
     (true, true, "the reader checked every byte"),
 ];
 
-/// The fastest method with fewer copies compared with write → read, once for each number of copies and each way the
-/// reader touched the bytes.
+/// Compares the fastest method with fewer copies with write → read. There is one finding for each number of copies and
+/// each kind of access by the reader.
 pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
-    // New data has its own rule.
+    // Newly written data has its own rule.
     let group = || group.iter().copied().filter(|one| !one.ends().fresh());
     let plain = |one: &MeasuredTrial| (one.ends().send, one.ends().recv) == (SendMethod::Write, RecvMethod::Read);
     let base = group().filter(plain).min_by_key(|one| one.ends().pages);
@@ -118,7 +118,7 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let level = group().map(|one| (one, one.ends())).filter(|(_, ends)| ends.work().copies == copies);
         let level =
             level.filter(|(_, ends)| (ends.recv.touches(), ends.touched()) == (arrived, seen)).map(|(one, _)| one);
-        // tee sends one page repeatedly, which moves no useful data.
+        // tee sends one page repeatedly, which transfers no useful data.
         let (tee, moving): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
             level.partition(|one| one.ends().send == SendMethod::Tee);
         let contrast = Contrast::throughput(base?, fastest(moving).or_else(|| fastest(tee))?)?;
@@ -137,14 +137,14 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
     [0, 1].into_iter().flat_map(|copies| SEEN.into_iter().filter_map(move |seen| at_level(copies, seen))).collect()
 }
 
-/// Newly written and verified data: page references compared with copies, each at its best capacity.
+/// Compares page references with copies for data that is newly written and verified, each at its best capacity.
 pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     let fresh = |copying: bool| {
         fastest(group.iter().copied().filter(|one| one.ends().fresh() && one.ends().send.copies() == copying))
     };
     let contrast = Contrast::throughput(fresh(true)?, fresh(false)?)?;
     let at = |one: MeasuredTrial| format!("{} at capacity {}", one.headline(), capacity(one));
-    // A figure near an end's own limit understates the link.
+    // A figure near an end's own limit understates the link's speed.
     let warnings = |one: MeasuredTrial| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
     let ceiling = match warnings(contrast.new) || warnings(contrast.base) {
         true => "; writing and checking the bytes takes so long that the pipe itself may be faster",
@@ -192,7 +192,7 @@ mod tests {
             );
         }
 
-        /// A size that isn't adjacent to the best one is also considered.
+        /// A size that isn't adjacent to the best one can be equally good too.
         #[test]
         fn sizes_far_from_the_best_are_considered() {
             let figures = [("1k", 2.98), ("4k", 2.0), ("64k", 3.0), ("1m", 2.5)];
@@ -207,7 +207,7 @@ mod tests {
             records.extend(sweep(&[("1m", 2.7)], &noisy));
             let text = &texts("best-block", &records)[0];
             assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or statistically tied."), "{text}");
-            // With different noise at each size, nothing is reported.
+            // If the noise is different at each size, nothing is reported.
             let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
             let mut records = sweep(&[("4k", 2.8)], &turned(1));
             records.extend(sweep(&[("64k", 3.0)], &turned(3)));
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(texts("best-block", &records), [""; 0]);
         }
 
-        /// If many sizes are tied, none is called the best.
+        /// If many sizes are tied, none is reported as the best.
         #[test]
         fn one_of_many_that_are_tied_is_not_the_best() {
             let all = [("256", 0.1), ("1k", 2.98), ("4k", 2.99), ("64k", 3.0), ("1m", 2.97)];

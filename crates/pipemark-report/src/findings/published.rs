@@ -1,5 +1,5 @@
-//! Compares measured figures with published ones, which come from other hardware: the ratio, and whether the shape
-//! agrees.
+//! Compares measured figures with published ones, which were measured on other hardware: the ratio, and whether the
+//! shape of the curves agrees.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,14 @@ use pipemark_model::three_digits;
 use crate::findings::contrast::Contrast;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fewest figures that have a shape.
+/// The fewest figures from which a shape is compared.
 const MIN_TRIALS: usize = 3;
-/// As good as the best: at most this much slower. For published figures, which have no interval.
+/// The largest slowdown against the best that counts as equally good, as a fraction. For published figures, which have
+/// no interval.
 const NEARLY: f64 = 0.05;
 
-/// Compares the best published trial with our best, for each source of published figures in an experiment.
+/// Compares the best published trial with the best measured trial, for each source of published figures in an
+/// experiment.
 pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
     let mut sources: BTreeMap<(&str, &str), Vec<(MeasuredTrial, f64)>> = BTreeMap::new();
     for one in streams {
@@ -28,14 +30,14 @@ pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
     sources.into_iter().filter_map(|((_, source), figures)| of_source(source, &figures)).collect()
 }
 
-/// The published figure, and its volume if that differs.
+/// The published figure as text, with its volume if that differs from the measured volume.
 fn published_figure(one: MeasuredTrial) -> String {
     one.record.published.as_ref().map_or_else(String::new, |figure| figure.shown_next_to(one.job.volume()))
 }
 
-/// The ratio of measured to published throughput.
+/// The finding for one source. `figures` pairs each trial with its published throughput in bytes per second.
 fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate> {
-    // A trial with too few runs for an interval has no interval of the ratio either.
+    // A trial with too few runs for an interval gives no interval of the ratio either.
     if figures.iter().any(|(ours, _)| ours.estimates.throughput().low.is_none()) {
         return None;
     }
@@ -54,14 +56,14 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
             format!("{} for {name}, here {ours}, {ratio}× as fast", published_figure(figure.0))
         };
         let words: Vec<String> = figures.iter().map(words).collect();
-        // The source names the hardware.
+        // The name of the source includes the hardware.
         let text = format!("Published figures of {source}: {}.", words.join("; "));
         return Some(Candidate::new("published", effect, text, evidence));
     }
     let (theirs_at, theirs) = figures.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let ours = fastest(figures.iter().map(|(ours, _)| *ours))?;
     let (_, theirs_at_ours) = figures.iter().find(|(one, _)| one.record.id == ours.record.id)?;
-    // The best trial of either side is nearly the best of the other side too.
+    // The shape agrees if the best trial of either side is nearly the best of the other side.
     let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
     let shape = match Contrast::throughput(ours, *theirs_at) {
         _ if ours.record.id == theirs_at.record.id => Some(("the optimum is the same", true)),
@@ -93,7 +95,7 @@ mod tests {
 
     use crate::findings::found as of_rule;
 
-    /// pipe_bandwidth.c's averages in MiB/s by block size, as published.
+    /// The averages of pipe_bandwidth.c in MiB/s by block size, as published.
     const PIPE_BANDWIDTH: [(&str, f64); 8] = [
         ("64", 250.91),
         ("256", 933.07),
@@ -105,7 +107,7 @@ mod tests {
         ("64k", 1096.92),
     ];
 
-    /// Measured `figures` in MiB/s beside the first of the published ones.
+    /// The findings if `figures` in MiB/s were measured for the first of the published block sizes.
     fn found(figures: &[f64], runs: &[f64]) -> Vec<Finding> {
         let outcomes = PIPE_BANDWIDTH.iter().zip(figures).map(|((block, published), figure)| {
             let mut outcome = outcome("e", &[("block", block)], figure / 1024.0, runs);

@@ -8,16 +8,16 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::{setting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// As good as the best: at most this much slower.
+/// The largest slowdown against the best that counts as equally good, as a fraction.
 const NEARLY: f64 = 0.05;
 
-/// The best settings for data that is read, for data that is only passed on, and for programs with plain write and
+/// The best settings for three uses: data that is read, data that is only passed on, and programs with plain write and
 /// read.
 ///
-/// Among settings tied with the fastest and within 5 % of it, the one with the least CPU time is chosen. Spinning
-/// isn't recommended: it uses a whole CPU.
+/// Of the settings tied with the fastest and within 5 % of it, the one with the least CPU time is chosen. Spinning
+/// isn't recommended, because it uses a whole CPU.
 ///
-/// If several volumes have an answer, the largest counts.
+/// If several volumes give an answer, the answer of the largest volume is used.
 pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
     for part in parts {
@@ -31,7 +31,7 @@ pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
 }
 
 fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
-    // Only trials with the same work on the bytes can be ranked; the strictest verification first.
+    // Only trials with the same work on the bytes can be ranked. The strictest verification comes first.
     let by_proof = |wanted: fn(&Ends) -> bool| {
         [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<MeasuredTrial<'a>> {
             let usable = |ends: &Ends| {
@@ -46,13 +46,13 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
             streams.iter().copied().filter(|one| usable(one.ends())).collect()
         })
     };
-    // Where the sink reads the data, the source must be able to write it anew. tee is omitted: it sends one page
+    // If the sink reads the data, the source must be able to write it anew. tee is excluded, because it sends one page
     // repeatedly.
     let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
     let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
     let most = |levels: [Vec<MeasuredTrial<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
     let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
-    // Other links have another plain method, or none.
+    // Only pipes and sockets have write and read as their plain methods.
     let plain = most(by_proof(|ends| {
         (ends.link.is_pipe() || ends.link.is_socket())
             && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
@@ -60,7 +60,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let for_reading = choose(&read);
     let words = |one: &MeasuredTrial| setting(one.job, &[Key::Verify]);
     let same = |plain: &MeasuredTrial| for_reading.is_some_and(|other| words(&other) == words(plain));
-    // The first number is the effect: it keeps the findings in this order.
+    // The first number is the effect. It keeps the findings in this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
         (2.0, choose(&untouched), "Best for forwarding data without reading it", &untouched),
@@ -83,7 +83,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     advice.into_iter().filter_map(candidate).collect()
 }
 
-/// The best of `those`; `None` when it is tied with every other.
+/// The best of `those`; `None` if it is tied with every other trial.
 fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
     let best = fastest(those.iter().copied())?;
     let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_comparable_with(best)).collect();
@@ -134,7 +134,7 @@ mod tests {
             "{:?}",
             texts(&proven)
         );
-        // One setting is not reported twice.
+        // The same setting isn't reported twice.
         assert_eq!(texts(&all[..2]).len(), 1);
     }
 

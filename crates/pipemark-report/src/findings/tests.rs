@@ -46,7 +46,7 @@ fn failed_trials_are_no_evidence() {
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
     (slow.verified, slow.status) = (None, Status::Skipped);
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
-    // A trial is no evidence if more than half of its runs are above what its source can do alone.
+    // A trial is no evidence if its source can't produce the bytes as fast as more than half of its runs.
     let above = |runs| {
         let mut slow = Outcome { status: Status::Ok, ..slow.clone() };
         for (nth, sample) in slow.samples.iter_mut().enumerate() {
@@ -57,7 +57,7 @@ fn failed_trials_are_no_evidence() {
     assert!(above(3) > 0 && above(4) == 0);
 }
 
-/// Any value of any parameter, any number of runs, figures from zero to absurd.
+/// Records with any value of any parameter, any number of runs, and figures from zero to absurdly large.
 fn any_record() -> impl Strategy<Value = Record> {
     let choices: Vec<(&str, &[&str])> = vec![
         ("mode", &["throughput", "throughput", "latency"]),
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// Null links, memory copies and round trips would win every ranking of streams.
+/// Null links, memory copies and round trips would otherwise win every ranking of streams.
 #[test]
 fn round_trips_are_excluded_from_stream_rules() {
     let mut all = vec![record("e", &[("block", "4k")], 1.0, &STEADY), record("e", &[], 2.0, &STEADY)];
@@ -131,7 +131,7 @@ fn round_trips_are_excluded_from_stream_rules() {
     assert_eq!(after, before);
 }
 
-/// Records similar enough for rules to report something.
+/// Records that are similar enough for rules to report findings.
 fn document() -> impl Strategy<Value = Vec<Record>> {
     let choices: Vec<(&str, &[&str])> = vec![
         ("mode", &["throughput", "throughput", "latency"]),
@@ -169,13 +169,13 @@ fn of_id<'r>(records: &'r [Record], id: &Json) -> &'r Record {
     records.iter().find(|record| id == &json!(record.id)).expect("evidence is of a record")
 }
 
-/// The speed of a record: a larger one is faster.
+/// The speed of a record, for which more is faster.
 fn speed(record: &Record) -> f64 {
     let estimates = record.estimate.as_ref().unwrap();
     estimates.round_trip().map_or(estimates.throughput().median, |trip| 1e9 / trip.median)
 }
 
-/// The records that differ from `one` only in `keys`.
+/// The records that differ from `one` only in the parameters `keys`.
 fn rivals<'r>(records: &'r [Record], one: &Record, keys: &[Key]) -> Vec<&'r Record> {
     let fixed = |record: &Record| -> Vec<_> {
         let settings = record.job.settings();
@@ -185,8 +185,8 @@ fn rivals<'r>(records: &'r [Record], one: &Record, keys: &[Key]) -> Vec<&'r Reco
 }
 
 proptest! {
-    /// Superlatives in findings hold for the records. The test searches the records without the code of the rules.
-    /// Trials with different work on their bytes are ranked only if the text says so.
+    /// Superlatives in findings are true of the records. The test searches the records without using the code of the
+    /// rules. Trials with different work on their bytes may be ranked only if the text says so.
     #[test]
     fn superlatives_hold(all in document()) {
         let ends = |record: &Record| record.job.ends().unwrap().clone();
@@ -252,7 +252,7 @@ fn reports_difference(finding: &Finding) -> bool {
         && !["hardly", "no difference", "as fast (within"].iter().any(|words| finding.text.contains(words))
 }
 
-/// The findings of a document with sixteen trials, which differ only by `gain`.
+/// The findings of a document with sixteen trials. The trials differ only by the factor `gain`.
 fn findings_of(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding> {
     let trial = |trial: usize| {
         let place = ["same", "cross"][trial / 8];
@@ -263,14 +263,13 @@ fn findings_of(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding>
     findings(&(0..16).map(trial).collect::<Vec<_>>(), None)
 }
 
-/// The share of documents of pure noise that report a difference.
+/// The share of documents of pure noise that report a difference, 0 to 1.
 fn false_documents(documents: usize, mut figures: impl FnMut() -> Vec<f64>) -> f64 {
     (0..documents).filter(|_| findings_of(&mut figures, 1.0).iter().any(reports_difference)).count() as f64
         / documents as f64
 }
 
-/// All sixteen trials are equal. With intervals that aren't adjusted, a quarter to a half of such documents report a
-/// difference.
+/// All sixteen trials are equal. Without adjusted intervals, a quarter to a half of such documents report a difference.
 fn noise_alone_is_rarely_a_finding_in(documents: usize, most: f64) {
     for noise in ALL {
         let mut dice = Dice::new(15);

@@ -1,4 +1,5 @@
-//! The cost of wakeups: on one core and on two, blocking and spinning, after a pause, and in round trips.
+//! Findings about the cost of wakeups: one core against two, blocking against spinning, after a pause, and in round
+//! trips.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::findings::measured::sizes;
 use crate::findings::words::{setting, time, trial, waiting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Compares each pair of CPUs with a single CPU, over all block sizes measured on both.
+/// Compares each pair of CPUs with a single CPU, at all block sizes measured on both.
 pub(super) fn against_one_core(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let places = BTreeSet::from_iter(group.iter().map(|one| one.ends().place));
     let on_one = |place: &Place| match place {
@@ -54,7 +55,7 @@ fn cores(place: Place) -> String {
     }
 }
 
-/// Compares each other wait policy with blocking, always with its cost: a spinning end uses a whole CPU.
+/// Compares each other wait policy with blocking. The cost is always reported, because a spinning end uses a whole CPU.
 pub(super) fn against_blocking(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let (blocking, others): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         group.iter().partition(|one| one.ends().wait == WaitPolicy::Block);
@@ -83,7 +84,7 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     Some(Candidate::new("wait", speed.effect(), text, evidence))
 }
 
-/// The pause before each message; `None` at a fixed rate.
+/// The pause before each message; `None` for messages at a fixed rate.
 pub(super) fn gap(one: &MeasuredTrial) -> Option<Nanos> {
     match one.job {
         Job::RoundTrip(RoundTrip { pace: MessagePace::Gap(gap), .. }) => Some(*gap),
@@ -91,7 +92,7 @@ pub(super) fn gap(one: &MeasuredTrial) -> Option<Nanos> {
     }
 }
 
-/// Compares each gap with messages back to back.
+/// Compares each gap with back-to-back messages.
 pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let base = *group.iter().find(|one| gap(one) == Some(Nanos(0)))?;
     let paused = group.iter().filter(|one| gap(one).is_some_and(|gap| gap > Nanos(0)));
@@ -117,10 +118,10 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("gap", widest(&contrasts)?.effect(), text, json!({ "by_gap": by_gap })))
 }
 
-/// A 99th percentile below this multiple of the median is not reported.
+/// The least reported ratio of the 99th percentile to the median.
 const TAIL: f64 = 1.5;
 
-/// The shortest round trip of each wait policy, back to back, always with its CPU time and the work done on the bytes.
+/// The shortest back-to-back round trip of each wait policy, with its CPU time and the work done on the bytes.
 pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
     let of_policy = |wait: WaitPolicy| {
         let back_to_back = |one: &MeasuredTrial| one.ends().wait == wait && gap(one) == Some(Nanos(0));
@@ -145,16 +146,16 @@ pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
     [WaitPolicy::Block, WaitPolicy::Poll, WaitPolicy::Spin].into_iter().filter_map(of_policy).collect()
 }
 
-/// The 99th percentile as a multiple of the median, by run.
+/// The ratio of the 99th percentile to the median, computed for each run.
 struct Tail<'a> {
     trip: MeasuredTrial<'a>,
     ratio: Estimate,
-    /// The interval adjusted for all comparisons.
+    /// The interval of the ratio, adjusted for all comparisons.
     sure: (f64, f64),
 }
 
 impl<'a> Tail<'a> {
-    /// `None` if a run had too few round trips, or there are too few runs.
+    /// The tail of a trial; `None` if a run had too few round trips, or there are too few runs.
     fn of(trip: MeasuredTrial<'a>) -> Option<Tail<'a>> {
         let of_run = |sample: &Sample| Some(Figure::P99.of_sample(sample)? / Figure::P50.of_sample(sample)?);
         let ratios: Option<Vec<f64>> = trip.record.samples.iter().map(of_run).collect();
@@ -175,7 +176,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// The longest and the shortest tail of each situation, if they differ significantly.
+/// Compares the longest tail with the shortest, if they differ significantly.
 pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
     let tails: Vec<Tail> = group.iter().filter_map(|trip| Tail::of(*trip)).collect();
     let longest =
@@ -196,7 +197,7 @@ mod tests {
         use pipemark_model::Record;
         use pipemark_stats::fixture::{STEADY, record};
 
-        /// Figures by block on one core and across two.
+        /// The findings' texts. `figures` has block sizes, each with the figures on one core and across two.
         fn texts(figures: &[(&str, f64, f64)], two: &str, runs: &[f64]) -> Vec<String> {
             let records: Vec<Record> = figures
                 .iter()
@@ -263,7 +264,8 @@ mod tests {
         use pipemark_stats::fixture::records;
         use pipemark_stats::fixture::{STEADY, outcome, round_trip_record};
 
-        /// Spinning at `figure` GiB/s with two busy CPUs, blocking at 1 GiB/s with `idle` of that time unused.
+        /// The findings' texts for spinning at `figure` GiB/s with two busy CPUs, and blocking at 1 GiB/s with `idle`
+        /// of the CPU time unused.
         fn texts(wait: &str, figure: f64, idle: u64, runs: &[f64]) -> Vec<String> {
             let mut blocking = outcome("e", &[], 1.0, runs);
             blocking.samples.iter_mut().for_each(|sample| sample.sys_ns -= idle);

@@ -1,4 +1,4 @@
-//! Text used only by findings: settings, sizes and lists.
+//! Text used only in findings: settings, sizes and lists.
 
 use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
 
@@ -13,8 +13,8 @@ const DETAILS: [Key; 15] = {
     ]
 };
 
-/// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: the settings, without the keys in `omit`.
-/// Defaults are omitted, except for methods, place and block.
+/// The settings of a job as text, without the keys in `omit`: `write → read across two cores (blocks of 64 KiB,
+/// capacity 1 MiB)`. Defaults are omitted, except for methods, place and block.
 pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     let Some(ends) = job.ends() else { return job.id() };
     let settings = job.settings();
@@ -54,12 +54,12 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// `across two cores (spinning)`: the common settings of several mechanisms, without the size of a piece.
+/// The settings that several mechanisms have in common, without the block size: `across two cores (spinning)`.
 pub(super) fn situation(job: &Job) -> String {
     setting(job, &[Key::Link, Key::Send, Key::Block])
 }
 
-/// Like [`setting`] for a stream; `shm in-place across two cores (messages of 8 B)` for round trips.
+/// Like [`setting`] for a stream. For round trips: `shm in-place across two cores (messages of 8 B)`.
 pub(super) fn trial(job: &Job, omit: &[Key]) -> String {
     match job.ends() {
         Some(ends) if job.is_round_trip() => {
@@ -70,7 +70,7 @@ pub(super) fn trial(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// The word for a piece: of a stream, or of a round trip.
+/// The noun for the pieces of a job: `blocks` of a stream, or `messages` of a round trip.
 pub(super) fn pieces(job: &Job) -> &'static str {
     if job.is_round_trip() { "messages" } else { "blocks" }
 }
@@ -88,7 +88,7 @@ pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
     }
 }
 
-/// The capacity granted by the kernel, or the requested one if unknown.
+/// The capacity in bytes granted by the kernel, or the requested one; `None` if unknown.
 pub(super) fn granted_capacity(measured: MeasuredTrial) -> Option<u64> {
     let asked = match measured.ends().capacity {
         Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
@@ -97,18 +97,18 @@ pub(super) fn granted_capacity(measured: MeasuredTrial) -> Option<u64> {
     measured.record.samples.iter().find_map(|sample| sample.capacity_granted).or(asked)
 }
 
-/// `1 MiB`, or `default` if its size is unknown.
+/// The capacity as text: `1 MiB`, or `default` if its size is unknown.
 pub(super) fn capacity(measured: MeasuredTrial) -> String {
     granted_capacity(measured).map_or_else(|| measured.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
 }
 
-/// `vmsplice → splice from huge pages`.
+/// The methods as text: `vmsplice → splice from huge pages`.
 pub(super) fn methods(ends: &Ends) -> String {
     let pages = if ends.pages == pipemark_model::PageKind::Huge { " from huge pages" } else { "" };
     format!("{} → {}{pages}", ends.send, ends.recv)
 }
 
-/// `copied once, written and read`: the work done on each byte.
+/// The work done on each byte as text: `copied once, written and read`.
 pub(super) fn work_in_words(work: Work) -> String {
     let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
     let rest = match (work.written, work.read) {
@@ -120,7 +120,7 @@ pub(super) fn work_in_words(work: Work) -> String {
     format!("{copies}{rest}")
 }
 
-/// `a, b and c`.
+/// Joins words to a list: `a, b and c`.
 pub(super) fn listed(words: &[String]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -128,7 +128,7 @@ pub(super) fn listed(words: &[String]) -> String {
     }
 }
 
-/// `64 B and 1 KiB to 64 KiB`: the sizes of `all` (ascending) that are in `some`, with neighbours joined to ranges.
+/// The sizes of `some` as text, with neighbours in `all` (ascending) joined to ranges: `64 B and 1 KiB to 64 KiB`.
 pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
     let neighbours = all.chunk_by(|one, other| some.contains(one) == some.contains(other));
     let spans = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {

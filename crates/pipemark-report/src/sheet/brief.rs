@@ -21,25 +21,27 @@ use crate::sheet::watched;
 use crate::sheet::words::{self, missing};
 use crate::sheet::{gains, matrix};
 
-/// The most lines of the sheet, on a terminal of 80 columns.
+/// The largest number of lines of the sheet, on a terminal of 80 columns.
 const LINES: usize = 45;
-/// A longer sheet of main tables is printed without findings and summary.
+/// The largest number of lines of a sheet that has main tables, findings and summary. A longer sheet omits findings and
+/// summary.
 const MAX_LINES: usize = 50;
-/// Characters in a line of text.
+/// The number of characters in a line of text.
 const LINE: usize = 76;
-/// Lines of findings, and the most findings.
+/// The largest number of lines for findings.
 const LINES_OF_FINDINGS: usize = 8;
+/// The largest number of findings.
 const MAX_FINDINGS: usize = 5;
-/// The fewest rows for each experiment that has them.
+/// The fewest rows for each experiment that has that many.
 const MIN_ROWS: usize = 2;
-/// The most lines of a table that is printed whole beside the headline table.
+/// The largest number of lines of a table that is printed whole beside the headline table.
 const MIN_TALL: usize = 8;
-/// The most published figures listed for an experiment that has no table here.
+/// The largest number of published figures listed for an experiment that has no table here.
 const MAX_PUBLISHED: usize = 6;
-/// The most reasons shown for missing figures.
+/// The largest number of reasons shown for missing figures.
 const MAX_REASONS: usize = 2;
 
-/// The document in brief. `pointers` say where to find the rest.
+/// The document in brief. `pointers` are sentences that say where to find the rest.
 pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     if let Some(watched) = watched(document) {
         let mut sheet = why(&watched);
@@ -47,7 +49,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let findings = findings(document);
-    // The suite's main experiments are shown whole. The last findings are dropped to make room for them.
+    // The suite's main experiments are shown whole. Findings are dropped from the end to make room for them.
     let headline = document.experiments.iter().any(|experiment| experiment.headline);
     let lines = |sheet: &Sheet| {
         let terminal = Terminal { width: LINE + 4, colour: Colour::Never, characters: Characters::Unicode };
@@ -55,7 +57,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     };
     let least = if headline { findings.len().min(1) } else { findings.len() };
     let fewer = (least..=findings.len()).rev().map(|most| (most, false));
-    // As a last resort, the claims are only counted, and a suite with main tables shows no finding.
+    // As a last resort, the claims are only counted, and a suite with main tables shows no findings.
     let none = headline.then_some((0, true));
     let mut sheet = Sheet::default();
     for (most, counted_only) in fewer.chain([(least, true)]).chain(none) {
@@ -72,21 +74,21 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     sheet
 }
 
-/// What follows the tables.
+/// The part of the sheet after the tables.
 struct ScreenFooter<'a> {
     findings: &'a [&'a Finding],
-    /// Whether claims are counted, and none is put in words.
+    /// Whether claims are only counted and none is shown as text.
     counted_only: bool,
     summary: Vec<Vec<Cell>>,
 }
 
-/// The document with this footer.
+/// Lays out the document with this footer.
 fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> Sheet {
     let ScreenFooter { findings, counted_only, summary } = footer;
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
-    // Upper bounds of the other trials are part of the summary.
+    // Trials that are upper bounds of the other trials are part of the summary.
     let bounds = |experiment: &&MeasuredExperiment| {
         experiment.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
     };
@@ -107,7 +109,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         true => super::claims::counts(document).into_iter().collect(),
         false => super::claims::brief(document),
     };
-    // The suite's main experiments are shown whole, so tall tables of others are dropped.
+    // The suite's main experiments are shown whole, so tall tables of other experiments are dropped.
     let headline = experiments.iter().any(|experiment| experiment.about.headline);
     let stays = |experiment: &&MeasuredExperiment| {
         !headline
@@ -207,8 +209,8 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
         .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
 }
 
-/// The title, followed in brackets by as many settings common to all trials as fit on the line, and by the number of
-/// trials shown.
+/// The title of an experiment. The number of trials shown and as many common settings as fit on the line follow in
+/// brackets.
 fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
@@ -233,7 +235,7 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     heading + &some
 }
 
-/// The findings that fit. The most useful ones come first.
+/// The findings for which there is room, the most useful first.
 fn findings(document: &Document) -> Vec<&Finding> {
     let mut lines = 0;
     let fits = |finding: &&Finding| {
@@ -243,7 +245,8 @@ fn findings(document: &Document) -> Vec<&Finding> {
     document.findings.iter().take_while(fits).take(MAX_FINDINGS).collect()
 }
 
-/// The number of lines of a table that is always whole: with a parameter across, or in its published form.
+/// The number of lines of a table that can't be shortened, because it has a parameter across the top or the published
+/// form. `None` for other tables.
 fn table_height(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
     let grids = match experiment.about.headline {
         true => gains::in_brief(document, experiment).map(|(grid, _)| vec![grid]),
@@ -253,13 +256,13 @@ fn table_height(document: &Document, experiment: &MeasuredExperiment) -> Option<
     Some(grids.iter().flat_map(|grid| &grid.groups).map(|group| group.rows.len() + 2).sum())
 }
 
-/// Whether its table is shown whole, even without room.
+/// Whether the experiment's table is shown whole, even if there is no room.
 fn is_whole(experiment: &MeasuredExperiment) -> bool {
     experiment.about.across.is_some() || experiment.about.gains.is_some() || sweep(experiment).is_some()
 }
 
-/// The number of rows of each experiment, so that all fits on one screen. The suite's main experiments get all their
-/// rows; the others get none if that leaves no room.
+/// The number of rows for each experiment, so that all experiments fit on one screen. The suite's main experiments get
+/// all their rows. Other experiments get none if there is no room left.
 fn rows_of(
     document: &Document,
     experiments: &[&MeasuredExperiment],
@@ -274,7 +277,8 @@ fn rows_of(
     };
     let above: usize = above.blocks.iter().map(notes).sum();
     let below: usize = summary + findings.iter().map(|finding| lines(&finding.text) - 1).sum::<usize>();
-    // The legend in two lines, the pointers and the gap before them; a heading and a blank line for each experiment.
+    // Lines used by other parts: two for the legend, the pointers with the gap before them, and a heading and a blank
+    // line for each experiment.
     let reasons: usize = experiments.iter().flat_map(|experiment| reasons(experiment)).map(|text| lines(&text)).sum();
     let whole = |experiment: &&MeasuredExperiment| {
         table_height(document, experiment).or_else(|| sweep(experiment).map(|(_, rows)| 1 + rows.len()))
@@ -295,7 +299,8 @@ fn rows_of(
     shown(most.unwrap_or(if headline { 0 } else { MIN_ROWS }))
 }
 
-/// The published figures of an experiment that has no table here, each beside ours.
+/// The published figures of an experiment that has no table here, each beside the measured figure; `None` if there are
+/// none.
 fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
     let words = |record: &&Record| {
         let published = record.published.as_ref().filter(|_| missing(record).is_none())?;
@@ -312,7 +317,7 @@ fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
     few.then(|| format!("{}, ours (published): {}", experiment.title(), rows.join(", ")))
 }
 
-/// The lines of the summary, with its last column wrapped.
+/// The number of lines of the summary, with its last column wrapped.
 fn summary_lines(summary: &[Vec<Cell>]) -> usize {
     let chars = |cell: &Cell| cell.text.chars().count();
     let widest = |column: usize| summary.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
@@ -320,13 +325,13 @@ fn summary_lines(summary: &[Vec<Cell>]) -> usize {
     summary.iter().map(|row| chars(&row[2]).div_ceil(room).max(1)).sum()
 }
 
-/// The table of an experiment, and the reasons for trials missing from it.
+/// Adds the table of an experiment, and the reasons why trials are missing from it.
 fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, rows: usize, signs: &mut String) {
     if experiment.about.headline
         && let Some((grid, notes)) = gains::in_brief(document, experiment)
     {
-        // The suite's purpose is the published table. Its other form shows the rest. The legend is shown once, below
-        // the last table.
+        // The published table is the purpose of the suite. Its other form shows the rest. The legend is shown once,
+        // below the last table.
         sheet.grid(grid);
         let last = document.experiments.iter().rfind(|experiment| experiment.headline && experiment.gains.is_some());
         let is_last = last.is_some_and(|last| last.name == experiment.about.name);
@@ -353,7 +358,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
     sheet.notes(reasons);
 }
 
-/// The reasons why some trials have no figures, each reason once.
+/// The reasons why some trials have no figures, without duplicates.
 fn reasons(experiment: &MeasuredExperiment) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for record in &experiment.records {

@@ -1,11 +1,11 @@
-//! A document's claims beside the results.
+//! A table of a document's claims and their answers.
 
 use pipemark_model::{Answer, Claim, ClaimVerdict, Document, counted};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::findings::claims::range;
 
-/// Verdicts that are counted together as one answer.
+/// The verdicts, in groups that are counted together.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
     &[ClaimVerdict::Holds],
     &[ClaimVerdict::DoesntHold, ClaimVerdict::Reversed],
@@ -17,7 +17,7 @@ fn answers(document: &Document) -> Vec<(&Claim, &Answer)> {
     document.claims.iter().filter_map(|claim| Some((claim, claim.answer.as_ref()?))).collect()
 }
 
-/// A row for each claim. `run` names the run that answers them.
+/// Adds a table with a row for each claim. `run` is the name of the run that answers the claims.
 pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     let answers = answers(document);
     if answers.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     sheet.text(Style::Aside, [text]);
 }
 
-/// The number of claims with each answer, in a line.
+/// The number of claims with each answer, on one line; `None` without claims.
 pub(super) fn counts(document: &Document) -> Option<Note> {
     let answers = answers(document);
     let count = |verdicts: &[ClaimVerdict]| {
@@ -58,7 +58,7 @@ pub(super) fn counts(document: &Document) -> Option<Note> {
     (!counts.is_empty()).then(|| Note::plain(counts.join(" · ")))
 }
 
-/// The number of claims with each answer, and the text of the first that don't hold.
+/// The number of claims with each answer, and the text of the first claims that don't hold.
 pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);

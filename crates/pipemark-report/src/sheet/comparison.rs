@@ -1,4 +1,4 @@
-//! The sheet of a comparison: changes by trial.
+//! The sheet of a comparison, with the change of each trial.
 
 use pipemark_console::verdict::{interval, style};
 use pipemark_model::{Mode, Unit, counted, group_by_key, neutral, signed_percent};
@@ -9,12 +9,13 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::sheet::words::time;
 
-/// The most rows shown without `--all`: one screen. Rows with a change are never hidden.
+/// The largest number of rows without `--all`, which is one screen. Rows with a change are never hidden.
 const MAX_ROWS: usize = 24;
-/// More trials than this that weren't compared are only counted.
+/// The largest number of trials that weren't compared and are listed. More are only counted.
 const MAX_MISSING: usize = 3;
 
-/// Rows with a change first, then the others: all of them, or as many as fit on a screen.
+/// The comparison as a sheet. Rows with a change come first. Of the others, all are shown, or as many as fit on a
+/// screen.
 pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &summary(diff));
@@ -65,28 +66,28 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-/// The verdicts of a group's rows; the mean's is last.
+/// The verdicts of a group's rows, then the verdict of the mean.
 fn outcomes(group: &diff::ChangeGroup) -> impl Iterator<Item = Verdict> {
     let rows = group.changes.iter().map(|change| match change.reference {
-        // A reference has no verdict.
+        // A reference gets no verdict, so it counts as the same.
         true => Verdict::Same,
         false => change.comparison.verdict,
     });
     rows.chain(group.mean.iter().map(|mean| mean.verdict))
 }
 
-/// Rows with a change first, then as many of the others as fit.
+/// Rows with a change, then as many other rows as fit in `room`.
 fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     let (what, unit) = match group.mode {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
     };
-    // A reference is much faster than the trials that it is a limit for.
+    // A reference is much faster than the trials that it is compared with.
     let only_references = group.changes.iter().all(|change| change.reference);
     let shown = group.changes.iter().filter(|change| only_references || !change.reference);
     let unit = unit.common(shown.flat_map(|change| [change.base, change.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
-        // Shows the pair of figures that agrees with the change.
+        // Shows the pair of runs whose ratio agrees with the change.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
             change.map_or_else(Cell::default, |c| Cell::of(unit.show(c.typical.map_or(of(c), typical)), of(c)))
         };
@@ -125,7 +126,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     RowGroup { caption: format!("{}: {what}", neutral(&group.title)), rows }
 }
 
-/// Reasons why some rows are inconclusive or have no verdict.
+/// The reasons why rows are inconclusive or have no verdict.
 fn reasons(diff: &Diff) -> Vec<Note> {
     let reasons = group_by_key(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
     let describe = |(why, of): (&String, Vec<&Change>)| match of.len() {
@@ -150,7 +151,7 @@ fn missing(missing: &Missing) -> Row {
     Row { cells, instead: Some((Style::Aside, neutral(&format!("{side}: {}", missing.reason)))) }
 }
 
-/// Change, interval and verdict for people, and the other columns for programs.
+/// The cells for change, interval and verdict, and the cells that only programs see.
 fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     let verdict = verdict_in_words(comparison);
     let verdict = if in_brackets { format!("({verdict})") } else { verdict.to_owned() };
@@ -168,7 +169,7 @@ fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     ]
 }
 
-/// The verdict's name, or "no verdict" if nothing can be judged; for people and for programs.
+/// The verdict's name, or "no verdict", for people and programs.
 fn verdict_in_words(comparison: &Comparison) -> &'static str {
     match comparison.judged() {
         None => NO_VERDICT,

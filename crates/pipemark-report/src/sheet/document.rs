@@ -8,7 +8,7 @@ use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::watched;
 use crate::sheet::{claims, gains, marks, matrix, words};
 
-/// The document as shown after a measurement.
+/// The sheet of a document, as shown after a measurement.
 pub fn document(document: &Document) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &heading(document));
@@ -39,7 +39,7 @@ pub(super) fn heading(document: &Document) -> String {
     if title.is_empty() { suite.clone() } else { format!("{suite}: {title}") }
 }
 
-/// The tables of one experiment with their notes, with `run` in their captions if it isn't empty.
+/// Adds the tables of one experiment with their notes. If `run` isn't empty, it is added to the captions.
 pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &pipemark_model::Experiment, run: &str) {
     let Some(experiment) = MeasuredExperiment::of(document, about) else { return };
     let (mut grids, notes) = gains::grids(document, &experiment).unwrap_or_else(|| {

@@ -17,14 +17,14 @@ use crate::sheet::words::{missing, ranked};
 pub(super) struct MeasuredExperiment<'a> {
     pub(super) about: &'a pipemark_model::Experiment,
     pub(super) records: Vec<&'a Record>,
-    /// The sources of published figures, in the order of their first row.
+    /// The sources of published figures, in the order of the rows.
     sources: Vec<&'a str>,
     baselines: Vec<&'a Record>,
     copy: Option<f64>,
 }
 
 impl<'a> MeasuredExperiment<'a> {
-    /// An experiment of a document; `None` if it has no trials.
+    /// The experiment of a document; `None` if it has no trials.
     pub(super) fn of(
         document: &'a pipemark_model::Document,
         about: &'a pipemark_model::Experiment,
@@ -45,15 +45,15 @@ impl<'a> MeasuredExperiment<'a> {
         if self.about.title.is_empty() { &self.about.name } else { &self.about.title }
     }
 
-    /// The jobs except memory copies, or all if there are no others.
+    /// The jobs without memory copies, or all jobs if there are only memory copies.
     fn jobs(&self) -> Vec<&'a Job> {
         let jobs = || self.records.iter().map(|record| &record.job);
         let ours: Vec<&Job> = jobs().filter(|job| !job.is_memory_copy()).collect();
         if ours.is_empty() { jobs().collect() } else { ours }
     }
 
-    /// The parameters in which the trials differ, those of the suite first. Memory copies aren't compared: they have
-    /// no ends.
+    /// The parameters in which the trials differ. Those of the suite come first. Memory copies don't count, because
+    /// they have no source and sink.
     pub(super) fn varying(&self) -> Vec<Key> {
         let jobs = self.jobs();
         let mut keys = differing(&jobs, &self.about.varies);
@@ -63,7 +63,8 @@ impl<'a> MeasuredExperiment<'a> {
         keys
     }
 
-    /// The settings common to all trials, as text. If some trials run other programs, only pipemark's own count.
+    /// The settings that all trials have in common, as text. If some trials run other programs, only pipemark's own
+    /// trials count.
     pub(super) fn shared(&self) -> Vec<String> {
         let mut jobs = self.jobs();
         if is_beside_programs(&jobs) {
@@ -72,13 +73,13 @@ impl<'a> MeasuredExperiment<'a> {
         shared(&jobs)
     }
 
-    /// Whether its trials are reported by their times. Times at a rate that wasn't reached are omitted.
+    /// Whether the headline figure of the trials is a time. Times at a rate that wasn't reached are omitted.
     pub(super) fn is_latency(&self) -> bool {
         let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
         measured.peek().is_some() && measured.all(|record| record.job.is_latency())
     }
 
-    /// The table and the notes below it.
+    /// The table, and the notes below the table.
     pub(super) fn grid(&self) -> (Grid, Vec<Note>) {
         let mut table = Table::of(&self.records);
         let labels = self.add_columns(&mut table);
@@ -90,7 +91,7 @@ impl<'a> MeasuredExperiment<'a> {
         (Grid { labels, ..grid }, self.notes())
     }
 
-    /// Whether the published figures are numbers of calls.
+    /// Whether the published figures are counts of calls.
     pub(super) fn counts_calls(&self) -> bool {
         self.records
             .iter()
@@ -103,7 +104,7 @@ impl<'a> MeasuredExperiment<'a> {
         estimates.any(|estimates| estimates.get(figure).is_some())
     }
 
-    /// Adds a column of figures.
+    /// Adds a column for a figure.
     fn add<'s>(
         &'s self,
         table: &mut Table<'s, &'a Record>,
@@ -116,14 +117,14 @@ impl<'a> MeasuredExperiment<'a> {
         });
     }
 
-    /// The common unit of a figure's column.
+    /// The unit in which a column shows all values of a figure.
     fn common(&self, figure: Figure, of: fn(&Estimate) -> f64) -> ColumnUnit {
         let measured = self.records.iter().filter(|record| missing(record).is_none());
         let estimates = measured.filter_map(|record| record.estimate.as_ref()?.get(figure));
         figure.unit().common(estimates.map(of))
     }
 
-    /// The unit in which its table shows a record's throughput or median time.
+    /// The unit in which the table shows a record's throughput or median time.
     pub(super) fn unit(&self, record: &Record) -> ColumnUnit {
         let headline = if self.is_latency() { Figure::P50 } else { Figure::Throughput };
         matrix::unit(self, record).unwrap_or_else(|| self.common(headline, |estimate| estimate.median))
@@ -134,7 +135,7 @@ impl<'a> MeasuredExperiment<'a> {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
         let beside = is_beside_programs(&self.jobs());
-        // A wait policy makes groups instead of a column.
+        // Wait policies are shown as groups of rows, so they have no column.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };
             let heading = if beside && key == Key::Language { "program" } else { key.name() };
@@ -142,7 +143,7 @@ impl<'a> MeasuredExperiment<'a> {
             table.push(column, |record| Cell::shown(parameter(key, record)));
         }
         let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());
-        // A row without parameters may still be identified by its group.
+        // If there are no parameters, the group may still identify a row.
         if table.columns.is_empty() && self.records.len() > 1 + usize::from(groups) {
             table.push(Column::words("", "trial").fit(Fit::Elastic), |record| Cell::shown(&record.name));
         }
@@ -189,7 +190,7 @@ impl<'a> MeasuredExperiment<'a> {
             });
         }
         if !latency && self.copy.is_some() {
-            // The null link moves nothing, so it has no share of the copy.
+            // The null link transfers nothing, so its share of the memory copy means nothing.
             self.add(table, "% of copy", |estimates, own, record| match record.job.link() {
                 LinkKind::Null => Some("–".to_owned()),
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
@@ -201,7 +202,7 @@ impl<'a> MeasuredExperiment<'a> {
                 Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
                 Figure::Calls => self.counts_calls(),
                 Figure::Elapsed => false,
-                // These are shown beside their published figures, if there are any.
+                // These figures are shown only beside their published figures.
                 Figure::StalledFrontendCycles | Figure::StalledBackendCycles | Figure::StalledPerInstruction => false,
                 Figure::Branches | Figure::BranchMissShare | Figure::BranchRate => false,
                 Figure::ContextSwitchRate | Figure::MigrationRate | Figure::PageFaultRate => false,
@@ -215,7 +216,7 @@ impl<'a> MeasuredExperiment<'a> {
                 Some(if figure.unit() == Unit::Count { unit.brief(median) } else { unit.show(median) })
             };
             if figure == Figure::Real && chained {
-                // The least real time, as in documents that repeat a command and report the best.
+                // The least real time is shown, as in documents that repeat a command and report the best time.
                 let unit = self.common(Figure::Real, |estimate| estimate.min);
                 self.add(table, "real, least", move |estimates, _, _| {
                     Some(unit.show(estimates.get(Figure::Real)?.min))
@@ -227,7 +228,7 @@ impl<'a> MeasuredExperiment<'a> {
             }
         }
         if has(Figure::StartUp) {
-            // For an entrant, the time by its own clock.
+            // For an entrant, this is the time measured by its own clock.
             let inside = |record: &Record, estimates: &Estimates| match record.job.volume() {
                 Volume::Total(total) => Some(total.0 as f64 / estimates.throughput().median * 1e9),
                 Volume::Time(_) => None,
@@ -247,13 +248,13 @@ impl<'a> MeasuredExperiment<'a> {
         labels
     }
 
-    /// The other published figures, each as `ours (published)`; `None` without any.
+    /// A table of the other published figures, each as `ours (published)`; `None` if there are none.
     pub(super) fn published_figures(&self) -> Option<Grid> {
         let of =
             |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
         let words = BTreeSet::from_iter(self.records.iter().flat_map(|record| of(record).into_keys()));
         let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
-        // In the order of the other tables. Figures known only to the document are last.
+        // The order is that of the other tables. Figures that only the document has come last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
         words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
         let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
@@ -279,7 +280,7 @@ impl<'a> MeasuredExperiment<'a> {
         (!records.is_empty()).then(|| table.grid())
     }
 
-    /// Throughput relative to the highest with the same wait policy.
+    /// A bar for throughput relative to the highest with the same wait policy.
     fn bar(&self, record: &Record) -> Cell {
         let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |estimates| estimates.throughput().median);
         let alike = self.records.iter().filter(|other| other.job.wait() == record.job.wait() && ranked(other));
@@ -291,7 +292,7 @@ impl<'a> MeasuredExperiment<'a> {
         self.baselines.iter().any(|baseline| baseline.id == record.id)
     }
 
-    /// The baseline of a trial's ratio.
+    /// The baseline of a trial's ratio; `None` if it isn't in the document.
     pub(super) fn baseline_of(&self, record: &Record) -> Option<&'a Record> {
         self.baselines.iter().copied().find(|baseline| record.baseline.as_ref() == Some(&baseline.id))
     }
@@ -303,7 +304,7 @@ impl<'a> MeasuredExperiment<'a> {
         Some(if self.sources.len() > 1 { format!("{figure} [{}]", source + 1) } else { figure })
     }
 
-    /// The baseline of all ratios as text: one row, or the common settings of several rows.
+    /// The baseline of all ratios as text: one row, or the settings that several baselines have in common.
     fn baseline(&self) -> String {
         let [first, others @ ..] = self.baselines.as_slice() else { return "the baseline".to_owned() };
         if others.is_empty() {
@@ -318,7 +319,7 @@ impl<'a> MeasuredExperiment<'a> {
         format!("the row with {} that is otherwise the same", common.join(", "))
     }
 
-    /// Notes below the table: warnings of its rows, the baseline of ratios and the sources of published figures.
+    /// The notes below the table: warnings of its rows, the baseline of ratios and the sources of published figures.
     fn notes(&self) -> Vec<Note> {
         let warnings = warnings_by_trial(&self.records, "row", |record| record.name.clone());
         let mut notes: Vec<Note> = warnings.into_iter().map(|text| Note::new(WARNED, Style::Caution, &text)).collect();
@@ -353,7 +354,7 @@ impl<'a> MeasuredExperiment<'a> {
     }
 }
 
-/// A parameter's value. A memory copy has no ends, so it shows only the parameters of the copy.
+/// A parameter's value as text. For a memory copy, `–` for parameters of the ends, because it has none.
 fn parameter(key: Key, record: &Record) -> String {
     if key == Key::Language && record.job.ends().is_some() {
         return "pipemark".to_owned();
@@ -362,7 +363,7 @@ fn parameter(key: Key, record: &Record) -> String {
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
 }
 
-/// The effect of a wait policy.
+/// The effect of a wait policy, as text.
 fn wait_policy_effect(wait: WaitPolicy) -> &'static str {
     match wait {
         WaitPolicy::Block => "block: a waiting end sleeps in the call",
@@ -379,12 +380,13 @@ pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Str
     }
 }
 
-/// Whether a ratio, which is computed by round, is within 2 % of the ratio of the medians shown.
+/// Whether a ratio is within 2 % of the ratio of the medians shown. The ratio itself is computed within rounds.
 pub(super) fn agrees_with_medians(ratio: &Estimate, figure: f64, base: f64) -> bool {
     (ratio.median * base / figure - 1.0).abs() <= 0.02
 }
 
-/// The ratio: `2.70×`, or `tied` if the interval contains 1; `?` follows if there are too few runs for an interval.
+/// The ratio as text: `2.70×`, or `tied` if the interval contains 1. If there are too few runs for an interval, `?`
+/// follows.
 pub(super) fn times(ratio: &Estimate) -> String {
     match (ratio.low, ratio.high) {
         (Some(low), Some(high)) if low > 1.0 || high < 1.0 => format!("{}×", digits(ratio.median)),

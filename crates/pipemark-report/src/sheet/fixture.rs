@@ -1,4 +1,4 @@
-//! Fixed documents for the tests of the output formats, and the comparison with the files in `snapshots/`.
+//! Fixed documents for tests of the output formats. Also compares output with the files in `snapshots/`.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::findings::findings;
 const GIB: f64 = (1u64 << 30) as f64;
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// With this variable set, tests write the files instead of comparing them.
+/// The environment variable that makes tests write the files instead of comparing them.
 const BLESS: &str = "PIPEMARK_BLESS";
 
 /// Compares `text` with the file at `path` (from the crate's folder), or replaces the file if [`BLESS`] is set.
@@ -33,8 +33,8 @@ pub fn assert_file(path: &str, text: &str) {
     );
 }
 
-/// A suite as if it had been run, with speeds drawn from `seed`. Each experiment has separate figures, even for a
-/// trial that it shares with others.
+/// A document as if the suite had been run, with speeds drawn from `seed`. Each experiment has its own figures, even
+/// for a trial that occurs in several experiments.
 pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     let suite = Suite::parse("suite.toml", text).expect("a suite");
     let plan = suite.expand(scale.parse().expect("a scale")).expect("a plan");
@@ -58,7 +58,8 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     }
 }
 
-/// An estimate around `median`: `margin` is half the interval's width as a share, `None` for too few runs.
+/// An estimate with the median `median`. `margin` is half the interval's width as a fraction of the median; `None`
+/// means too few runs.
 fn estimate(median: f64, margin: Option<f64>) -> Estimate {
     let spread = margin.unwrap_or(0.02);
     Estimate {
@@ -108,7 +109,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
     }
 }
 
-/// A measured record: `throughput` in GiB/s.
+/// A measured record. `throughput` is in GiB/s.
 fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: Option<f64>, cpu: f64) -> Record {
     let mut record = unmeasured(experiment, params, Status::Ok, None);
     let rounds = if margin.is_some() { 7 } else { 3 };
@@ -150,7 +151,7 @@ fn unmeasured(experiment: &str, params: &[(&str, &str)], status: Status, reason:
     }
 }
 
-/// Sets the ratio of all measured trials to the one at `index`.
+/// Sets the ratio of all measured trials to the trial at `index`.
 fn compare(records: &mut [Record], index: usize, margin: f64) {
     let (id, base) = (records[index].id.clone(), records[index].estimate.as_ref().expect("measured").headline().median);
     for record in records {
@@ -208,7 +209,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
     }
 }
 
-/// One experiment for each name, with a title made from it.
+/// One experiment for each experiment name in `trials`. Its title is made from the name.
 fn experiments(trials: &[Record]) -> Vec<Experiment> {
     let mut names: Vec<&str> = trials.iter().map(|record| record.experiment.as_str()).collect();
     names.dedup();
@@ -298,7 +299,7 @@ pub fn quick() -> Document {
     document
 }
 
-/// Published figures beside ours, a volume for each trial, and too few runs for an interval.
+/// Trials with published figures, a separate volume for each trial, and too few runs for an interval.
 pub fn block_size() -> Document {
     let rows = [
         ("64", "26000000", 57.4, 46.98),
@@ -336,8 +337,8 @@ pub fn interrupted() -> Document {
     document
 }
 
-/// Every text from other sources tries to take over the terminal, the spreadsheet or the page. The data of one trial
-/// did not verify.
+/// A document in which every text from other sources tries to take over the terminal, the spreadsheet or the page. The
+/// data of one trial failed verification.
 pub fn hostile() -> Document {
     let evil =
         "\x1b]0;owned\x07\x1b[2J=cmd|' /C calc'!A0 <script>alert(1)</script> [x](http://evil) `a|b`\r\n# no\u{202e}";
@@ -359,7 +360,8 @@ pub fn hostile() -> Document {
     document
 }
 
-/// A record in latency mode: median round trips of `ns`, `cpu` seconds per million messages.
+/// A record in latency mode. `ns` is the median round trip in nanoseconds, and `cpu` the CPU seconds per million
+/// messages.
 fn round_trip_record(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64>, cpu: f64) -> Record {
     let params = [&[("mode", "latency")], params].concat();
     let mut record = measured(experiment, &params, 1e-3, margin, 40.0);
@@ -391,10 +393,10 @@ fn round_trip_record(experiment: &str, params: &[(&str, &str)], ns: f64, margin:
     record
 }
 
-/// The settings of a mechanism, and its throughput at each of four sizes, in GiB/s.
+/// The settings of a mechanism, and its throughput in GiB/s at each of four sizes.
 type Way = (&'static [(&'static str, &'static str)], [f64; 4]);
 
-/// Links by size as matrices, for throughput and for round trips, and tables of round trips by row.
+/// Links by size as matrices, for throughput and for round trips. Also tables of round trips with one row per trial.
 pub fn ipc() -> Document {
     let blocks = ["64", "4k", "64k", "1m"];
     let ways: [Way; 6] = [
@@ -472,8 +474,8 @@ pub fn ipc() -> Document {
     document
 }
 
-/// A table of gains: signs that hold, are reversed or are inconclusive, a trial that wasn't measured, an empty cell, a
-/// column without published figures, and gains of any size.
+/// A table of gains with signs that hold, are reversed or are inconclusive, a trial that wasn't measured, an empty
+/// cell, a column without published figures, and small and large gains.
 pub fn gains() -> Document {
     let mut trials = Vec::new();
     let mut blocks = Vec::new();
@@ -554,7 +556,7 @@ pub fn chains() -> Document {
             let estimates = record.estimate.as_mut().expect("measured");
             estimates.set(Figure::Real, estimate(ns, Some(0.02)));
             estimates.set(Figure::SwitchesPerMib, estimate(31.7, Some(0.1)));
-            // The longest published chain moved more bytes.
+            // The longest published chain moved more bytes than the others.
             let total = if length == "16" { 26_250_000_000u64 } else { 1 << 30 };
             record.published = published.filter(|_| stage == "cat").map(|seconds| Published {
                 throughput: total as f64 / seconds,
@@ -572,7 +574,7 @@ pub fn chains() -> Document {
     document("chains", "what one more process costs", trials)
 }
 
-/// Entrants with their start-up time, one of which can't run here.
+/// Entrants with their start-up time. One of them can't run here.
 pub fn languages() -> Document {
     let mut trials = Vec::new();
     for (language, figure, start, peak) in
@@ -596,7 +598,7 @@ pub fn languages() -> Document {
     document("languages", "the same pipe in several languages", trials)
 }
 
-/// Line filters, some of whose counters aren't available here.
+/// Line filters. Some of their counters aren't available here.
 pub fn lines() -> Document {
     let mut trials = Vec::new();
     for (filter, figure) in [("sink", 2.6), ("awk", 0.21), ("perl", 0.17)] {
@@ -633,7 +635,7 @@ pub fn lines() -> Document {
     document("lines", "lines through a filter, built in several ways", trials)
 }
 
-/// All documents, by the name of their files.
+/// All documents, each with the name of its files.
 pub fn all() -> [(&'static str, Document); 9] {
     [
         ("quick", quick()),

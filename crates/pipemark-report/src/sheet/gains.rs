@@ -1,5 +1,5 @@
-//! A table of gains in the published form: rows by a parameter, per cent over the base, each beside its published
-//! figure.
+//! A table of gains in the published form: rows by a parameter, gains in per cent over the base, each beside the
+//! published gain.
 
 use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, group_by_key};
 use pipemark_show::{Cell, Column, Grid, Note, Row, RowGroup};
@@ -10,17 +10,18 @@ use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::matrix::{NONE, abbreviate_size, headline};
 use crate::sheet::words::missing;
 
-/// A table for each part, and the notes below them; `None` if the experiment repeats no table of gains.
+/// A table for each part, and the notes below the tables; `None` if the experiment has no table of gains.
 pub(super) fn grids(document: &Document, experiment: &MeasuredExperiment) -> Option<(Vec<Grid>, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
     let grids = gains.blocks.iter().map(|block| part(gains, block, experiment, document)).collect();
     Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
 }
 
-/// The most published columns side by side on a screen.
+/// The largest number of published columns side by side on a screen.
 const COLUMNS_IN_BRIEF: usize = 6;
 
-/// The published parts side by side, as many as fit on a screen, and the notes below them.
+/// As many published parts as fit side by side on a screen, and the notes below them. `None` if the experiment has no
+/// table of gains.
 pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
     let published = |block: &&GainsBlock| {
@@ -85,28 +86,28 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
     Grid { labels: 1, columns, groups: vec![RowGroup::new(&block.title, rows)] }
 }
 
-/// The meaning of a gain's marks.
+/// The marks of gains and their meanings.
 pub(super) const MARKS: [(char, &str); 3] = [
     ('=', "within 10 % of the base"),
     ('?', "inconclusive when all cells are judged together, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
-/// A gain counts as none if its whole interval is within this distance of zero, in per cent.
+/// The largest distance of the whole interval from zero at which a gain counts as none, in per cent.
 const NO_GAIN: f64 = 10.0;
 
-/// The baseline of a trial, if it was measured.
+/// The baseline of a trial; `None` if it wasn't measured.
 fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a Document) -> Option<&'a Record> {
     let id = experiment.records.iter().find(|record| record.id == trial)?.baseline.as_ref()?;
     record(id, experiment.about, &document.trials)
 }
 
-/// `?+30 (-18)`: the gain with its marks, and the published figure in brackets.
+/// The gain with its marks, and the published gain in brackets: `?+30 (-18)`.
 fn shown(gain: &Gain) -> String {
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
     format!("{}{published}", gain.marked())
 }
 
-/// Per cent with a sign: `+165`, `-2.58`.
+/// Formats a percentage with a sign: `+165`, `-2.58`.
 fn signed(percent: f64) -> String {
     match percent {
         0.0 => "0".to_owned(),
@@ -139,7 +140,7 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
     notes
 }
 
-/// The ratio of a cell to its base, and its text in the table; `None` if it wasn't measured.
+/// The ratio of a cell to its base, and the cell's text in the table; `None` if the cell wasn't measured.
 pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records: &[Record]) -> Option<(f64, String)> {
     Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, shown(&gain)))
 }
@@ -147,11 +148,11 @@ pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records
 /// One cell of a table of gains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Gain {
-    /// Per cent over the base: the median of the rounds.
+    /// The gain in per cent over the base: the median of the rounds.
     percent: f64,
-    /// The interval that holds jointly for all cells of the table.
+    /// The interval in per cent that holds jointly for all cells of the table; `None` with too few runs.
     sure: Option<(f64, f64)>,
-    /// The published figure, in per cent.
+    /// The published gain in per cent; `None` if none was published.
     published: Option<f64>,
 }
 
@@ -181,29 +182,29 @@ impl Gain {
         format!("{unclear}{}{reversed}", signed(self.percent))
     }
 
-    /// `?+30/-18`: the gain with its marks, then the published figure.
+    /// The gain with its marks, then the published gain: `?+30/-18`.
     fn in_brief(&self) -> String {
         let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed(percent)));
         format!("{}{published}", self.marked())
     }
 
-    /// Whether it is significantly above or below the base.
+    /// Whether the gain is significantly above or below zero.
     fn differs(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
-    /// Whether its whole interval is near zero.
+    /// Whether the whole interval is near zero.
     fn is_none(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
     }
 
-    /// Whether its sign is significantly opposite to the published one.
+    /// Whether the sign is significantly opposite to the published sign.
     fn is_reversed(&self) -> bool {
         self.differs() && self.published.is_some_and(|published| published * self.percent < 0.0)
     }
 }
 
-/// The trial called `id`, if it was measured without failing.
+/// The trial with the id `id`; `None` if it wasn't measured or failed.
 fn record<'a>(id: &str, experiment: &pipemark_model::Experiment, records: &'a [Record]) -> Option<&'a Record> {
     let wanted = |record: &&Record| record.experiment == experiment.name && record.id == id;
     records.iter().find(wanted).filter(|record| record.measured().is_some())

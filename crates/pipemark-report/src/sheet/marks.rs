@@ -1,4 +1,4 @@
-//! Marks behind figures, each with one meaning in all tables; and warnings of trials, as sentences below their table.
+//! Marks after figures, each with one meaning in all tables. Also warnings of trials, as sentences below their table.
 
 use std::mem;
 
@@ -7,10 +7,10 @@ use pipemark_show::{Note, Style};
 
 use crate::sheet::words::missing;
 
-/// A warning of more trials than this doesn't name them.
+/// The largest number of trials that a warning names.
 const MAX_NAMED: usize = 3;
 
-/// The meaning of a mark behind a figure.
+/// The meaning of a mark after a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FigureMark {
     Read,
@@ -21,10 +21,10 @@ enum FigureMark {
     Warned,
 }
 
-/// The mark of a row whose warnings are below its table.
+/// The mark of a row with warnings below its table.
 pub(super) const WARNED: &str = "!";
 
-/// Each mark with its sign and its meaning, in order of display.
+/// Each mark with its sign and its explanation, in order of display.
 const MARKS: [(FigureMark, &str, &str); 6] = [
     (FigureMark::Read, "●", "reader checked each byte"),
     (FigureMark::Copied, "◐", "reader received the bytes but did not check them"),
@@ -44,7 +44,7 @@ impl FigureMark {
             FigureMark::Read => record.touched,
             FigureMark::Copied => !record.touched && arrives,
             FigureMark::Unseen => !record.touched && !arrives,
-            // The ends of the interval are more than a factor of two apart.
+            // The interval's ends are more than a factor of two apart.
             FigureMark::Wide => {
                 matches!(*estimates.headline(), Estimate { low: Some(low), high: Some(high), .. } if high > 2.0 * low)
             }
@@ -54,22 +54,22 @@ impl FigureMark {
     }
 }
 
-/// The signs of a row, from the wanted marks.
+/// The signs of a row for those marks that `wanted` accepts.
 fn signs(record: &Record, wanted: fn(FigureMark) -> bool) -> impl Iterator<Item = &'static str> {
     MARKS.into_iter().filter(move |(mark, ..)| wanted(*mark) && mark.applies(record)).map(|(_, sign, _)| sign)
 }
 
-/// All marks of a row: ` ● ~`.
+/// All marks of a row, such as ` ● ~`.
 pub(super) fn marks(record: &Record) -> String {
     signs(record, |_| true).map(|sign| format!(" {sign}")).collect()
 }
 
-/// The marks that cast doubt on a row: `~`.
+/// The marks of a row that show uncertainty, such as `~`.
 pub(super) fn uncertainty_marks(record: &Record) -> String {
     signs(record, |mark| matches!(mark, FigureMark::Wide | FigureMark::Few)).collect()
 }
 
-/// The mark for how the bytes were verified: `●`.
+/// The mark that shows how the bytes were verified, such as `●`.
 pub(super) fn of_bytes(record: &Record) -> &'static str {
     signs(record, |mark| matches!(mark, FigureMark::Read | FigureMark::Copied | FigureMark::Unseen))
         .next()
@@ -84,13 +84,13 @@ pub(super) fn legend(document: &Document) -> Vec<Note> {
     used.map(|(_, sign, meaning)| Note::new(sign, Style::Plain, meaning)).collect()
 }
 
-/// The legend of some signs, one text for each.
+/// The legend of the marks in `signs`, one text for each.
 pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
     let used = MARKS.into_iter().filter(|(_, sign, _)| signs.contains(sign));
     used.map(|(_, sign, meaning)| format!("{sign} {meaning}")).collect()
 }
 
-/// Warnings that no `~` shows, each once: the worst case and the trials concerned.
+/// The warnings that `~` doesn't show, without duplicates. Each has the worst case and the names of the trials.
 pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
     let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
     for (record, warning) in
@@ -123,7 +123,7 @@ pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&
     notes.into_iter().map(sentence).collect()
 }
 
-/// The severity of a warning, for the kinds that differ between rows only in severity.
+/// The severity of a warning; `None` for kinds of warning without a severity.
 fn magnitude(warning: &Warning) -> Option<f64> {
     match warning {
         Warning::Drift { change } => Some(change.abs()),

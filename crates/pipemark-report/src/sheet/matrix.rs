@@ -1,5 +1,5 @@
-//! A table with one parameter across the top: a row for each combination of the others, with the best of each column
-//! marked.
+//! A table with one parameter across the top. It has a row for each combination of the other parameters, and marks the
+//! best of each column.
 
 use pipemark_model::{
     Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, group_by_key,
@@ -11,13 +11,13 @@ use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::words::{missing, ranked};
 
-/// Shown in place of a missing figure. The reasons follow below.
+/// The text shown in place of a missing figure. The reasons are listed below the table.
 pub(super) const NONE: &str = "–";
 
-/// The parameters that identify a row. Other varying parameters make groups.
+/// The parameters that identify a row. Other varying parameters form groups.
 const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
-/// The table and the notes below it; `None` if the experiment doesn't request this form.
+/// The table, and the notes below the table; `None` if the experiment doesn't request this form.
 pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let across = experiment.about.across?;
     let records = &experiment.records;
@@ -92,14 +92,15 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
     rows.into_iter().map(row).collect()
 }
 
-/// The figure of a cell: the median round trip, or throughput.
+/// The figure of a cell with its unit: the median round trip, or throughput. `None` if the record has no figure.
 pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
     let has_times = !record.job.is_latency() || estimates.round_trip().is_some();
     has_times.then_some((estimates.headline_figure().unit(), estimates.headline()))
 }
 
-/// Shown in place of omitted times: the rate that was reached, or that lines were held back.
+/// The text shown in place of omitted times: the rate that was reached, or that lines were held back. `None` if the
+/// times aren't omitted.
 fn replacement_for_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
@@ -117,7 +118,7 @@ fn better(one: &Record, other: &Record) -> bool {
     }
 }
 
-/// Whether the intervals overlap, so that the two are tied.
+/// Whether the intervals of two records overlap, so that the records are tied.
 fn is_tied(best: &Record, other: &Record) -> bool {
     let (Some((_, best)), Some((_, other))) = (headline(best), headline(other)) else { return false };
     best.median == other.median
@@ -125,12 +126,12 @@ fn is_tied(best: &Record, other: &Record) -> bool {
             && matches!((best.high, other.low), (Some(high), Some(low)) if low <= high)
 }
 
-/// `64 KiB` becomes `64k`, because columns are narrow.
+/// Abbreviates `64 KiB` to `64k`, because columns are narrow.
 pub(super) fn abbreviate_size(value: &str) -> String {
     neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
 }
 
-/// The meaning of the null link's figures, if it has any.
+/// The meaning of the null link's figures; `None` if no record uses the null link.
 pub(super) fn without_transfer(records: &[&Record]) -> Option<&'static str> {
     let null = |record: &&Record| record.job.link() == LinkKind::Null && missing(record).is_none();
     records.iter().any(null).then_some("no transfer, the cost of the harness itself; not ranked")

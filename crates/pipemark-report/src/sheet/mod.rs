@@ -1,4 +1,4 @@
-//! Lays out documents and comparisons as sheets, one module per subject. The modules know trials, but no widths or
+//! Lays out documents and comparisons as sheets, one module per subject. The modules know trials, but not widths and
 //! colours.
 
 mod brief;
@@ -23,7 +23,7 @@ pub use report::{main_charts, report};
 use pipemark_model::Document;
 use pipemark_watch::PipelineReport;
 
-/// The watched pipeline, if the document is about one.
+/// The report of a watched pipeline; `None` if the document has none.
 fn watched(document: &Document) -> Option<PipelineReport> {
     document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok())
 }

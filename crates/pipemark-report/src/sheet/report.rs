@@ -1,4 +1,4 @@
-//! A report: several documents combined, with charts above their tables; also the main charts alone.
+//! A report of several documents, with charts above their tables. Also the main charts alone.
 
 use pipemark_model::{Document, Finding, Nanos};
 use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
@@ -11,7 +11,8 @@ use crate::sheet::document::{heading, tables};
 use crate::sheet::watched;
 use crate::sheet::{claims, comparison, marks, summary, words};
 
-/// The whole content of the documents: first the headline figures and one chart, last the findings shown nowhere else.
+/// The whole content of the documents. The headline figures and one chart come first, and findings that aren't shown
+/// elsewhere last.
 pub fn report(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let runs = || documents.iter().zip(&labels);
@@ -120,7 +121,7 @@ fn in_words(finding: &Finding, label: &str, several_documents: bool) -> String {
     if several_documents { format!("{label}: {}", finding.text) } else { finding.text.clone() }
 }
 
-/// The changes from the first document to the second.
+/// Adds the changes from the first document to the second.
 fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
     let party = |name, document| SideInput { name, documents: std::slice::from_ref(document), settings: &[] };
     match Diff::of(party(&labels[0], base), party(&labels[1], new), &[], &Criterion::new) {
@@ -135,7 +136,7 @@ fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
     }
 }
 
-/// The first chart of each experiment.
+/// A sheet with the first chart of each experiment.
 pub fn main_charts(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let mut sheet = Sheet::default();
@@ -155,7 +156,7 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
     sheet
 }
 
-/// The number of trials and runs, with place and time.
+/// The number of trials and runs, the host and the start.
 fn measured(document: &Document) -> Vec<String> {
     let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();

@@ -1,4 +1,4 @@
-//! The headline figures of a document, for the brief form and the page.
+//! The headline figures of a document, for the brief sheet and the page.
 
 use pipemark_model::{
     ColumnUnit, Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy,
@@ -10,7 +10,7 @@ use pipemark_stats::records::ratio_of;
 use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, interval, times};
 use crate::sheet::words::{is_plain, ranked};
 
-/// A job described by its differences from `plain`; without `plain`, by its main parameters.
+/// The settings of a job that differ from those of `plain`. If `plain` is `None`, the job's main parameters.
 fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
     let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
     let keys = differing(&[plain, job], &[]);
@@ -21,8 +21,9 @@ fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
 /// The unit in which a table shows a record's headline figure.
 pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
 
-/// The headline figures: the default pipe, the best with write and read, the best verified one, the rate per hop of the
-/// longest chain, and a copy within one process. A trial's figure is in the unit of its table, which `unit_of` says.
+/// The headline figures: the default pipe, the best with write and read, the best verified trial, the rate per hop of
+/// the longest chain, and the memory copy within one process. Each figure is in the unit of its table, given by
+/// `unit_of`.
 pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
     let shown = |record: &Record, figure: f64| {
         let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);
@@ -65,7 +66,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
         let settings = differing_settings(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
-                // No table shows the ratio between different experiments, volumes or levels of verification.
+                // No table shows the ratio of trials with different experiments, volumes or verification levels.
                 let beside = |other: &&&Record| {
                     other.experiment == record.experiment
                         && other.verify == record.verify
@@ -75,7 +76,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
-                    // The ratio must agree with the figures beside it, or be labelled as a ratio of the same round.
+                    // If the ratio doesn't agree with the figures beside it, it is labelled as a ratio within rounds.
                     let round =
                         if agrees_with_medians(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
                     let name = match base.id == plain.id {
@@ -108,7 +109,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
         row("shortest round trip", shown(record, time.median), names(&[&record.job], &[Key::Mode]).concat());
     }
     let figure = |text: String| Cell::shown(text).style(Style::Heading);
-    // On a busy machine, spinning ends are slower than sleeping ones, and no upper bound.
+    // On a busy machine, spinning ends are slower than sleeping ones, so they are no upper bound.
     let bounds = |bound: &&&Record| {
         let mut beside = streams.iter().filter(|record| {
             record.job.place() == bound.job.place()
@@ -134,10 +135,10 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// The longest chain, with the bytes per second that all its stages together pass on.
+/// The longest chain, with the bytes per second that all its stages together pass on. `None` without chains.
 fn per_hop(streams: &[&Record]) -> Option<(String, [String; 2])> {
     let length = |record: &&Record| record.job.chain().map_or(0, |chain| chain.length);
-    // The first of equals: the others are compared with it.
+    // `rev` makes `max_by_key` return the first of equals, the one the others are compared with.
     let longest = streams.iter().copied().rev().max_by_key(length).filter(|record| length(record) > 0)?;
     let (stages, throughput) = (f64::from(length(&longest)), longest.estimate.as_ref()?.throughput());
     let rate = |throughput: f64| Unit::BytesPerSecond.show(stages * throughput);
@@ -172,7 +173,7 @@ mod tests {
         let mut document = Document { trials: vec![with("write", 1.5), with("sendfile", 3.0)], ..Document::default() };
         let checked = |document: &Document| of(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
         assert_eq!(checked(&document), ["1.50 GiB/s"]);
-        // A trial faster than its own end can be isn't listed either.
+        // A trial that is faster than its own end's limit isn't listed either.
         let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
         document.trials[0].warnings.push(above);
         assert_eq!(checked(&document), [""; 0]);

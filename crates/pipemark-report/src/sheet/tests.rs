@@ -1,4 +1,4 @@
-//! Sheets of fixed documents in every format, compared with the stored files.
+//! Compares the sheets of fixed documents, in every format, with stored files.
 
 use pipemark_model::{Document, Record, Unit};
 use pipemark_run::plan::EMBEDDED;
@@ -16,7 +16,8 @@ fn shown(sheet: &Sheet, width: usize, colour: Colour) -> String {
     Terminal { width, colour, characters: Characters::Unicode }.render(sheet)
 }
 
-/// Each trial changes by another factor, from much worse to much better. The last is missing.
+/// A comparison in which each trial changes by a different factor, from much worse to much better. The last trial is
+/// missing.
 fn comparison(all: bool) -> Sheet {
     let (base, mut new) = (fixture::quick(), fixture::quick());
     new.trials.pop();
@@ -35,7 +36,7 @@ fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
     sheet::comparison(&report, all)
 }
 
-/// All sheets, by the name of their files.
+/// All sheets, each with the name of its files.
 fn sheets() -> Vec<(&'static str, Sheet)> {
     let documents = fixture::all().into_iter().map(|(name, document)| (name, sheet::document(&document)));
     let hostile = compared(&fixture::hostile(), &fixture::hostile(), true);
@@ -54,14 +55,14 @@ fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
     fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
 }
 
-/// Holds for every embedded suite, whatever its results.
+/// This holds for every embedded suite, whatever its results are.
 #[test]
 fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
     for (seed, (name, text)) in EMBEDDED.into_iter().enumerate() {
         for scale in ["1", "0.05"] {
             let document = fixture::of_suite(text, scale, seed as u64);
             let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
-            // The whole tables of these suites are longer than a screen.
+            // The complete tables of these suites are longer than a screen.
             let most = if ["ipc", "large-pipe"].contains(&name) { 50 } else { 45 };
             assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
             for headline in document.experiments.iter().filter(|experiment| experiment.headline) {
@@ -79,7 +80,7 @@ fn one_screen_is_one_screen() {
         let lines = |width| shown(&sheet, width, Colour::Never).lines().count();
         assert!(lines(80) <= 45 && lines(200) <= 45, "{name}: {}", lines(80));
     }
-    // One experiment with more trials than a screen has lines.
+    // A document with one experiment, which has more trials than a screen has lines.
     let mut document = fixture::quick();
     let many: Vec<_> = document.trials.iter().cycle().take(200).cloned().collect();
     document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
@@ -162,7 +163,7 @@ fn links_without_transfers_have_no_bar() {
     assert!(rows.iter().any(|line| line.contains("in-place") && line.contains("████████")), "{rows:#?}");
 }
 
-/// In both forms, with and without a parameter across the top.
+/// This holds in both forms, with and without a parameter across the top.
 #[test]
 fn the_null_link_is_explained_on_one_screen() {
     let mut document = fixture::ipc();
@@ -185,7 +186,7 @@ fn a_chain_without_findings_has_its_rate_per_hop() {
     assert!(row.contains("B/s") || row.contains("inconclusive"), "{row}");
 }
 
-/// Unescaped bars separate cells.
+/// The number of cells in a line of Markdown. Unescaped bars separate cells.
 fn cells(line: &str) -> usize {
     line.replace("\\\\", "").replace("\\|", "").matches('|').count()
 }

@@ -1,11 +1,11 @@
-//! The text around the tables of a document: the machine, the method, the verification, whether it is complete, and
-//! how a record ended.
+//! The text around the tables of a document: the machine, the method, the verification, whether the measurement is
+//! complete, and how a record ended.
 
 use pipemark_model::{Document, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, counted, neutral};
 
 use crate::sheet::experiment::interval;
 
-/// The machine.
+/// The machine, as facts.
 pub(super) fn host(document: &Document) -> Vec<String> {
     let host = &document.host;
     let kernel = neutral(host.kernel.split(" #").next().unwrap_or_default());
@@ -30,13 +30,12 @@ pub(super) fn machine(document: &Document) -> Vec<String> {
     words
 }
 
-/// The start, to the second: `2026-01-31 12:00:00`.
+/// The start of a measurement, to the second: `2026-01-31 12:00:00`.
 pub(super) fn time(started: &str) -> String {
     started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
-/// Whether the job is what programs do by default: 64 KiB by write and read through a pipe of default capacity, on two
-/// cores.
+/// Whether the job is a default pipe: 64 KiB blocks by write and read, default capacity, two cores.
 pub(super) fn is_plain(job: &Job) -> bool {
     let plain = Job::default().settings();
     let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
@@ -57,7 +56,7 @@ pub(super) fn method(document: &Document) -> Vec<String> {
     parts
 }
 
-/// The throughput of a copy within one process.
+/// The throughput of the memory copy within one process, as text; `None` if it wasn't measured.
 pub(super) fn memory_copy(document: &Document) -> Option<String> {
     let copy = document.memory_copy.as_ref()?;
     let ends = interval(copy, |end| Unit::BytesPerSecond.show(end));
@@ -84,7 +83,7 @@ fn verification(document: &Document) -> String {
     parts.join(", ")
 }
 
-/// A sentence, if the measurement was interrupted.
+/// A sentence if the measurement was interrupted; otherwise `None`.
 pub(super) fn partial(document: &Document) -> Option<String> {
     let unmeasured = document.requested().filter(|record| record.estimate.is_none()).count();
     document.partial.then(|| match unmeasured {
@@ -97,14 +96,14 @@ pub(super) fn partial(document: &Document) -> Option<String> {
     })
 }
 
-/// The reason why a record has no figures: `skipped: why`.
+/// The reason why a record has no figures: `skipped: why`. `None` if it has figures.
 pub(super) fn missing(record: &Record) -> Option<String> {
     let why = |outcome: &str| match record.reason.as_deref().map(neutral).filter(|reason| !reason.is_empty()) {
         Some(reason) => format!("{outcome}: {reason}"),
         None => outcome.to_owned(),
     };
     match record.status {
-        // Data that did not verify has no throughput.
+        // Data that failed verification has no throughput.
         _ if record.verified == Some(false) => Some(why("did not verify")),
         Status::Skipped => Some(why("skipped")),
         Status::Failed => Some(why("failed")),
@@ -113,8 +112,8 @@ pub(super) fn missing(record: &Record) -> Option<String> {
     }
 }
 
-/// Whether its figure is usable and it moves bytes between processes: trials that move none aren't ranked with those
-/// that do.
+/// Whether the record's figure is usable and the trial moves bytes between processes. Trials that move none aren't
+/// ranked with those that do.
 pub(super) fn ranked(record: &Record) -> bool {
     record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()
 }

@@ -1,4 +1,4 @@
-//! Random documents and claims: trials of experiments that share settings and differ in volume.
+//! Random documents and claims. The trials belong to experiments that have settings in common and differ in volume.
 
 use proptest::prelude::*;
 use proptest::strategy::BoxedStrategy;
@@ -8,7 +8,7 @@ use pipemark_stats::fixture::{outcome, records};
 
 use crate::tests::one_setting;
 
-/// Adds what only a line filter has: the usage of its process.
+/// Adds the resource usage of a process, which only line filters have.
 fn with_pipeline(mut outcome: Outcome) -> Outcome {
     if outcome.trial.job.lines().is_some() {
         for sample in &mut outcome.samples {
@@ -25,14 +25,14 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(words)
 }
 
-/// Settings, each with one of several values.
+/// Random settings, each with one of several values.
 fn settings(axes: &'static [(&'static str, &'static [&'static str])]) -> BoxedStrategy<Params> {
     let values: Vec<BoxedStrategy<(&str, &str)>> =
         axes.iter().map(|(key, values)| word(values).prop_map(|value| (*key, value)).boxed()).collect();
     values.boxed()
 }
 
-/// Kinds of trials, each with the settings in which trials differ.
+/// Kinds of trials, each with the settings in which its trials differ.
 fn kinds() -> Vec<BoxedStrategy<Params>> {
     vec![
         settings(&[
@@ -74,8 +74,8 @@ fn kinds() -> Vec<BoxedStrategy<Params>> {
     ]
 }
 
-/// Trials of one of three experiments, which have settings in common and differ in volume; some have a published
-/// figure.
+/// Trials of one of three experiments. The experiments have settings in common and differ in volume. Some trials have a
+/// published figure.
 fn overlapping(params: BoxedStrategy<Params>) -> impl Strategy<Value = Record> {
     let volume = prop::sample::select(vec![("total", "1g"), ("total", "20m"), ("time", "200ms"), ("time", "50ms")]);
     let runs = prop::collection::vec(0.99..1.01f64, 7);
@@ -98,7 +98,7 @@ fn overlapping(params: BoxedStrategy<Params>) -> impl Strategy<Value = Record> {
     )
 }
 
-/// Documents with one kind of trials, many of which differ in one setting only; or with all kinds.
+/// Documents with one kind of trials, or with all kinds. Many trials differ in one setting only.
 pub(super) fn documents() -> impl Strategy<Value = Vec<Record>> {
     let of = |params: BoxedStrategy<Params>| prop::collection::vec(overlapping(params), 20..80).boxed();
     let all = prop::strategy::Union::new(kinds()).boxed();

@@ -1,4 +1,4 @@
-//! The comparisons of a document's findings and claims that none of its tables shows.
+//! Detects comparisons in a document's findings and claims that no table of the document shows.
 
 use serde_json::{Value as Json, json};
 
@@ -12,7 +12,7 @@ use crate::findings::claims::answered;
 use crate::findings::findings;
 use crate::tests::one_setting;
 
-/// The parameters in which the trials of a finding may differ, by rule. They must be equal in all others.
+/// The parameters in which the trials of a finding may differ, by rule. All other parameters must be equal.
 const VARIES: [(&[&str], &[Key]); 14] = {
     use Key::*;
     [
@@ -32,7 +32,8 @@ const VARIES: [(&[&str], &[Key]); 14] = {
         (&["chain-cost", "chain-published"], &[Length]),
     ]
 };
-/// What the two trials of one comparison may differ in, where a finding has several comparisons with less in each.
+/// The parameters in which the two trials of one comparison may differ, for rules whose findings have several
+/// comparisons.
 const VARIES_IN_PAIR: [(&[&str], &[Key]); 5] = {
     use Key::*;
     [
@@ -43,10 +44,10 @@ const VARIES_IN_PAIR: [(&[&str], &[Key]); 5] = {
         (&["language-by-block"], &[Language]),
     ]
 };
-/// Rules about one trial, or about a line fitted through many.
+/// Rules about one trial, or about a line fitted through many trials.
 const OF_ONE: [&str; 6] = ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
-/// Rules that report shares in per cent. The limits of 3, 5 and 10 %, within which rules call two trials equal, need no
-/// evidence.
+/// Rules that report shares in per cent. Rules call two trials equal within limits of 3, 5 and 10 %, and these limits
+/// need no evidence.
 const SHARES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
 const LIMITS: [&str; 3] = ["3", "5", "10"];
 
@@ -54,7 +55,8 @@ fn of_filters(rule: &str) -> bool {
     FILTERS.iter().filter_map(|(_, form)| form.finding.as_ref()).any(|finding| finding.rule == rule)
 }
 
-/// The parameters in which the trials of a rule may differ; `None` if they may differ in any within an experiment.
+/// The parameters in which the trials of a rule may differ; `None` if they may differ in any parameter within an
+/// experiment.
 fn varies(rule: &str) -> Option<&'static [Key]> {
     match VARIES.iter().find(|(rules, _)| rules.contains(&rule)) {
         Some((_, keys)) => Some(keys),
@@ -66,13 +68,13 @@ fn varies(rule: &str) -> Option<&'static [Key]> {
     }
 }
 
-/// What the two trials of a comparison may differ in.
+/// The parameters in which the two trials of a comparison may differ.
 fn varies_in_pair(rule: &str) -> &'static [Key] {
     let narrower = VARIES_IN_PAIR.iter().find(|(rules, _)| rules.contains(&rule));
     narrower.map(|(_, keys)| *keys).or_else(|| varies(rule)).unwrap_or_default()
 }
 
-/// Whether two jobs are the same except for these parameters and the volume.
+/// Whether two jobs are equal except for the parameters `keys` and the volume.
 fn same_but(keys: &[Key], one: &Job, other: &Job) -> bool {
     let (own, their) = (one.settings(), other.settings());
     let fixed = |key: &Key| !key.is_volume() && !keys.contains(key);
@@ -103,7 +105,7 @@ fn all_below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool) -> Vec<&'e Json
     found
 }
 
-/// The figure of one trial divided by that of another, in the rounds that both have.
+/// The ratio of one trial's figure to another trial's, in the rounds that both have.
 fn ratio(figure: &str, of: &Record, to: &Record) -> Option<Estimate> {
     if figure == "speed" {
         return ratio_of(&of.samples, &to.samples);
@@ -116,8 +118,8 @@ fn close(one: Option<f64>, other: Option<f64>) -> bool {
     one.zip(other).is_some_and(|(one, other)| (one / other - 1.0).abs() < 1e-9)
 }
 
-/// A description of a wrong comparison. `None` if a table can show its trials together, and their ratio or its inverse
-/// is the stated one.
+/// A description of an invalid comparison. `None` if a table can show both trials, and their ratio or its inverse is
+/// the stated ratio.
 fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     let shown = || {
         let (of, to) = (find(&comparison["of"], all)?, find(&comparison["to"], all)?);
@@ -139,14 +141,14 @@ fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     shown().is_none().then(|| format!("{rule}: {comparison}"))
 }
 
-/// Faults of a finding's trials as a whole: they differ in kind, or belong to different experiments.
+/// Faults of a finding's trials as a whole: trials of different kinds, or of different experiments.
 fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let trials = all_below(evidence, &|json| json["trial"].is_string());
     let records: Option<Vec<&Record>> = trials.iter().map(|trial| find(trial, all)).collect();
     let Some(records) = records else { return vec![format!("{rule}: no such row: {trials:?}")] };
     let Some(first) = records.first() else { return Vec::new() };
-    // A fixed cost is from two volumes, each with both filters; chains and published figures each have their own
-    // volume.
+    // A fixed cost is computed from two volumes, each with both filters. Chains and published figures each have their
+    // own volume.
     let of_two = evidence["of"].is_array();
     let of_many = rule.starts_with("chain-") || rule == "published";
     let alike = |other: &&&Record| {
@@ -167,7 +169,7 @@ fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     faults
 }
 
-/// The numbers of a finding that are not ratios of two trials, recomputed from the records.
+/// The numbers of a finding that aren't ratios of two trials, recomputed from the records.
 fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
     let published = |record: &Record| record.published.as_ref().map(|own| own.throughput);
     let own = |record: &Record| record.estimate.as_ref().map(|own| own.throughput().median);
@@ -225,10 +227,10 @@ fn rates(text: &str) -> Vec<String> {
     rates.map(|two| two.join(" ")).collect()
 }
 
-/// The throughputs of a text that are none of its trials', or not in the order of the two that it compares: `2.00× as
-/// fast (2.00 GiB/s against 1.00 GiB/s)`.
+/// The throughputs in a text that belong to none of its trials, or aren't in the order of the two trials compared:
+/// `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
 fn misplaced(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
-    // Their rates are those of chains' stages, or were published.
+    // The rates in these findings belong to the stages of chains, or were published.
     if rule.starts_with("chain-") || rule.ends_with("published") {
         return Vec::new();
     }
@@ -251,8 +253,8 @@ fn misplaced(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<Str
     faults
 }
 
-/// A description of a wrong claim. `None` if a table shows the two trials that its answer compares, and the answer is
-/// their ratio.
+/// A description of an invalid answer to a claim. `None` if a table shows the two trials that the answer compares, and
+/// the answer is their ratio.
 fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<String> {
     let row = |id: &String| all.iter().find(|record| record.experiment == one.experiment && record.id == *id);
     let shown = || {
@@ -314,7 +316,7 @@ fn compared(of: &Record, to: &Record) -> Json {
     json!({ "figure": "throughput", "ratio": median, "low": low, "high": high, "of": row(of), "to": row(to) })
 }
 
-/// The checks above detect a true ratio of two rows that a finding about capacity must not compare.
+/// The checks above detect a correct ratio of two rows that a finding about capacity must not compare.
 #[test]
 fn a_ratio_of_two_tables_is_seen() {
     let with = |experiment: &str, params: &[(&str, &str)]| {
@@ -385,7 +387,7 @@ fn a_throughput_of_another_trial_or_place_is_seen() {
     assert_eq!(faults("vmsplice → read moves 3.00 GiB/s."), 1);
 }
 
-/// Two trials of one finding that no comparison of it may pair.
+/// The checks detect two trials of one finding that none of its comparisons may pair.
 #[test]
 fn a_pair_that_differs_in_more_than_its_finding_says_is_seen() {
     let all = [
@@ -397,7 +399,7 @@ fn a_pair_that_differs_in_more_than_its_finding_says_is_seen() {
     assert!(fault("place", &compared(&all[2], &all[0]), &all).is_some());
 }
 
-/// Likewise for claims: a true ratio to a row that differs in more than the claim says.
+/// The checks detect, for claims too, a correct ratio to a row that differs in more parameters than the claim says.
 #[test]
 fn a_claim_about_more_than_it_says_is_seen() {
     let with = |experiment: &str, params: &[(&str, &str)]| {

@@ -1,5 +1,5 @@
 //! Whether this process may start a chain of the requested length. This is checked before anything is started, because
-//! half a chain is of no use. Soft limits are raised as far as the hard ones allow.
+//! an incomplete chain is useless. Soft limits are raised up to the hard limits.
 
 use std::fs;
 
@@ -8,15 +8,17 @@ use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 use pipemark_host::Room;
 use pipemark_model::{ByteSize, Host, Job};
 
-/// Descriptors besides one per stage: the ends' sockets, the next links, the shared page, standard streams, libraries.
+/// Descriptors needed besides one per stage: the ends' sockets, the next links, the shared page, standard streams,
+/// libraries.
 const SPARE_DESCRIPTORS: u64 = 64;
-/// Processes besides the stages: the ends.
+/// Processes needed besides the stages.
 const SPARE_PROCESSES: u64 = 8;
-/// The least memory of a process: page tables, kernel stack, its own pages. A small C program needed 250 to 400 KiB.
+/// The least memory of a process in bytes: page tables, kernel stack, private pages. A small C program needed 250 to
+/// 400 KiB.
 const PROCESS_BYTES: u64 = 384 << 10;
 
-/// Why a chain of this length can't be started here, with the number needed and the number allowed;
-/// `None` if no obstacle is known.
+/// Why a chain of this length can't be started here, with the number needed and the number allowed. `None` if no
+/// obstacle is known.
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let chain = job.chain()?;
     let length = u64::from(chain.length);
@@ -35,7 +37,8 @@ fn descriptors(length: u64) -> Option<String> {
     })
 }
 
-/// Counts all tasks of the user, threads included, in all sessions. The limit doesn't apply to the superuser.
+/// Why the user may not start `length` more processes; `None` if allowed. All tasks of the user count, threads
+/// included, in all sessions. The limit doesn't apply to root.
 fn processes_of_user(length: u64) -> Option<String> {
     let running = task_count(getuid().as_raw());
     let needed = running + length + SPARE_PROCESSES;
@@ -46,7 +49,8 @@ fn processes_of_user(length: u64) -> Option<String> {
     })
 }
 
-/// Raises the soft limit to `needed` if it is lower. Returns the limit that prevents this, if any.
+/// Raises the soft limit to `needed` if it is lower. Returns the limit that prevents this; `None` if the limit is now
+/// high enough.
 fn raise(resource: Resource, needed: u64) -> Option<u64> {
     let limit = getrlimit(resource);
     if limit.current.is_none_or(|soft| soft >= needed) {

@@ -1,4 +1,5 @@
-//! Whether a trial can run on a machine, and on which of its CPUs. Pure: all facts about the machine are in [`Host`].
+//! Whether a trial can run on a machine, and on which CPUs. This module does no I/O: all facts about the machine are in
+//! [`Host`].
 
 use pipemark_host::{Facility, show_cpu_list};
 use pipemark_model::{
@@ -7,11 +8,11 @@ use pipemark_model::{
 
 /// The default capacity of a new pipe, in pages.
 const DEFAULT_PIPE_PAGES: u64 = 16;
-/// The capacity of a new pipe of a user above the page limit, in pages.
+/// The capacity of a new pipe, in pages, if its user is over the per-user limit.
 const QUOTA_PIPE_PAGES: u64 = 2;
 
-/// Why a trial with these parameters can't run on this machine: a sentence that says what would
-/// help. `None` if it can run.
+/// Why a trial with these parameters can't run on this machine, as a sentence that says what would help. `None` if the
+/// trial can run.
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let Some(ends) = job.ends() else { return cpus_for(job.place(), host).err() };
     let piped = ends.link.is_pipe();
@@ -24,11 +25,11 @@ pub fn missing(job: &Job, host: &Host) -> Option<String> {
 
 /// The writer's and the reader's CPU; `None` if the scheduler chooses.
 ///
-/// `cross` prefers two cores of one package, then two packages, and uses the two threads of one
-/// core only as a last resort.
+/// `cross` prefers two cores of one package, then two packages, and uses the two threads of one core only as a last
+/// resort.
 ///
 /// # Errors
-/// When a CPU that is needed may not be used here: a sentence that lists the allowed CPUs.
+/// If a required CPU may not be used here. The message lists the allowed CPUs.
 pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String> {
     let allowed: Vec<Cpu> = host.topology.iter().map(|entry| entry.cpu).collect();
     match place {
@@ -53,7 +54,7 @@ pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String>
     }
 }
 
-/// The first two CPUs among the best pairs.
+/// The pair with the lowest CPU numbers among the best pairs; `None` if there is no pair.
 fn best_pair(cpus: &[CpuTopology]) -> Option<(Cpu, Cpu)> {
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     enum Distance {
@@ -67,7 +68,7 @@ fn best_pair(cpus: &[CpuTopology]) -> Option<(Cpu, Cpu)> {
         (false, _) => Distance::Machine,
     };
     let pairs = cpus.iter().enumerate().flat_map(|(i, a)| cpus[i + 1..].iter().map(move |b| (a, b)));
-    // Of equal pairs, `min_by_key` returns the first: the lowest numbers.
+    // Among equal pairs, `min_by_key` returns the first one, which has the lowest numbers.
     pairs.min_by_key(|(a, b)| distance(a, b)).map(|(a, b)| (a.cpu, b.cpu))
 }
 
@@ -90,14 +91,14 @@ const NEEDED: [(Value, Facility); 15] = [
     (Value::Pages(PageKind::Huge), Facility::HugePages),
 ];
 
-/// The facilities that a trial needs, each with the parameter that requires it.
+/// The facilities that a trial needs, each with the parameter that requires the facility.
 fn needed(job: &Job, ends: &Ends) -> Vec<(String, Facility)> {
     let flag = |value: &Value| format!("--{} {value}", value.key());
-    // Both ends of every trial share a page and wait on it for the start.
+    // Both ends of every trial share a page, on which they wait for the start.
     let mut needed = vec![("every trial".to_owned(), Facility::Memfd), ("every trial".to_owned(), Facility::Futex)];
     let settings = job.settings();
     needed.extend(NEEDED.iter().filter(|(value, _)| settings.has(value)).map(|(value, own)| (flag(value), *own)));
-    // `quota` needs no permission: the kernel gives it to users above their limit.
+    // `quota` needs no permission, because the kernel gives this capacity to users over their limit.
     if ends.link.is_pipe() && matches!(ends.capacity, Capacity::Bytes(_)) {
         needed.push((flag(&Value::Capacity(ends.capacity)), Facility::PipeCapacity));
     }
@@ -113,7 +114,7 @@ fn not_permitted(user: &str, facility: Facility, host: &Host) -> Option<String> 
     Some(format!("{user} needs {name}: {reason}"))
 }
 
-/// The pages of a pipe with the requested capacity. The kernel rounds up to a power of two of pages.
+/// The number of pages of a pipe with the requested capacity. The kernel rounds up to a power of two.
 fn pipe_pages(capacity: Capacity, page_size: u64) -> u64 {
     match capacity {
         Capacity::Bytes(ByteSize(bytes)) => bytes.div_ceil(page_size.max(1)).next_power_of_two(),
@@ -157,8 +158,8 @@ fn huge_pages(host: &Host) -> Option<String> {
     }
 }
 
-/// Why the ends need too much memory, if they do. Each source and each sink needs a block; a sender that gives pages
-/// away also needs as much as the pipe holds.
+/// Why the ends need too much memory; `None` if they don't. Each source and each sink needs a block. A sender that
+/// gives pages away also needs as much memory as the pipe holds.
 fn memory(ends: &Ends, host: &Host) -> Option<String> {
     let (per_pair, pairs) = match ends.link {
         LinkKind::MemoryCopy => (ends.block.0.saturating_mul(2), 1),
@@ -197,7 +198,7 @@ mod tests {
         CpuTopology { cpu: Cpu(cpu), core, package, node: None }
     }
 
-    /// Two packages with two cores of two threads each, all CPUs allowed.
+    /// A machine with two packages of two cores with two threads each. All CPUs are allowed.
     fn host() -> Host {
         Host {
             topology: (0..8).map(|n| cpu(n, u32::from(n % 4), u32::from(n % 4 / 2))).collect(),
@@ -280,7 +281,7 @@ mod tests {
         assert!(reason(&[(Key::Capacity, "1048577")], &host).contains("2 MiB"));
         host.pipe_limits_lifted = true;
         assert_eq!(missing(&params(&[(Key::Capacity, "4m")]), &host), None);
-        // The default capacity is granted whatever the limit.
+        // The default capacity is granted regardless of the limit.
         host.pipe_limits_lifted = false;
         host.pipe_max_size = 4096;
         assert_eq!(missing(&params(&[]), &host), None);

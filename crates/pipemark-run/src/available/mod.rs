@@ -1,4 +1,4 @@
-//! Whether a trial can run here, and if not, why: a sentence that says what would help. No other module decides this.
+//! Whether a trial can run here. If it can't, a sentence says why and what would help. Only this module decides this.
 
 mod chain;
 mod machine;
@@ -9,11 +9,11 @@ use pipemark_model::{Chain, Cpu, Entrant, Feed, Host, Job, LinesJob};
 
 pub use machine::missing;
 
-/// The CPUs of the writer and the reader, if the trial can run on `host`; `None` leaves them to the scheduler.
-/// `entrants` must contain those that the trial needs, already prepared.
+/// The CPUs of the writer and the reader, if the trial can run on `host`; `None` leaves the choice to the scheduler.
+/// `entrants` must contain the entrants that the trial needs, already prepared.
 ///
 /// # Errors
-/// Why it can't run.
+/// Why the trial can't run.
 pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, RunError> {
     programs(job, entrants)?;
     match machine::missing(job, host).or_else(|| chain::missing(job, host)) {
@@ -22,7 +22,7 @@ pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu,
     }
 }
 
-/// Checks the programs besides this one that a trial starts.
+/// Checks that the programs started by a trial are available, except this program.
 fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     if let Some(Entrant { language, program, .. }) = job.entrant() {
         entrants.program(language, *program)?;
@@ -41,7 +41,7 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     }
     let Some(chain) = job.chain() else { return Ok(()) };
     let stages = (0..chain.length as usize).map(|position| chain.stage.at(position).words()[0].as_str());
-    // A chain of this program's relay needs no other program.
+    // The relay is part of this program, so a chain of relays needs no other program.
     installed(stages.filter(|program| *program != "relay"), "a stage of the chain")
 }
 

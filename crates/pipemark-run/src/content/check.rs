@@ -1,11 +1,10 @@
-//! Checks that the bytes that arrived are those that were sent: each is compared with the expected
-//! byte for its position.
+//! Verifies the bytes that arrived. Each byte is compared with the expected byte for its position.
 
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use crate::content::{Payload, PayloadStream};
 
-/// A fault within this many bytes indicates other content, not a lost piece.
+/// A fault within this number of bytes from the start indicates different content, not a missing piece.
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {
@@ -22,14 +21,14 @@ pub struct Check {
 
 #[derive(Debug)]
 enum Expected {
-    /// Finds where a misplaced piece belongs.
+    /// Determines where a misplaced piece belongs.
     Pattern(Checker),
-    /// Generates the expected bytes again.
+    /// Generates the expected bytes a second time.
     Stream(Box<PayloadStream>),
 }
 
 impl Check {
-    /// A check from the first byte of `content`, of which `total` bytes were generated.
+    /// A check that begins at the first byte of `content`, of which `total` bytes were generated.
     pub fn new(content: &Payload, total: u64) -> Check {
         let expected = match content {
             Payload::Pattern { seed } => {
@@ -40,7 +39,7 @@ impl Check {
         Check { expected, position: 0, fault: None }
     }
 
-    /// Compares the next bytes. After the first fault, nothing more is compared.
+    /// Compares the next bytes. After the first fault, further bytes are ignored.
     pub fn compare(&mut self, bytes: &[u8]) {
         if self.fault.is_some() {
             return;
@@ -58,7 +57,7 @@ impl Check {
                 while !rest.is_empty() {
                     let expected = stream.next(rest.len());
                     if expected.is_empty() {
-                        // More bytes arrived than were generated: the sink counts them.
+                        // More bytes arrived than were generated. The sink counts them.
                         break;
                     }
                     let (found, after) = rest.split_at(expected.len());
@@ -81,7 +80,7 @@ impl Check {
         self.position += bytes.len() as u64;
     }
 
-    /// The first fault, as a sentence without its full stop; `None` if there was none.
+    /// The first fault, as a sentence without a full stop; `None` if there was none.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -134,7 +133,7 @@ mod tests {
         let mut bytes = sent(&content, 300_000);
         bytes.drain(100_000..108_192);
         let fault = check(&content, &bytes).expect("a lost piece is seen");
-        // The low byte of a word is the same 8192 bytes later, so the first wrong byte is the next one.
+        // A word has the same low byte as the word 8192 bytes later, so the first wrong byte is the next one.
         assert_eq!(fault, "byte 100001 is wrong: the 8192 bytes before byte 108193 are missing or came later");
     }
 }

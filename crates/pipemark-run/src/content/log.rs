@@ -1,5 +1,5 @@
-//! Lines of a web server's log (Apache's combined format), generated from a seed: about 100 to 250
-//! bytes each, with the repetition and variety that let such files compress to a tenth.
+//! Lines of a web server's log (Apache's combined format), generated from a seed. A line has about 100 to 250 bytes.
+//! The repetition and variety make such files compress to a tenth.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -14,14 +14,14 @@ static PATHS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("paths.txt").l
 
 static AGENTS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("agents.txt").lines().collect());
 
-/// Statuses, by frequency.
+/// HTTP statuses. Each occurs as often as in the list.
 const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
 
-/// The longest line, in bytes, except for the last line of a log of fixed size.
+/// The length of the longest line, in bytes. The last line of a log of fixed size may be longer.
 pub(super) const LONGEST_LINE: usize = 300;
 
-/// Makes the line that begins at `start` end with byte `start + length`: the browser's name is
-/// lengthened, or the line is cut if it is too long.
+/// Makes the line that begins at `start` end with byte `start + length`. If the line is too short, the browser's name
+/// is lengthened. If it is too long, it is cut.
 pub(super) fn fit(bytes: &mut Vec<u8>, start: usize, length: usize) {
     let end = bytes.len();
     let wanted = start + length;
@@ -39,7 +39,7 @@ pub(super) fn fit(bytes: &mut Vec<u8>, start: usize, length: usize) {
 pub(super) struct LogLines {
     generator: Box<Xoshiro256PlusPlus>,
     second: i64,
-    /// `second` as the log writes it. It is kept because most lines share it with the previous line.
+    /// `second` in the log's format. It is cached, because most lines have the same second as the previous line.
     time: String,
 }
 
@@ -52,7 +52,7 @@ impl LogLines {
     /// Appends the next line.
     pub(super) fn append(&mut self, bytes: &mut Vec<u8>) {
         let (first, second) = (self.generator.next_u64(), self.generator.next_u64());
-        // Sixteen bits for each choice, more than any list needs.
+        // Each choice uses sixteen bits of the word, more than any list needs.
         let choice = |word: u64, number: u32, of: usize| ((word >> (16 * number)) & 0xffff) as usize % of;
         if choice(first, 0, 16) == 0 {
             self.second += 1;
@@ -77,7 +77,7 @@ impl LogLines {
 fn written(second: i64) -> String {
     match jiff::Timestamp::from_second(second) {
         Ok(time) => time.strftime("%d/%b/%Y:%H:%M:%S +0000").to_string(),
-        // The log reaches the year 9999 after some 500 TiB.
+        // The log reaches the year 9999 after about 500 TiB.
         Err(_) => "31/Dec/9999:23:59:59 +0000".to_owned(),
     }
 }
@@ -94,7 +94,7 @@ mod tests {
             lines.append(&mut bytes);
         }
         let text = String::from_utf8(bytes).unwrap();
-        // Stored files are checked against this format, so a change of it must be intended.
+        // Stored files are checked against this format, so the format may only change on purpose.
         assert_eq!(text.lines().next().unwrap(), FIRST);
         assert!(text.lines().all(|line| (80..LONGEST_LINE).contains(&line.len())));
         assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");

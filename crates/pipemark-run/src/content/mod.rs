@@ -1,5 +1,5 @@
-//! Content of a pipeline: what `gen` writes and `sink` expects. The same description gives the same
-//! bytes everywhere, whatever the pieces they are read in.
+//! The content of a pipeline: the bytes that `gen` writes and `sink` expects. The same description always gives the
+//! same bytes, regardless of the sizes in which they are read.
 
 mod check;
 mod log;
@@ -14,7 +14,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 pub use check::Check;
 use log::{LONGEST_LINE, LogLines};
 
-/// Bytes made at a time: small enough to stay in a core's second-level cache beside the pipe's pages.
+/// The number of bytes generated at a time, small enough for a core's second-level cache together with the pipe's
+/// pages.
 const CHUNK: usize = 128 << 10;
 
 /// The default seed.
@@ -23,32 +24,32 @@ const SEED: u64 = 1;
 /// The content of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// One line repeated, as yes(1) writes it. Stored without its newline.
+    /// One line repeated, as written by yes(1). It is stored without the newline.
     Line(Vec<u8>),
     /// Lines of a web server's log.
     Log {
-        /// Distinguishes one log from another.
+        /// The seed. Logs with different seeds differ.
         seed: u64,
     },
     /// The bytes 0, 1, … 255, repeated.
     Counted,
-    /// Words that depend on their position, so that a misplaced piece shows where it belongs.
+    /// Words that depend on their position, so that the original position of a misplaced piece can be determined.
     Pattern {
-        /// Distinguishes one stream from another.
+        /// The seed. Streams with different seeds differ.
         seed: u64,
     },
     /// Incompressible bytes from the generator xoshiro256++.
     Random {
-        /// Distinguishes one stream from another.
+        /// The seed. Streams with different seeds differ.
         seed: u64,
     },
 }
 
 impl Payload {
-    /// Reads `line`, `line:TEXT`, `log:SEED`, `counted` and so on. TEXT may be any bytes.
+    /// Parses `line`, `line:TEXT`, `log:SEED`, `counted` and so on. TEXT may be any bytes.
     ///
     /// # Errors
-    /// A sentence that lists the valid forms.
+    /// A message that lists the valid forms.
     pub fn parse(word: OsString) -> Result<Payload, String> {
         let bytes = word.as_bytes();
         let (kind, rest) = match bytes.iter().position(|&byte| byte == b':') {
@@ -81,7 +82,7 @@ impl Payload {
         self.stream_of(u64::MAX)
     }
 
-    /// The first `total` bytes. The last line of a log is lengthened to end there; other contents are cut.
+    /// The first `total` bytes. The last line of a log is lengthened to end at byte `total`. Other contents are cut.
     pub fn stream_of(&self, total: u64) -> PayloadStream {
         let (source, chunk) = match self {
             Payload::Line(line) => {
@@ -104,7 +105,7 @@ impl Payload {
 pub struct PayloadStream {
     source: PayloadSource,
     chunk: Vec<u8>,
-    /// Bytes of the chunk already returned.
+    /// The number of bytes of the chunk that were already returned.
     at: usize,
 }
 
@@ -125,7 +126,7 @@ enum PayloadSource {
 }
 
 impl PayloadStream {
-    /// The next bytes: at least one, at most `limit`, which is at least one.
+    /// The next bytes, at least one and at most `limit`. `limit` must be at least one.
     pub fn next(&mut self, limit: usize) -> &[u8] {
         if self.at == self.chunk.len() {
             self.refill();
@@ -150,7 +151,7 @@ impl PayloadStream {
                     let start = self.chunk.len();
                     lines.append(&mut self.chunk);
                     let length = (self.chunk.len() - start) as u64;
-                    // This is the last line if another might not fit behind it.
+                    // If another line might not fit after this line, this line is the last.
                     if *left < length + LONGEST_LINE as u64 {
                         log::fit(&mut self.chunk, start, *left as usize);
                         *left = 0;
@@ -203,7 +204,7 @@ mod tests {
             let endless = String::from_utf8(take(&log, [text.len()])).unwrap_or_default();
             let whole = text.lines().filter(|line| line.ends_with('"')).count();
             assert!(total < 300 || whole == text.lines().count(), "{total}: {:?}", text.lines().last());
-            // All but the last line are equal to the endless log's.
+            // All lines but the last equal those of the endless log.
             let before = text.trim_end().rfind('\n').unwrap_or(0);
             assert!(total as usize > CHUNK || text[..before] == endless[..before], "{total}");
         }

@@ -1,4 +1,4 @@
-//! A named pipe. Its name is removed before the first byte, so nobody else can open it.
+//! A named pipe. Its name is removed before the first byte is sent, so nobody else can open it.
 
 use std::path::Path;
 use std::{fs, io};
@@ -29,7 +29,7 @@ impl Link for Fifo {
             );
             io::Error::new(io::ErrorKind::Unsupported, what)
         })?;
-        // Without a writer, a blocking open for reading would wait.
+        // Without O_NONBLOCK, the open for reading would wait for a writer.
         let ends = open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
             .and_then(|reader| Ok((open(name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?, reader)));
         fs::remove_file(name)?;

@@ -1,10 +1,10 @@
-//! The links between two processes: one file each, behind one trait.
+//! The links between two processes, one file each, with a common trait.
 //!
-//! A link is made in the parent, before either end exists. Its two handles are sent to the ends,
-//! which open them as a sender and a receiver. Runs, clocks and figures are not used here.
+//! A link is made in the parent, before either end exists. Its two handles are sent to the ends, which open them as a
+//! sender and a receiver. This module doesn't use runs, clocks or figures.
 //!
-//! A new link needs a file here, declared below, with an `impl Link`, and one row in the table of `model/link.rs`: its
-//! name, its file, how bytes are sent and received, and its kind of kernel object.
+//! A new link needs a file here, declared below, with an `impl Link`. It also needs a row in the table of
+//! `model/link.rs` with its name, file, send and receive methods, and kind of kernel object.
 
 mod fifo;
 mod null;
@@ -33,7 +33,7 @@ use pipemark_model::{Ends, LinkKind, each_link};
 pub type BoxSender = Box<dyn Sender + Send>;
 pub type BoxReceiver = Box<dyn Receiver + Send>;
 
-/// The handle with which one end opens a link.
+/// The handle with which an end opens a link.
 #[derive(Debug)]
 pub enum Handle {
     /// A descriptor.
@@ -45,10 +45,10 @@ pub enum Handle {
 }
 
 impl Handle {
-    /// The descriptor of the link.
+    /// The link's descriptor.
     ///
     /// # Errors
-    /// When it has none.
+    /// If the link has none.
     pub fn fd(self) -> io::Result<OwnedFd> {
         match self {
             Handle::Fd(fd) => Ok(fd),
@@ -64,9 +64,9 @@ pub struct Handles {
     pub source: Handle,
     /// The end that is read from.
     pub sink: Handle,
-    /// The largest message in bytes, if limited.
+    /// The largest message in bytes; `None` if messages aren't limited.
     pub message_limit: Option<u64>,
-    /// Send and receive buffer of a socket, in bytes.
+    /// The granted sizes of a socket's send and receive buffer in bytes; `None` for other links.
     pub buffers: Option<(u64, u64)>,
 }
 
@@ -76,72 +76,73 @@ impl Handles {
     }
 }
 
-/// The kind of name that a link has in the system.
+/// The kind of name that a link has in the system, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// None: the parent can make it.
+    /// No name. The parent can make the link.
     Unnamed,
-    /// A file. As with a queue, a keeper makes and removes it, so that nothing remains whichever process is killed.
+    /// A file. A keeper makes and removes the file, so that nothing remains whichever process is killed.
     File,
-    /// A message queue, in a separate namespace without folders.
+    /// A message queue, whose names are in a separate namespace without directories. A keeper makes and removes the
+    /// queue.
     Queue,
 }
 
 /// A kind of link.
 pub trait Link: Sync {
-    /// The kind of name that `connect` makes, which may have to be removed.
+    /// The kind of name that `connect` makes. A name may have to be removed.
     fn naming(&self) -> Naming {
         Naming::Unnamed
     }
 
-    /// Makes the link. `name` is a path that nothing else uses. For a file its folder exists and
-    /// only this user may enter it; what is created there is removed before this returns.
+    /// Makes the link. `name` is a path that nothing else uses. The directory of `name` exists for links of
+    /// [`Naming::File`], and only this user may enter it. A file created there is removed before `connect` returns.
     ///
     /// # Errors
-    /// [`not_here`], with a sentence, where the mechanism isn't available.
+    /// [`not_here`], with a sentence, if the link isn't available here.
     fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles>;
 
-    /// Removes what outlived `connect` under this name, or what a killed `connect` left.
+    /// Removes an object of this name that outlived `connect`, or that a killed `connect` left.
     fn remove(&self, _name: &Path) {}
 
-    /// Whether the ends only write to a descriptor and read from one, unless other methods are
-    /// requested. Their concrete types are then available: see [`stream`].
+    /// Whether the ends only write to a descriptor and read from one, unless other methods are requested. The concrete
+    /// types of such ends are available: see [`stream`].
     fn is_plain(&self) -> bool {
         false
     }
 
-    /// Opens the source's end; by default the end of a stream.
+    /// Opens the source's end. The default opens the end of a stream.
     ///
     /// # Errors
-    /// When the method can't be used here or there is no memory for it.
+    /// If the method can't be used here, or there is not enough memory.
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         stream::sender(end, params)
     }
 
-    /// Opens the sink's end; by default the end of a stream.
+    /// Opens the sink's end. The default opens the end of a stream.
     ///
     /// # Errors
-    /// When the method can't be used here or there is no memory for it.
+    /// If the method can't be used here, or there is not enough memory.
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         stream::receiver(end, params)
     }
 }
 
-/// Whether a link or an end can't be made because this system lacks it, forbids it or has no room
-/// for it: a reason to skip, not a failure.
+/// Whether the error means that this system lacks a link or an end, forbids it or has no room for it. The trial is then
+/// skipped instead of failing.
 pub fn not_here(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, Unsupported};
     matches!(error.kind(), Unsupported | PermissionDenied | QuotaExceeded)
 }
 
-/// The unique part of a link's name: the name of its folder.
+/// The unique part of a link's name, which is the name of its directory.
 fn unique(name: &Path) -> String {
     name.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
 macro_rules! mechanisms {
     ($($(#[$doc:meta])* $link:ident($($file:ident)?): $is:ident,)*) => {
-        /// The link called `kind`; `None` for a copy within one process, which is no link.
+        /// The implementation of `kind`; `None` for a memory copy within one process, which is not a link.
         pub fn of(kind: LinkKind) -> Option<&'static dyn Link> {
             match kind {
                 $(LinkKind::$link => None$(.or(Some(&$file::$link)))?,)*

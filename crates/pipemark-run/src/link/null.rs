@@ -1,4 +1,4 @@
-//! No transfer: both ends do everything else, which measures the harness itself.
+//! The null link transfers nothing. Both ends do all other work, so the harness itself is measured.
 
 use std::io;
 use std::path::Path;

@@ -24,7 +24,7 @@ impl Link for Pipe {
     }
 }
 
-/// Sets the requested capacity.
+/// Sets the requested capacity. For the default, leaves the capacity as it is.
 pub fn resize(pipe: impl AsFd, capacity: Capacity) -> io::Result<()> {
     let bytes = match capacity {
         Capacity::Named(NamedCapacity::Default) => return Ok(()),

@@ -1,4 +1,4 @@
-//! A POSIX message queue. Its name is removed before the first byte; the descriptors keep it alive.
+//! A POSIX message queue. Its name is removed before the first byte is sent, and the descriptors keep the queue alive.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::link::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options
 
 pub struct PosixMq;
 
-/// Messages that a queue holds, if the system allows it: the default limit for unprivileged users.
+/// The requested number of messages that a queue holds: the default limit for unprivileged users.
 const MESSAGES: usize = 10;
 
 impl Link for PosixMq {
@@ -28,7 +28,7 @@ impl Link for PosixMq {
     }
 
     fn remove(&self, name: &Path) {
-        // The queue may already be gone.
+        // An error is ignored, because the queue may already be gone.
         let _ = posix::unlink(&queue_name(name));
     }
 
@@ -41,12 +41,12 @@ impl Link for PosixMq {
     }
 }
 
-/// Queues have a separate namespace, without folders.
+/// The name of the queue. Queues have a separate namespace without directories.
 fn queue_name(name: &Path) -> String {
     format!("/{}", super::unique(name))
 }
 
-/// A queue has one message size: a block, or the largest size that the system allows.
+/// The size of a queue's messages in bytes: a block, or the largest size that the system allows.
 fn limit(params: &Ends) -> io::Result<usize> {
     Ok(params.block.as_usize().min(posix::limits()?.message_bytes))
 }

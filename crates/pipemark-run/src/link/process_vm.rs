@@ -1,4 +1,4 @@
-//! process_vm_readv(2): the sink copies directly from the source's memory, with the kernel's permission.
+//! process_vm_readv(2): the sink copies directly from the source's memory, if the kernel permits it.
 
 use std::io;
 use std::path::Path;

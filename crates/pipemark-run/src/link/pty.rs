@@ -1,5 +1,5 @@
-//! A pseudo-terminal in raw mode: bytes pass unchanged. The source has the terminal's side, because
-//! bytes written there can still be read after it is closed.
+//! A pseudo-terminal in raw mode, which passes bytes unchanged. The source has the terminal side, because bytes written
+//! there can still be read after that side is closed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ impl Link for Pty {
     }
 }
 
-/// The terminal's side, then the other.
+/// The terminal side, then the master side.
 fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&other)?;
@@ -45,7 +45,7 @@ fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     Ok((terminal, other))
 }
 
-/// Turns EIO into the end of the stream: that is how reading fails once a pseudo-terminal's other side is closed.
+/// A receiver that turns EIO into the end of the stream. Reading fails with EIO once the terminal side is closed.
 struct Master(BoxReceiver);
 
 impl Receiver for Master {

@@ -1,4 +1,4 @@
-//! A ring in unnamed shared memory.
+//! A ring buffer in unnamed shared memory.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A UNIX stream socket pair; also the buffer sizes of all sockets.
+//! A UNIX stream socket pair. Also sets the buffer sizes of all sockets.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,9 +27,9 @@ pub fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sets the requested buffer sizes of connected sockets, and reads back the granted sizes.
+/// Requests buffer sizes of connected sockets, and returns the granted sizes.
 ///
-/// The kernel caps the request (net.core.wmem_max, rmem_max) and doubles it for its own bookkeeping.
+/// The kernel limits the request (net.core.wmem_max, rmem_max) and doubles it for its own bookkeeping.
 pub fn with_buffers((source, sink): (OwnedFd, OwnedFd), params: &Ends) -> io::Result<Handles> {
     if let Some(size) = params.buffer {
         sockopt::set_socket_send_buffer_size(&source, size.as_usize())?;

@@ -1,4 +1,4 @@
-//! Common code of links that are a stream of bytes behind a descriptor.
+//! Common code of links that are a stream of bytes through a descriptor.
 
 use std::io;
 
@@ -40,7 +40,7 @@ pub fn read(end: Handle, params: &Ends) -> io::Result<impl Receiver + Send + use
     recv::read(end.fd()?, &options::recv(params))
 }
 
-/// The library's name of a send method; `None` for methods of other links.
+/// The library's name of a send method; `None` for methods of links that aren't streams.
 fn send_method(method: SendMethod) -> Option<send::SendCall> {
     Some(match method {
         SendMethod::Write => send::SendCall::Write,
@@ -54,7 +54,7 @@ fn send_method(method: SendMethod) -> Option<send::SendCall> {
     })
 }
 
-/// The period of prepared content, in bytes: see [`send::period`].
+/// The period in bytes after which prepared content repeats: see [`send::period`].
 pub fn period(params: &Ends) -> usize {
     let block = params.block.as_usize();
     send_method(params.send).map_or(block, |method| send::period(method, block))

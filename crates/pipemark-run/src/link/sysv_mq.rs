@@ -1,4 +1,4 @@
-//! A System V message queue. It exists until it is removed; only this user may open it (0600).
+//! A System V message queue. It exists until it is removed. Only this user may open it (mode 0600).
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Link for SysvMq {
     }
 
     fn remove(&self, name: &Path) {
-        // The queue may already be gone.
+        // An error is ignored, because the queue may already be gone.
         let _ = sysv::find(key(name)).and_then(sysv::remove);
     }
 
@@ -36,11 +36,12 @@ impl Link for SysvMq {
     }
 }
 
-/// A key unique to the queue: the queue can be found again if its maker was killed before it passed the number on.
+/// A key unique to the queue. With this key, the queue is found even if its keeper was killed before it sent the
+/// queue's number.
 fn key(name: &Path) -> i32 {
     let text = super::unique(name);
     let digits = text.len().saturating_sub(7);
-    // Never 0, which is IPC_PRIVATE.
+    // The set bit keeps the key from being 0, which is IPC_PRIVATE.
     i32::from_str_radix(text.get(digits..).unwrap_or_default(), 16).unwrap_or(0) | 1 << 29
 }
 

@@ -1,5 +1,5 @@
-//! TCP over the loopback device. Anyone on the machine can connect to the port while it is open, so
-//! a connection is accepted only if it is our own: its peer address must be our socket's address.
+//! TCP over the loopback device. Any process on the machine can connect to the port while it is open. So a connection
+//! is accepted only if its peer address is the address of our own socket.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use crate::link::{BoxSender, Handle, Handles, Link, options, socketpair, stream}
 
 pub struct Tcp;
 
-/// How long strangers may keep us from our own port before it counts as flooded.
+/// How long other processes may prevent our connection before the port counts as flooded.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Link for Tcp {
@@ -27,7 +27,7 @@ impl Link for Tcp {
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let (source, sink) = connect_to_self(&listener)?;
-        // Sends a block when it is complete, without waiting until the last one is acknowledged.
+        // Sends a block when it is complete, even if earlier blocks are not yet acknowledged.
         source.set_nodelay(true)?;
         sink.set_nodelay(true)?;
         socketpair::with_buffers((source.into(), sink.into()), params)
@@ -41,8 +41,9 @@ impl Link for Tcp {
     }
 }
 
-/// Connects to our own listener and accepts until the connection is ours. Strangers may have filled the listener's
-/// queue, and we can't connect until they are accepted and dropped: neither step may wait for the other.
+/// Connects to our own listener, and accepts connections until ours arrives. Other processes may have filled the
+/// listener's queue, and we can't connect until their connections are accepted and dropped. So neither step may wait
+/// for the other.
 fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
@@ -53,12 +54,12 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
         Err(error) => return Err(error.into()),
     }
     let source = TcpStream::from(source);
-    // The address is set as soon as connecting begins. Nobody else has it meanwhile.
+    // The address is set as soon as connecting begins. No other socket has this address in the meantime.
     let ours = source.local_addr()?;
     let begin = Instant::now();
     let (mut strangers, mut sink) = (0u64, None);
     while let Some(left) = PATIENCE.checked_sub(begin.elapsed()) {
-        // Dropping a stranger's connection refuses it.
+        // A connection of another process is refused by dropping it.
         match listener.accept() {
             Ok((accepted, peer)) if peer == ours => {
                 sink = Some(accepted);
@@ -69,7 +70,7 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
                 let left = Timespec::try_from(left).map_err(io::Error::other)?;
                 retry_on_intr(|| poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&left)))?;
             }
-            // The stranger is already gone, or a signal arrived.
+            // The other process is already gone, or a signal arrived.
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
@@ -102,12 +103,12 @@ mod tests {
         let mut arrived = Vec::new();
         sink.read_to_end(&mut arrived).unwrap();
         assert_eq!(arrived, b"ours");
-        // The stranger's connection was reset or closed, never answered.
+        // The other process's connection was reset or closed, and no byte was sent.
         assert!(matches!(strangers[0].read(&mut [0; 8]), Ok(0) | Err(_)));
     }
     #[test]
     fn a_full_queue_does_not_lock_us_out() {
-        // With a full queue, the kernel doesn't answer new connections.
+        // If the queue is full, the kernel doesn't answer new connections.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         rustix::net::listen(&listener, 0).unwrap();
         let address = listener.local_addr().unwrap();

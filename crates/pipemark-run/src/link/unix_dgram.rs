@@ -1,4 +1,4 @@
-//! A UNIX datagram socket pair. A receiver isn't told that its peer is gone, so an empty datagram ends the stream.
+//! A UNIX datagram socket pair. A receiver can't detect that the peer is gone, so an empty datagram ends the stream.
 
 use rustix::net::SocketType;
 

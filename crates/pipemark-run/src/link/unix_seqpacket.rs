@@ -1,5 +1,5 @@
-//! A UNIX socket pair that preserves message boundaries and order, and reports the end; also the
-//! common code of message sockets.
+//! A UNIX socket pair that preserves message boundaries and order and reports the end of the stream. Also the common
+//! code of message sockets.
 
 use std::io;
 use std::path::Path;
@@ -30,14 +30,14 @@ impl<T: MessageSocket> Link for T {
         Ok(Handles { message_limit: Some(message::limit(&source)? as u64), ..handles })
     }
 
-    /// The limit follows from the socket's own buffer, which both ends can query.
+    /// The limit of a message follows from the socket's buffer, whose size both ends can query.
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         let socket = end.fd()?;
         let limit = message::limit(&socket)?;
         message::sender(socket, &options::send(params), limit)
     }
 
-    /// A message is at most a block: the sender splits larger ones and sends smaller ones as they are.
+    /// A message has at most the size of a block. The sender splits larger blocks and sends smaller ones as they are.
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         message::receiver(end.fd()?, &options::recv(params), params.block.as_usize())
     }

@@ -1,5 +1,5 @@
-//! A UNIX stream socket that was bound, connected and accepted. Its name is in a folder that only
-//! this user may enter, and is removed before the first byte.
+//! A UNIX stream socket that was bound, connected and accepted. Its name is in a directory that only this user may
+//! enter, and is removed before the first byte is sent.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -30,9 +30,10 @@ impl Link for UnixStream {
     }
 }
 
-/// Two UNIX sockets, connected through `name`, which is then removed.
+/// Two UNIX sockets, connected through `name`. `name` is then removed.
 pub fn connected_through(kind: SocketType, name: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
-    // A socket's name is limited to 107 bytes. Through the descriptor of its folder it is short, whatever TMPDIR is.
+    // A socket's name is limited to 107 bytes. The path through the directory's descriptor is short, regardless of
+    // TMPDIR.
     let folder =
         open(name.parent().unwrap_or(name), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let short =

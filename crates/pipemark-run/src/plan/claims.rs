@@ -1,4 +1,4 @@
-//! A suite's claims about its trials: which figure of which trials, and what it is compared with.
+//! A suite's claims about its trials: the figure, the trials it is about, and the trials they are compared with.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,14 +14,14 @@ pub struct ClaimDesign {
     pub claim: Claim,
     /// The settings that select the trials. Each entry is one selection.
     pub of: Vec<Vec<Value>>,
-    /// The settings that the trials they are compared with have instead.
+    /// The settings in which the compared trials differ; `None` without a comparison.
     pub to: Option<Vec<Value>>,
-    /// Its place in the suite's text, for errors.
+    /// The position of the claim in the suite's text in bytes, for errors.
     pub at: Range<usize>,
 }
 
-/// The value of `figure` that means no difference: 0 per cent for a gain, 1 for a ratio. `None` for
-/// a figure that isn't compared.
+/// The value of `figure` that means no difference: 0 per cent for a gain, 1 for a ratio. `None` for a figure that isn't
+/// compared.
 pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
     let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread", "copies"]);
     match figure {
@@ -36,14 +36,14 @@ pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>,
 }
 
 /// Multiplies the difference between `figure` and `neutral` by `times`. The difference is relative to the smaller of
-/// the two: half of a loss to 50 % is a loss to 67 %.
+/// the two numbers, so half of a loss to 50 % is a loss to 67 %.
 pub(super) fn scaled(neutral: f64, figure: f64, times: f64) -> f64 {
     let ratio = if neutral == 0.0 { 1.0 + figure / 100.0 } else { figure };
     let scaled = if ratio >= 1.0 { 1.0 + (ratio - 1.0) * times } else { 1.0 / (1.0 + (1.0 / ratio - 1.0) * times) };
     if neutral == 0.0 { (scaled - 1.0) * 100.0 } else { scaled }
 }
 
-/// The claims with the experiments that answer them.
+/// The claims, each with the experiments that answer it.
 pub(super) fn resolve(
     designs: &[ClaimDesign],
     experiments: &[Experiment],

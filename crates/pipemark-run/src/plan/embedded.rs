@@ -1,6 +1,6 @@
 //! The suites embedded in the program.
 
-/// Name and text of each, in the order in which `pipemark list` shows them.
+/// Name and text of each suite, in the order of `pipemark list`.
 pub const EMBEDDED: [(&str, &str); 8] = [
     ("quick", include_str!("../../suites/quick.toml")),
     ("block-size", include_str!("../../suites/block-size.toml")),
@@ -12,7 +12,7 @@ pub const EMBEDDED: [(&str, &str); 8] = [
     ("spark", include_str!("../../suites/spark.toml")),
 ];
 
-/// The text of the suite called `name`.
+/// The text of the suite called `name`; `None` if there is none.
 pub fn embedded(name: &str) -> Option<&'static str> {
     EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

@@ -1,4 +1,4 @@
-//! Expands the experiments of a suite to trials.
+//! Expands a suite's experiments to trials.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::plan::{Plan, claims, gains};
 
 pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
-    // Checked before anything is expanded: a few lines can order more trials than fit in memory.
+    // The number is checked before the expansion, because a few lines can require more trials than fit in memory.
     if count > MAX_TRIALS as u128 {
         let largest = suite.designs.iter().max_by_key(|design| design.count()).and_then(|design| design.at.clone());
         return Err(too_many(count, largest));
@@ -44,7 +44,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
             gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
         });
         trials.extend(its_trials);
-        // Added baselines count too.
+        // Added baselines count as trials too.
         if trials.len() > MAX_TRIALS {
             return Err(too_many(trials.len() as u128, design.at.clone()));
         }
@@ -78,7 +78,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     Ok(Plan { against, suite, title, scaled, about, experiments, trials, claims, schedule, to_measure, scale })
 }
 
-/// The user's own programs, each once.
+/// The user's own programs, without duplicates.
 fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
     let mut all: Vec<AgainstProgram> = Vec::new();
     for design in &suite.designs {
@@ -97,10 +97,10 @@ fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
     Ok(all)
 }
 
-/// Bytes that a chain moves in the first of the runs that choose its volume.
+/// The bytes that a chain moves in the first of the runs that determine its volume.
 const FIRST_VOLUME: ByteSize = ByteSize(16 << 20);
 
-/// The design with a first guess of the volume, which measuring replaces later.
+/// The design with an estimate of the volume, which is replaced after measuring.
 fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> {
     let refuse =
         |sentence: &str| Err(Refusal::new(format!("experiment '{}': {sentence}", design.name), design.at.clone()));
@@ -123,14 +123,14 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
     for comma in (1..plain.len()).rev().filter(|comma| (plain.len() - comma).is_multiple_of(3)) {
         digits.insert(comma, ',');
     }
-    // A count that has saturated is a lower bound.
+    // A saturated count is a lower bound.
     let or_more = if count == u128::MAX { " or more" } else { "" };
     Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so omit some values"), at)
 }
 
 fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
     check_axes(design)?;
-    // An experiment made of flags is the only one, and the user doesn't know its name.
+    // An experiment made from flags is the only one, and the user doesn't know its name, so the message omits it.
     let refuse = |sentence: String| match &design.at {
         Some(at) => Refusal::new(format!("experiment '{}': {sentence}", design.name), Some(at.clone())),
         None => Refusal::new(sentence, None),
@@ -216,7 +216,7 @@ fn with_against(
     Ok(all)
 }
 
-/// Sets a parameter. A total, a number of blocks or a time replaces the volume set so far.
+/// Sets a parameter. A total, a number of blocks or a time replaces the volume set before.
 fn set_parameter(settings: &mut Settings, value: &Value) {
     if value.key().is_volume() {
         (settings.total, settings.blocks, settings.time) = (None, None, None);
@@ -259,12 +259,12 @@ fn scaled(job: Job, scale: VolumeScale) -> Result<Job, Refusal> {
     Job::try_from(settings).map_err(|error| Refusal::new(format!("at the scale of {scale}: {error}"), None))
 }
 
-/// The parameter that stands for `key`: total, blocks and time all set the volume.
+/// [`Key::Total`] for all parameters that set the volume (total, blocks and time). `key` itself for others.
 fn subject(key: Key) -> Key {
     if key.is_volume() { Key::Total } else { key }
 }
 
-/// Refuses axes that make no sense together. Their trials would only show contradictions or duplicates.
+/// Refuses combinations of axes that only give contradictions or duplicates.
 fn check_axes(design: &Design) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
     for axis in &design.axes {
@@ -293,8 +293,8 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// All combinations of the axes' values, the last axis changing fastest; without axes, a single empty one. The caller
-/// has checked that there are at most [`MAX_TRIALS`].
+/// All combinations of the axes' values, with the last axis changing fastest. Without axes, a single empty combination.
+/// The caller must have checked that there are at most [`MAX_TRIALS`].
 fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());
@@ -302,15 +302,15 @@ fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
     })
 }
 
-/// The parameters in which the trials differ: those of the axes first, then those of the cases, then those of added
-/// baselines.
+/// The parameters in which the trials differ. Those of the axes come first, then those of the cases, then those of
+/// added baselines.
 fn varying_keys(design: &Design, trials: &[Trial]) -> Vec<Key> {
     let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(Setting::key));
     differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
 
-/// The published figures of an experiment by the value of their parameter. The flag of a figure
-/// says whether a trial uses it.
+/// The published figures of an experiment, by the value of their parameter. Each figure has a flag for whether a trial
+/// uses it.
 struct PublishedTables<'a>(Vec<(&'a PublishedFigures, ByValue<'a>)>);
 
 type ByValue<'a> = HashMap<&'a Value, (&'a PublishedFigure, bool)>;
@@ -321,7 +321,7 @@ impl<'a> PublishedTables<'a> {
         PublishedTables(published.iter().map(|table| (table, figures(table).collect())).collect())
     }
 
-    /// The figure of the first table that has one for the job.
+    /// The figure for the job from the first table that has one; `None` if no table has one.
     fn take(&mut self, job: &Job) -> Option<Published> {
         let settings = job.settings();
         let mut fitting =
@@ -348,7 +348,7 @@ impl<'a> PublishedTables<'a> {
     fn refuse_unused(&self, design: &Design) -> Result<(), Refusal> {
         let figures = self.0.iter().flat_map(|(_, figures)| figures.values());
         let unused = figures.filter(|(_, used)| !used).map(|(figure, _)| &figure.setting);
-        // The first in the file: the map has no order.
+        // Report the first unused figure in the file, because the map has no order.
         let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };
         let sentence = format!(
             "a figure is published for {} {}, but experiment '{}' has no such trial left",

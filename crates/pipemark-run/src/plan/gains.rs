@@ -1,4 +1,4 @@
-//! A table of gains as a suite defines it, and its cells, found among the trials of the experiment.
+//! A table of gains as defined in a suite, and its cells, which are trials of the experiment.
 
 use pipemark_model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value, distinct};
 
@@ -8,26 +8,26 @@ use crate::plan::refusal::Refusal;
 /// A table of gains before its trials are known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GainsDesign {
-    /// See [`Gains`].
+    /// The parameter in which the rows differ, see [`Gains`].
     pub by: Key,
     pub corner: String,
     pub source: String,
     pub columns: Vec<ColumnDesign>,
 }
 
-/// A column. The cell of a row is the trial that the first fitting entry of `when` selects.
+/// A column. The cell of a row is the trial selected by the first matching entry of `when`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesign {
     pub block: String,
     pub name: String,
     pub when: Vec<Vec<Setting>>,
-    /// Per cent over the base, each for a value of the parameter that the rows differ in.
+    /// The published gains in per cent over the base, each with the row's value of the parameter.
     pub published: Vec<(Setting, f64)>,
-    /// Its place in the suite's text, for errors.
+    /// The column's position in the suite's text in bytes, for errors; `None` if unknown.
     pub at: Option<std::ops::Range<usize>>,
 }
 
-/// Finds the trial of each cell.
+/// Selects the trial of each cell.
 pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, Refusal> {
     let compared = || trials.iter().filter(|trial| trial.baseline.is_some());
     let row_of = |trial: &Trial| trial.job.value(design.by);

@@ -1,4 +1,4 @@
-//! Chooses the languages of a suite's trials.
+//! Selects the languages of a suite's trials.
 
 use pipemark_model::{Claim, Key, Language, Value};
 
@@ -6,21 +6,21 @@ use crate::plan::suite::Suite;
 use crate::plan::{DesignAxis, Setting};
 
 impl Suite {
-    /// The languages on its axes.
+    /// The languages on the suite's axes.
     pub fn languages(&self) -> Vec<String> {
         let axes = self.designs.iter().flat_map(|design| &design.axes).filter(|axis| axis.key == Key::Language);
         axes.flat_map(|axis| &axis.values).map(|setting| setting.value.to_string()).collect()
     }
 
-    /// Sets the verification of all experiments that don't set their own.
+    /// Sets the verification level of all experiments that don't set their own.
     pub fn verify(&mut self, level: Value) {
         self.defaults.retain(|setting| setting.value.key() != level.key());
         self.defaults.push(level.into());
     }
 
-    /// Restricts all axes of languages to `wanted`: first the suite's languages in its order, then
-    /// the others. This drops cases of other languages, experiments left without cases, and
-    /// published figures and claims about other languages.
+    /// Restricts all axes of languages to `wanted`: first the suite's languages in the suite's order, then the others.
+    /// Removes cases of other languages, experiments without cases, and published figures and claims about other
+    /// languages.
     pub fn of_languages(&mut self, wanted: &[Language]) {
         let mut omitted: Vec<String> = Vec::new();
         for design in &mut self.designs {
@@ -35,10 +35,10 @@ impl Suite {
                 continue;
             }
             let kept = named.iter().filter(|value| is_wanted(value)).cloned();
-            // Cases repeat a published document, so no languages are added to them.
+            // Cases reproduce a published document, so no languages are added to cases.
             let others = wanted().filter(|value| axis.is_some() && !named.contains(value));
             let values: Vec<Value> = kept.chain(others).collect();
-            // The baseline's language is measured even if it isn't wanted.
+            // The baseline's language is measured even if it isn't in `wanted`.
             let measured = |setting: &Setting| {
                 values.contains(&setting.value) || design.baseline.iter().any(|base| base.value == setting.value)
             };

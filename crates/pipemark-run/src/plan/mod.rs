@@ -1,6 +1,7 @@
 //! Turns suites and flags into an ordered list of trials.
 //!
-//! Pure: no files, no clock, no randomness. `cli` reads a suite's file, `runner` runs the trials.
+//! This module reads no files and no clock, and uses no randomness. `cli` reads the suite's file, and `runner` runs the
+//! trials.
 
 mod claims;
 mod design;
@@ -25,39 +26,39 @@ pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices};
 pub use suite::{MAX_SUITE_BYTES, Suite, VolumeScale};
 
-/// The experiment that [`Plan::prepend_memory_copy`] adds.
+/// The name of the experiment that [`Plan::prepend_memory_copy`] adds.
 pub const MEMORY_COPY: &str = "memory-copy";
 
-/// Everything to be measured, in the order of display. Runs are made in another order: see [`Schedule::seed`].
+/// The trials to measure, in the order of display. The order of the runs is different: see [`Schedule::seed`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The suite's name, or the verb for trials made of flags.
+    /// The suite's name, or the verb for trials made from flags.
     pub suite: String,
     /// The title, in one line.
     pub title: String,
-    /// The scaling, as the title has it in brackets, such as `totals × 0.1`; empty at full volume.
+    /// The scaling as text, such as `totals × 0.1`, which follows the title in brackets. Empty at full volume.
     pub scaled: String,
-    /// A longer description; may be empty.
+    /// A longer description; empty for none.
     pub about: String,
-    /// The groups that the trials belong to, in order; each has at least one trial.
+    /// The experiments in order. Each has at least one trial.
     pub experiments: Vec<Experiment>,
     /// The trials, grouped by experiment.
     pub trials: Vec<Trial>,
-    /// The claims of the document that the suite repeats, without answers.
+    /// The claims of the document that the suite reproduces, without answers.
     pub claims: Vec<Claim>,
-    /// The user's own programs that take part.
+    /// The user's own programs that the plan measures.
     pub against: Vec<AgainstProgram>,
-    /// How often and how long the trials are run.
+    /// How often and for how long the trials are run.
     pub schedule: Schedule,
-    /// The experiments in which the total of each chain is still to be chosen by measuring.
+    /// The experiments in which the total of each chain is to be chosen by measuring.
     pub to_measure: Vec<String>,
-    /// The factor for the totals that are chosen.
+    /// The factor by which chosen totals are multiplied.
     pub scale: VolumeScale,
 }
 
 impl Plan {
-    /// Puts a copy within one process in front, unless the plan measures one already. It is the limit that figures are
-    /// compared with, so it must be measured in the same minutes as they are.
+    /// Inserts a memory copy within one process as the first trial, unless the plan already has one. The memory copy is
+    /// the limit that figures are compared with, so it must be measured at the same time as they are.
     pub fn prepend_memory_copy(&mut self) {
         let measured = self.trials.iter().any(|trial| trial.job.is_memory_copy());
         if measured || self.experiments.iter().any(|experiment| experiment.name == MEMORY_COPY) {

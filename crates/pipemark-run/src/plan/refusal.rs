@@ -1,15 +1,16 @@
-//! Errors in a suite or in flags, with their place in the suite's file.
+//! Errors in a suite or in flags, with their position in the suite's file.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// Longer sentences are cut: they may quote a hostile file.
+/// The length at which sentences are cut, because they may quote a hostile file.
 const MAX_SENTENCE_CHARS: usize = 600;
-/// Longer lines of a suite are not shown.
+/// The longest line of a suite that is shown in an error.
 const MAX_EXCERPT_CHARS: usize = 100;
 
-/// A reason with its place in the text of the suite, in bytes; `None` if it is about flags or the whole suite.
+/// The reason for an error, and its position in the suite's text in bytes. `None` if the error is about flags or the
+/// whole suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub sentence: String,
@@ -22,8 +23,8 @@ impl Refusal {
     }
 }
 
-/// Why there is no plan: a sentence for the author of the suite or the flags, with file, line and
-/// column if it is about a suite.
+/// Why there is no plan: a sentence for the author of the suite or of the flags. If it is about a suite, it begins with
+/// file, line and column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(String);
@@ -45,16 +46,18 @@ impl PlanError {
     }
 }
 
-/// Line, column and, unless the line is long, the line with carets below the range, as text that follows a sentence.
+/// The line number, the column, and an excerpt that follows the error message: the line with carets under the range.
+/// The excerpt is empty if the line is too long.
 fn excerpt_at(text: &str, at: Range<usize>) -> (usize, usize, String) {
-    // A range at the end of the file begins one past the last byte; a place inside a character is moved to its start.
+    // A range at the end of the file begins one past the last byte. A position inside a character is moved to the
+    // character's start.
     let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let (start, end) = (boundary(at.start), boundary(at.end));
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = text[line_start..].find('\n').map_or(text.len(), |length| line_start + length);
     let line = text[..start].matches('\n').count() + 1;
     let column = text[line_start..start].chars().count() + 1;
-    // Control characters become dots: they can't steer the terminal, and each still is one character wide.
+    // Control characters are replaced by dots, so that they can't control the terminal and each is one column wide.
     let shown = text[line_start..line_end].trim_end_matches('\r');
     if shown.chars().take(MAX_EXCERPT_CHARS + 1).count() > MAX_EXCERPT_CHARS {
         return (line, column, String::new());
@@ -68,7 +71,7 @@ fn excerpt_at(text: &str, at: Range<usize>) -> (usize, usize, String) {
     (line, column, format!("\n{excerpt}"))
 }
 
-/// The text with control characters escaped, cut after [`MAX_SENTENCE_CHARS`].
+/// The text with control characters escaped, cut at [`MAX_SENTENCE_CHARS`].
 fn printable(text: &str) -> String {
     let mut shown = String::new();
     for (count, c) in text.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! How often each trial is run and for how long, with the defaults and how choices override each other.
+//! How often and for how long each trial is run: defaults, and the precedence of choices.
 
 use std::time::Duration;
 
@@ -6,20 +6,21 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use pipemark_model::parse_duration;
 
-/// Minimum runs of an adaptive trial: fewer samples give no meaningful 95 % interval of the median.
+/// Minimum number of runs of an adaptive trial. Fewer samples give no meaningful 95 % interval of the median.
 const MIN_RUNS: u32 = 5;
-/// Maximum runs of an adaptive trial, unless the minimum is larger.
+/// Maximum number of runs of an adaptive trial, unless the minimum is larger.
 const MAX_RUNS: u32 = 30;
-/// A trial is precise enough when half the width of its interval is at most this share of its median.
+/// Target precision of an adaptive trial: half the width of the interval as a fraction of the median.
 const PRECISION: f64 = 0.03;
 /// Approximate total time of an adaptive measurement.
 const BUDGET: Duration = Duration::from_secs(30);
-/// Time that a run may take beyond its measuring time before the watchdog ends it.
+/// Time that a run may take in addition to its measuring time before the watchdog ends it.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// Fixed by default: the same plan is run in the same order each time, so two measurements differ less.
+/// The default seed. It is fixed, so the same plan is run in the same order each time and two measurements differ less.
 const SEED: u64 = 1;
 
-/// Short enough to see an end sleep and wake, long enough to take no noticeable share of the time.
+/// The default sampling interval. It is short enough to see an end sleep and wake, and long enough to take no
+/// noticeable share of the time.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// How often, how long and in which order trials are run.
@@ -27,15 +28,15 @@ const INTERVAL: Duration = Duration::from_millis(10);
 pub struct Schedule {
     /// The number of runs of each trial.
     pub runs: Runs,
-    /// A trial needs no more runs when half the width of its 95 % interval is at most this share of
-    /// the median (0.03 is ±3 %). Ignored for [`Runs::Fixed`].
+    /// The target precision: half the width of the 95 % interval as a fraction of the median (0.03 is ±3 %). A trial
+    /// that reaches it needs no more runs. Ignored for [`Runs::Fixed`].
     pub precision: f64,
-    /// No run beyond the minimum is started once the whole measurement has taken this long. Ignored
-    /// for [`Runs::Fixed`].
+    /// The time budget. Once the whole measurement has taken this long, only the minimum number of runs is completed.
+    /// Ignored for [`Runs::Fixed`].
     pub budget: Duration,
-    /// The watchdog ends a run that takes longer than this. Always longer than the longest measuring time.
+    /// The time after which the watchdog ends a run. Always longer than the longest measuring time.
     pub run_limit: Duration,
-    /// Seeds the order of the runs, content, delays and the bootstrap.
+    /// The seed for the order of the runs, content, delays and the bootstrap.
     pub seed: u64,
     /// The time between two samples of a run.
     pub interval: Duration,
@@ -46,23 +47,24 @@ pub struct Schedule {
 /// The number of runs of each trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// This number.
+    /// Exactly this number of runs.
     Fixed(u32),
-    /// At least `min`; then until the interval is narrow enough, the budget is spent or `max` is reached.
+    /// At least `min` runs, then more until the interval is narrow enough, the budget is spent or there are `max` runs.
     Adaptive { min: u32, max: u32 },
 }
 
-/// The chosen parts of a schedule. `None` leaves the choice to the next source, and finally to the defaults.
+/// The parts of a schedule that were chosen. `None` leaves a part to the next source of choices, and finally to the
+/// defaults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ScheduleChoices {
-    /// Exact number of runs; excludes `min_runs`, `max_runs`, `precision` and `budget`.
+    /// Exact number of runs. It excludes `min_runs`, `max_runs`, `precision` and `budget`.
     #[serde(deserialize_with = "runs")]
     pub runs: Option<u32>,
-    /// The least number of runs.
+    /// Minimum number of runs.
     #[serde(deserialize_with = "runs")]
     pub min_runs: Option<u32>,
-    /// The greatest number of runs.
+    /// Maximum number of runs.
     #[serde(deserialize_with = "runs")]
     pub max_runs: Option<u32>,
     /// See [`Schedule::precision`].
@@ -82,8 +84,8 @@ pub struct ScheduleChoices {
 }
 
 impl ScheduleChoices {
-    /// These choices, completed by `others`. A number of runs chosen here discards the adaptive choices of `others`;
-    /// an adaptive choice made here turns their fixed number of runs into the minimum.
+    /// These choices, with `others` for the parts not chosen here. A number of runs chosen here discards the adaptive
+    /// choices of `others`. An adaptive choice made here turns the fixed number of runs of `others` into the minimum.
     pub fn or(self, others: ScheduleChoices) -> ScheduleChoices {
         let fixed = self.runs.is_some();
         let adapts =
@@ -104,7 +106,7 @@ impl ScheduleChoices {
     /// The schedule for trials that measure for at most `longest`.
     ///
     /// # Errors
-    /// A sentence, when the limit of a run isn't above `longest`, or the minimum of runs is above the maximum.
+    /// A message, if the time limit of a run isn't above `longest`, or the minimum number of runs is above the maximum.
     pub fn complete(self, longest: Duration) -> Result<Schedule, String> {
         let runs = match self.runs {
             Some(runs) => Runs::Fixed(runs),

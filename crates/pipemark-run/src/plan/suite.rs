@@ -1,4 +1,4 @@
-//! A suite: predefined experiments, in a file or as flags, before they are expanded to trials.
+//! A suite before expansion to trials: predefined experiments, from a file or from flags.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,34 +14,34 @@ use crate::plan::refusal::{PlanError, Refusal};
 use crate::plan::schedule::ScheduleChoices;
 use crate::plan::{Plan, expand, toml_form};
 
-/// The largest suite file, in bytes: more than forty times the largest embedded one.
+/// The largest size of a suite file in bytes, more than forty times the size of the largest embedded suite.
 pub const MAX_SUITE_BYTES: usize = 1 << 20;
-/// The largest number of trials in a plan: at five runs of a tenth of a second they take more than an hour.
+/// The largest number of trials in a plan. At five runs of a tenth of a second each, they take more than an hour.
 pub const MAX_TRIALS: usize = 10_000;
 
 /// A suite as written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suite {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: String,
     /// The title, in one line.
     pub title: String,
-    /// A longer description; may be empty.
+    /// A longer description; empty for none.
     pub about: String,
-    /// Its choices for the schedule.
+    /// The schedule choices of the suite.
     pub schedule: ScheduleChoices,
     /// Settings of all experiments that don't set their own.
     pub defaults: Vec<Setting>,
     /// The experiments, in order.
     pub designs: Vec<Design>,
-    /// The experiments that are the suite's main result, and the place of each name.
+    /// The experiments that are the suite's main result, each with the position of its name in the suite's text.
     pub(super) headline: Vec<(String, Range<usize>)>,
-    /// The claims of the document that the suite repeats.
+    /// The claims of the document that the suite reproduces.
     pub claims: Vec<ClaimDesign>,
     pub(super) source: Option<SuiteSource>,
 }
 
-/// The file and its text, so that later errors can point into it.
+/// The suite's file name and text, so that later errors can quote it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SuiteSource {
     file: Arc<str>,
@@ -49,16 +49,16 @@ pub(super) struct SuiteSource {
 }
 
 impl Suite {
-    /// A suite of one experiment, made of flags.
+    /// A suite of one experiment, made from flags.
     pub fn of_flags(verb: &str, schedule: ScheduleChoices, design: Design) -> Suite {
         let (name, title) = (verb.to_owned(), design.title.clone());
         Suite { name, title, schedule, designs: vec![design], ..Suite::default() }
     }
 
-    /// Reads a suite. `file` is its name in errors.
+    /// Parses a suite. `file` is the file's name in errors.
     ///
     /// # Errors
-    /// With file, line and column, when the text isn't a suite or a value isn't valid for its parameter.
+    /// A message with file, line and column, if the text isn't a suite or a value isn't valid for its parameter.
     pub fn parse(file: &str, text: &str) -> Result<Suite, PlanError> {
         let located = |refusal| PlanError::of_suite(refusal, file, text);
         if text.len() > MAX_SUITE_BYTES {
@@ -72,11 +72,11 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Adds the user's own program to the suite's main experiments, or to all if it names none,
-    /// where they stream a number of bytes.
+    /// Adds the user's own program to the suite's main experiments, or to all experiments if the suite has no main
+    /// ones. The program is added only where a run moves a number of bytes.
     ///
     /// # Errors
-    /// When no experiment streams a number of bytes, or two programs have the same name.
+    /// If no experiment moves a number of bytes, or two programs have the same name.
     pub fn add_against(&mut self, program: &AgainstProgram) -> Result<(), String> {
         let plan = self.expand(VolumeScale::ONE).map_err(|error| error.to_string())?;
         let headline: Vec<&str> = self.headline.iter().map(|(name, _)| name.as_str()).collect();
@@ -102,7 +102,7 @@ impl Suite {
         }
     }
 
-    /// Renames its own programs that are named like one of these languages.
+    /// Renames the suite's own programs whose names equal one of these languages.
     pub fn name_programs_apart(&mut self, languages: &[String]) {
         for program in self.designs.iter_mut().flat_map(|design| &mut design.against) {
             *program = program.clone().named_apart(languages);
@@ -112,8 +112,8 @@ impl Suite {
     /// All trials, with their totals and times multiplied by `scale`.
     ///
     /// # Errors
-    /// When there would be more than `MAX_TRIALS`, two trials of an experiment would be the same, parameters contradict
-    /// each other or a published figure belongs to no trial.
+    /// If there would be more than `MAX_TRIALS` trials, two trials of an experiment would be equal, parameters
+    /// contradict each other, or a published figure belongs to no trial.
     pub fn expand(&self, scale: VolumeScale) -> Result<Plan, PlanError> {
         expand::expand(self, scale).map_err(|refusal| match &self.source {
             Some(source) => PlanError::of_suite(refusal, &source.file, &source.text),
@@ -122,21 +122,21 @@ impl Suite {
     }
 }
 
-/// Whether a run moves a number of bytes from one process to another, as the user's own program can do too.
+/// Whether a run streams a number of bytes from one process to another. The user's own programs can run only such jobs.
 pub(super) fn streams_total(job: &Job) -> bool {
     let streams = matches!(job, Job::Stream(_) | Job::Entrant(_));
     streams && job.link().transfers() && matches!(job.volume(), Volume::Total(_))
 }
 
-/// Factor for totals and times: from a millionth to a thousand.
+/// The factor for totals and times, from 0.000001 to 1000.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VolumeScale(f64);
 
 impl VolumeScale {
-    /// Totals and times as written.
+    /// The factor 1.
     pub const ONE: VolumeScale = VolumeScale(1.0);
 
-    /// `time` scaled, from a millisecond to an hour, the range of a run's time.
+    /// `time` multiplied by the factor, limited to the valid range of a run's time: a millisecond to an hour.
     pub(super) fn apply_to_time(self, time: Nanos) -> Nanos {
         if self == VolumeScale::ONE {
             return time;
@@ -144,13 +144,13 @@ impl VolumeScale {
         Nanos((time.0 as f64 * self.0).clamp(1e6, 3.6e12).round() as u64)
     }
 
-    /// `total` scaled, in whole blocks and at least one.
+    /// `total` bytes multiplied by the factor, in whole blocks and at least one block.
     pub(crate) fn apply(self, total: u64, block: u64) -> u64 {
         if self == VolumeScale::ONE {
             return total;
         }
         let blocks = (total as f64 * self.0 / block as f64).round();
-        // Both are far below 2^64: a total is at most 1 PiB.
+        // Both numbers are far below 2^64, because a total is at most 1 PiB.
         (blocks.max(1.0) as u64).saturating_mul(block)
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of suites: the embedded ones, the error for each mistake, and properties of all.
+//! Tests of suites: the embedded suites, the error for each mistake, and properties of all suites.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ fn embedded_plan(name: &str) -> Plan {
     plan_of(embedded(name).unwrap()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A suite with one experiment, which has only the lines under test.
+/// A suite with one experiment that contains only the lines under test.
 fn with_experiment(body: &str) -> String {
     format!("name = \"x\"\ntitle = \"X\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n{body}\n")
 }
@@ -87,7 +87,7 @@ fn quick_fits_its_time() {
     let mut plan = embedded_plan("quick");
     plan.prepend_memory_copy();
     assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
-    // The first is the memory copy, which the suite doesn't order.
+    // The first trial is the added memory copy.
     for trial in &plan.trials[1..] {
         assert_eq!(trial.job.volume(), Volume::Time(Nanos(50_000_000)), "{}", trial.id);
     }
@@ -203,7 +203,7 @@ fn published_figures_find_their_trials() {
     assert_eq!(found, [None, Some(2e9), None, None]);
 }
 
-/// Each mistake, the complete first line of its error, and the words that are underlined.
+/// Each mistake has the complete first line of its error and the words that are underlined.
 #[test]
 fn mistakes_are_pointed_at() {
     let published = |rest: &str| {
@@ -385,7 +385,7 @@ fn hostile_files_are_refused() {
     }
 }
 
-/// Distinct values of a block.
+/// Lists of distinct block sizes.
 fn values_of_block() -> impl Strategy<Value = Vec<u64>> {
     proptest::collection::hash_set(1u64..1 << 30, 1..8).prop_map(|set| set.into_iter().collect())
 }
@@ -456,7 +456,7 @@ proptest! {
     }
 }
 
-/// The figures of the document's tables, copied by hand.
+/// The figures of the document's tables were copied by hand.
 #[test]
 fn the_suite_large_pipe_has_the_tables_of_its_document() {
     let plan = embedded_plan("large-pipe");
@@ -496,7 +496,7 @@ fn the_suite_large_pipe_has_the_tables_of_its_document() {
     ] {
         assert_eq!(published(experiment, block, name), figures, "{experiment}, {block}, {name}");
     }
-    // Zero copy takes over above the large buffer's size.
+    // Zero copy is faster above the size of the large buffer.
     let both = column("bw-pipe", "2-way", "LP+ZC");
     let large = column("bw-pipe", "2-way", "LP");
     for (row, (both, large)) in both.iter().zip(&large).enumerate() {
@@ -610,7 +610,7 @@ fn a_user_s_program_has_a_row_for_each_block() {
     assert_eq!(plan.against.len(), 1);
     let scaled = Suite::parse("x", &with_experiment(body)).unwrap().expand("0.1".parse().unwrap()).unwrap();
     assert!(scaled.trials.iter().all(|trial| trial.job.volume() == Volume::Total(ByteSize(640))));
-    // A suite without totals has no trials to compare the program with.
+    // A suite without totals has no trials with which the program can be compared.
     let own = AgainstProgram::parse("./mine", None).unwrap();
     let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();
     assert!(timed.add_against(&own).unwrap_err().contains("an experiment with a number of bytes"));

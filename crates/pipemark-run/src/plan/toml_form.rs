@@ -1,4 +1,4 @@
-//! Reads a suite from TOML with the place of each word, so that errors can point at it.
+//! Parses a suite from TOML and keeps the position of each word, so that errors can point at it.
 //!
 //! docs/suites.md describes the format for users.
 
@@ -24,13 +24,14 @@ const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
 const MAX_ABOUT_CHARS: usize = 4000;
 const MAX_VALUE_CHARS: usize = 40;
-/// Bounds the time to look up figures, which is the product of tables and trials.
+/// The largest number of tables with published figures. It limits the time to look up figures, which is proportional to
+/// tables times trials.
 const MAX_PUBLISHED: usize = 24;
-/// The word for a volume of chains that is chosen by measuring.
+/// The value of `total` for chains whose volume is chosen by measuring.
 const AUTO: &str = "auto";
 const MAX_CLAIM_CHARS: usize = 400;
 
-/// A table with the places of keys and values.
+/// A table with the positions of keys and values.
 type SuiteTable<T> = BTreeMap<Spanned<String>, Spanned<T>>;
 
 #[derive(Deserialize)]
@@ -77,7 +78,7 @@ struct DesignForm {
     against: Vec<Spanned<AgainstForm>>,
 }
 
-/// A user's own program.
+/// One of the user's own programs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgainstForm {
@@ -133,7 +134,7 @@ struct ClaimForm {
     published: String,
     open: Option<String>,
     shown_by: Option<Spanned<String>>,
-    /// Runs that moved fewer bytes don't answer the claim.
+    /// Runs that moved fewer bytes than this don't answer the claim.
     least: Option<Spanned<Scalar>>,
     times: Option<f64>,
     #[serde(default, rename = "in")]
@@ -147,7 +148,7 @@ struct ClaimForm {
     which: Which,
     low: Option<f64>,
     high: Option<f64>,
-    /// Sets `low` and `high` to half and twice the difference of this figure from 1 (a ratio) or 0 (a gain): see
+    /// The claimed figure. `low` and `high` become half and twice its difference from 1 (a ratio) or 0 (a gain): see
     /// `claims::scaled`.
     about: Option<f64>,
 }
@@ -165,13 +166,14 @@ struct PublishedForm {
     hardware: String,
     #[serde(deserialize_with = "unit")]
     unit: SuiteUnit,
-    /// Bytes moved in the time, for figures in seconds; otherwise the bytes moved for each figure, if published.
+    /// For figures in seconds, the bytes moved in this time. For other figures, the bytes moved for each figure, if
+    /// published.
     total: Option<u64>,
-    /// The unit as the document writes it, if that is another word.
+    /// The document's spelling of the unit, if it differs.
     written: Option<String>,
     by: Spanned<String>,
     values: SuiteTable<f64>,
-    /// Other published figures of the same values, by name.
+    /// Other published figures for the same parameter values, by name.
     #[serde(default)]
     figures: SuiteTable<SuiteTable<f64>>,
     #[serde(default)]
@@ -192,12 +194,13 @@ enum SuiteUnit {
     Bytes(f64),
     Seconds,
     SecondsOfSomething,
-    /// The number of calls that moved `total` bytes: no throughput.
+    /// Number of calls that moved `total` bytes, which is not a throughput.
     Calls,
 }
 
 impl SuiteUnit {
-    /// Bytes per second. A time is for `total` bytes, or for 1 GiB if the number of bytes is unknown.
+    /// Converts a figure to bytes per second. A time is for `total` bytes, or for 1 GiB if the number of bytes is
+    /// unknown.
     fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
         match self {
             SuiteUnit::Bytes(bytes) => figure * bytes,
@@ -254,7 +257,7 @@ pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
     })
 }
 
-/// The names and their places.
+/// The names of the main experiments with their positions in the suite's text.
 fn headlines(form: Spanned<Headline>) -> Vec<(String, std::ops::Range<usize>)> {
     let at = form.span();
     let names = match form.into_inner() {
@@ -313,7 +316,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
     let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
     check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
-    // Decimals as in the document: all figures have as many as the longest.
+    // All figures have the same number of decimals as the longest figure, as in the document.
     let decimals =
         |figure: &Spanned<f64>| figure.as_ref().to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
     let decimals = form.values.values().map(decimals).max().unwrap_or(0);
@@ -465,7 +468,7 @@ fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<Setting, Re
     Ok(Setting { value, at: Some(place.span()) })
 }
 
-/// A text of one line, not empty.
+/// Checks that a text is a single line, not empty, and at most `limit` characters long.
 fn check_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
     let length = text.chars().count();
     if length > limit {
@@ -494,7 +497,7 @@ fn claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
     line(deserializer, "claim", MAX_CLAIM_CHARS)
 }
 
-/// A name is typed on command lines and used in file names.
+/// Parses a name. Names are typed on command lines and used in file names.
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = line(deserializer, "name", MAX_NAME_CHARS)?;
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -537,7 +540,7 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoice
     Ok(choices)
 }
 
-/// The TOML library's message, worded as our other errors, with the word that was probably meant.
+/// The TOML library's message in the style of our other errors, with the word that was probably meant.
 fn reworded(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");

@@ -1,8 +1,8 @@
 //! Messages between the parent and an end, and the socket that carries them.
 //!
-//! An end is this program started again with one socket as its standard input. The first message is its assignment,
-//! with the descriptors it needs attached; the last is the end's reply. No other descriptor is inherited, so nothing
-//! leaks between runs.
+//! An end is this program, started again with a socket as its standard input. The first message is the end's
+//! assignment, with the required descriptors attached. The last message is the end's reply. No other descriptor is
+//! inherited, so nothing leaks between runs.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -24,11 +24,11 @@ use crate::link::{self, Handle};
 /// The hidden verb that starts an end of a run.
 pub const END_VERB: &str = "__end";
 
-/// The largest message, in bytes. A reply for 1,024 CPUs is far smaller, the kernel's default
-/// socket buffer far larger.
+/// The largest message in bytes. A reply for 1,024 CPUs is far smaller, and the kernel's default socket buffer is far
+/// larger.
 const MESSAGE: usize = 64 << 10;
 
-/// The most descriptors attached to a message.
+/// The largest number of descriptors attached to a message.
 const DESCRIPTORS: usize = 4;
 
 /// The role of an end.
@@ -46,7 +46,7 @@ pub enum EndRole {
 }
 
 impl EndRole {
-    /// The name shown to users.
+    /// The role's name in messages to the user.
     pub fn name(self) -> &'static str {
         match self {
             EndRole::Source => "source",
@@ -57,52 +57,52 @@ impl EndRole {
     }
 }
 
-/// The assignment of an end. The shared page, then the links' descriptors, are attached to the message.
+/// The assignment of an end. The attached descriptors are the shared page, then the handles of the links.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The role.
+    /// The end's role.
     pub role: EndRole,
-    /// The process that waits for the reply. This process dies with it.
+    /// The pid of the process that waits for the reply. The end dies with this process.
     pub parent: u32,
     /// The job to measure.
     pub job: Job,
-    /// The number of its pair, from 0.
+    /// The index of the end's pair, from 0.
     pub pair: u32,
-    /// The number of its line in the shared page.
+    /// The index of the end's line in the shared page.
     pub line: usize,
-    /// The one CPU to run on; `None` allows all.
+    /// The only CPU to run on; `None` allows all.
     pub pin: Option<Cpu>,
     /// The seed of content and delays.
     pub seed: u64,
-    /// The end's handle of the link, then that of the return link for round trips.
+    /// The end's handle of the link. For round trips, followed by its handle of the return link.
     pub handles: Vec<Wire>,
-    /// The folder that a keeper creates, if it needs one.
+    /// The directory that a keeper creates; `None` if it needs none.
     pub folder: Option<PathBuf>,
 }
 
-/// What the kernel granted to a link.
+/// The limits that the kernel granted to a link.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Granted {
-    /// The largest message in bytes, if limited.
+    /// The largest message in bytes; `None` if messages aren't limited.
     pub message_limit: Option<u64>,
-    /// Send and receive buffer of a socket, in bytes.
+    /// Sizes of a socket's send and receive buffer in bytes; `None` for other links.
     pub buffers: Option<(u64, u64)>,
 }
 
-/// A link's handle in a message; the descriptors are attached, in the same order.
+/// A link's handle within a message. Its descriptor is attached. Descriptors have the same order as handles.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wire {
-    /// The next attached descriptor.
+    /// A descriptor, which is the next attached one.
     Fd,
-    /// A System V queue.
+    /// A System V queue, by its number.
     Queue(i32),
     /// No handle.
     Nothing,
 }
 
 impl Wire {
-    /// The message form of `handle`.
+    /// Converts a handle to its form in a message.
     pub fn of(handle: &Handle) -> Wire {
         match handle {
             Handle::Fd(_) => Wire::Fd,
@@ -111,10 +111,10 @@ impl Wire {
         }
     }
 
-    /// The handle. [`Wire::Fd`] uses the next attached descriptor.
+    /// Converts back to a handle. [`Wire::Fd`] takes the next attached descriptor.
     ///
     /// # Errors
-    /// When no descriptor is left.
+    /// If no descriptor is left.
     pub fn handle(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> io::Result<Handle> {
         Ok(match self {
             Wire::Fd => Handle::Fd(descriptors.next().ok_or(io::ErrorKind::InvalidData)?),
@@ -132,14 +132,14 @@ pub enum Reply {
     Done(Box<Done>),
     /// A keeper has created its link: the write handle, the read handle, and what the kernel granted.
     Made(Wire, Wire, Granted),
-    /// Not possible on this machine: the reason, as a sentence.
+    /// The job isn't possible on this machine. The text is the reason, as a sentence.
     NotHere(String),
-    /// It failed: the reason, as a sentence.
+    /// The end failed. The text is the reason, as a sentence.
     Failed(String),
 }
 
 impl Reply {
-    /// The reply to an error. The sentence of a failure begins with `who`.
+    /// Converts an error to a reply. The sentence of a failure begins with `who`.
     pub fn of(error: &io::Error, who: &str) -> Reply {
         if link::not_here(error) {
             Reply::NotHere(error.to_string())
@@ -149,30 +149,30 @@ impl Reply {
     }
 }
 
-/// Measurements of an end.
+/// The measurements of an end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Done {
     /// The end's statistics.
     pub stats: EndStats,
-    /// Capacity of the link before and after the run, if it has one.
+    /// Capacity of the link in bytes, before and after the run; `None` if the link has no capacity.
     pub capacity: Option<(u64, u64)>,
-    /// The first wrong byte, described.
+    /// A description of the first wrong byte; `None` if all bytes were right.
     pub fault: Option<String>,
-    /// Bytes newly written, warm-up included.
+    /// Number of bytes newly written, including warm-up.
     pub made: u64,
-    /// Bytes read by the CPU, warm-up included.
+    /// Number of bytes read by the CPU, including warm-up.
     pub read: u64,
-    /// For a sink with several writers: percentage of records cut by other writers' bytes.
+    /// For a sink with several writers, the percentage of records split by other writers' bytes; otherwise `None`.
     pub interleaved_percent: Option<f64>,
-    /// Round trips, for a source in latency mode.
+    /// The round trips; `None` except for a source in latency mode.
     pub latency: Option<Latency>,
-    /// The sender's note on how its bytes were sent.
+    /// The sender's note on how its bytes were sent; `None` if they were sent as requested.
     pub note: Option<String>,
-    /// Bytes of this process on huge pages, if requested.
+    /// Bytes of this process on huge pages; `None` if huge pages weren't requested.
     pub huge_bytes: Option<u64>,
 }
 
-/// The descriptor of a handle, for attaching to a message.
+/// The descriptor of a handle, to attach to a message; `None` if the handle has none.
 pub fn descriptor(handle: &Handle) -> Option<BorrowedFd<'_>> {
     if let Handle::Fd(fd) = handle { Some(fd.as_fd()) } else { None }
 }
@@ -182,7 +182,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one message with descriptors attached.
+/// Sends a message with descriptors attached.
 pub fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -194,7 +194,7 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[Borrowed
     Ok(())
 }
 
-/// Receives one message with its attached descriptors; `None` if the other side is gone.
+/// Receives a message with the attached descriptors; `None` if the other side has closed the socket.
 pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut text = vec![0; MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];

@@ -1,4 +1,4 @@
-//! The page shared by all ends of a run: the barrier they start from, the stop flag, and their progress.
+//! The page shared by all ends of a run. It contains the start barrier, the stop flag, and the progress of the ends.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,22 +9,22 @@ use pipeio_harness::usage::monotonic_ns;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-/// Lines shared by the whole run. One line for each end follows.
+/// Indices of the cache lines shared by the whole run. They are followed by one line for each end.
 const GATE: usize = 0;
 const STOP: usize = 1;
 const ENDS: usize = 2;
 
-// Words of the barrier's line.
+// Indices of words in the barrier's line.
 const ARRIVED: usize = 0;
 const RELEASED_AT: usize = 1;
 const FLOWING: usize = 2;
 const BEGUN: usize = 3;
 
-// Words of the stop line.
+// Indices of words in the stop line.
 const STOPPED: usize = 0;
 const SINKS_DONE: usize = 1;
 
-// Words of an end's line.
+// Indices of words in an end's line.
 const BYTES: usize = 0;
 const WARM_UP: usize = 1;
 
@@ -41,21 +41,21 @@ impl Control {
         Ok((fd, Control { lines, ends: ends as u64 }))
     }
 
-    /// Maps the page that the parent created.
+    /// Maps a page that the parent created.
     pub fn open(fd: impl AsFd) -> io::Result<Control> {
         let lines = Shared::open(fd)?;
         let ends = lines.len().checked_sub(ENDS).ok_or(io::ErrorKind::InvalidInput)? as u64;
         Ok(Control { lines, ends })
     }
 
-    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived. Returns the time the last one
-    /// arrived, in monotonic nanoseconds. It has no timeout: the parent ends a run that hangs.
+    /// Waits at the barrier for the `nth` time (from 1) until all ends have arrived. Returns the time at which the last
+    /// end arrived, in monotonic nanoseconds. There is no timeout, because the parent ends a run that hangs.
     pub fn wait_at_barrier(&self, nth: u32) -> io::Result<u64> {
         let line = &self.lines[GATE];
         if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {
             line.words[RELEASED_AT].store(monotonic_ns(), Release);
             line.gate.store(nth, Release);
-            // The kernel reads the count as signed: u32::MAX would wake only one.
+            // The kernel reads the count as a signed number, so u32::MAX would wake only one end.
             futex::wake(&line.gate, futex::Flags::empty(), i32::MAX as u32)?;
         }
         loop {
@@ -70,13 +70,13 @@ impl Control {
         }
     }
 
-    /// How often all ends have met at the barrier.
+    /// The number of times that all ends have met at the barrier.
     pub fn barriers_passed(&self) -> u32 {
         self.lines[GATE].gate.load(Acquire)
     }
 
-    /// Reports that bytes flow at an end that keeps a clock. The measured windows begin once all
-    /// `clocks` ends that keep one have reported it.
+    /// Reports that bytes flow at an end that keeps a clock. The measured windows begin once all `clocks` ends that
+    /// keep a clock have reported.
     pub fn report_flow(&self, clocks: u32) {
         let line = &self.lines[GATE];
         if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {
@@ -90,12 +90,12 @@ impl Control {
         self.lines[GATE].words[BEGUN].load(Acquire) != 0
     }
 
-    /// When the measured windows began, in monotonic nanoseconds; `None` before.
+    /// The time at which the measured windows began, in monotonic nanoseconds; `None` if they haven't begun.
     pub fn begun_at(&self) -> Option<u64> {
         Some(self.lines[GATE].words[BEGUN].load(Acquire)).filter(|&ns| ns != 0)
     }
 
-    /// Reports that a sink's measured window is over; the last of `sinks` ends the load.
+    /// Reports that the measured window of a sink is over. The last of `sinks` sinks ends the load.
     pub fn sink_done(&self, sinks: u32) {
         let line = &self.lines[STOP];
         if line.words[SINKS_DONE].fetch_add(1, SeqCst) + 1 == u64::from(sinks) {
@@ -103,29 +103,30 @@ impl Control {
         }
     }
 
-    /// Whether the load is over. Cheap enough to check before every call: the cache line changes only once.
+    /// Whether the load is over. This check is fast enough to make before every call, because the cache line changes
+    /// only once.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.lines[STOP].words[STOPPED].load(Relaxed) != 0
     }
 
-    /// Publishes an end's progress, for the parent's report should the run hang.
+    /// Publishes the number of bytes an end has moved, for the parent's report if the run hangs.
     #[inline]
     pub fn progress(&self, end: usize, bytes: u64) {
         self.lines[ENDS + end].words[BYTES].store(bytes, Relaxed);
     }
 
-    /// Bytes an end has moved so far.
+    /// Number of bytes an end has moved so far.
     pub fn bytes(&self, end: usize) -> u64 {
         self.lines[ENDS + end].words[BYTES].load(Relaxed)
     }
 
-    /// Announces the length of a source's warm-up, before its last block is sent.
+    /// Publishes the length of a source's warm-up in bytes, before the source sends the last block of the warm-up.
     pub fn announce_warm_up(&self, source: usize, bytes: u64) {
         self.lines[ENDS + source].words[WARM_UP].store(bytes, Release);
     }
 
-    /// The length of a source's warm-up, once it is known.
+    /// The length of a source's warm-up in bytes; `None` until it is known.
     pub fn warm_up(&self, source: usize) -> Option<u64> {
         Some(self.lines[ENDS + source].words[WARM_UP].load(Acquire)).filter(|&bytes| bytes != 0)
     }

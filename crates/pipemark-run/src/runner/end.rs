@@ -1,4 +1,5 @@
-//! An end of a run, in its own process: receives the assignment, prepares, warms up, runs the window, drains, replies.
+//! An end of a run, in a separate process: receives the assignment, prepares, warms up, runs the window, drains,
+//! replies.
 
 mod copy;
 mod latency;
@@ -25,7 +26,7 @@ use crate::runner::control::Control;
 use crate::runner::keeper;
 pub(super) use latency::{LONGEST_NS, summary};
 
-/// State that every role uses.
+/// The state that all roles use.
 struct TrialEnd {
     assignment: Assignment,
     ends: Ends,
@@ -33,15 +34,15 @@ struct TrialEnd {
     pinned: Option<Vec<Cpu>>,
 }
 
-/// The main function of an end: standard input is the socket to the parent.
+/// The main function of an end. Standard input is the socket to the parent.
 pub fn main() -> u8 {
-    // Ctrl-C is for the parent, which ends this process after saving the measurements.
+    // Ctrl-C is left to the parent, which ends this process after it has saved the measurements.
     let socket = rustix::stdio::stdin();
     let (assignment, descriptors) = match channel::receive::<Assignment>(socket) {
         Ok(Some(received)) => received,
-        // The parent is gone.
+        // The parent has closed the socket.
         Ok(None) => return 1,
-        // The hidden verb was called by hand: standard input is no socket.
+        // A user called the hidden verb, so standard input isn't a socket.
         Err(_) => {
             eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", channel::END_VERB);
             return 2;
@@ -50,7 +51,7 @@ pub fn main() -> u8 {
     if assignment.role == EndRole::Keeper {
         return keeper::main(&assignment, socket);
     }
-    // An end never outlives its parent: the other ends may never arrive.
+    // An end never outlives its parent, because the other ends may never arrive at the barrier.
     if !child::die_with_parent(assignment.parent) {
         return 1;
     }
@@ -85,13 +86,13 @@ fn run_role(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Don
 }
 
 impl TrialEnd {
-    /// Whether there are stages between source and sink. Then the whole stream is measured, because
-    /// stages may buffer bytes or change their number.
+    /// Whether there are stages between source and sink. If so, the whole stream is measured, because stages may buffer
+    /// bytes or change their number.
     fn chained(&self) -> bool {
         self.assignment.job.chain().is_some()
     }
 
-    /// The content of stream number `stream` of this pair. Source and sink compute it independently.
+    /// The content of stream number `stream` of this pair. Source and sink each compute it.
     fn pattern(&self, stream: u64) -> Pattern {
         let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
         let rule = if self.ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
@@ -101,12 +102,12 @@ impl TrialEnd {
         }
     }
 
-    /// Busy work of this end, of mean length `mean`.
+    /// The busy work of this end, with the mean time `mean`.
     fn busy(&self, mean: Delay) -> SimulatedWork {
         SimulatedWork::new(mean, self.assignment.seed ^ self.assignment.line as u64)
     }
 
-    /// The statistics of this end known before its window.
+    /// The statistics of this end that are known before its window. `ceiling` is in bytes per second.
     fn stats(&self, ceiling: Option<f64>) -> EndStats {
         EndStats { pinned: self.pinned.clone(), ceiling, ..EndStats::default() }
     }
@@ -117,13 +118,14 @@ impl TrialEnd {
         self.control.progress(self.assignment.line, bytes);
     }
 
-    /// The length of the warm-up of this sink's source, once known. A source's line precedes its sink's.
+    /// The length in bytes of the warm-up of this sink's source; `None` until it is known. In the page, a source's line
+    /// precedes its sink's line.
     #[inline]
     fn warm_up(&self) -> Option<u64> {
         self.control.warm_up(self.assignment.line - 1)
     }
 
-    /// Bytes on huge pages, if requested.
+    /// Bytes of this process on huge pages; `None` if huge pages weren't requested.
     fn huge_bytes(&self) -> Option<u64> {
         (self.ends.pages == PageKind::Huge).then(pipeio_harness::buffer::huge_bytes)
     }

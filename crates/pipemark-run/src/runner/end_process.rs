@@ -1,4 +1,4 @@
-//! One process of a run: starts it, receives from it, and always ends and reaps it.
+//! One process of a run. Starts it, receives its messages, and always ends and reaps it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -17,21 +17,21 @@ use pipemark_model::{Ends, Rseq};
 
 use crate::runner::channel::{self, Assignment, END_VERB, EndRole, Reply};
 
-/// How long a process may take to exit after closing its socket.
+/// The time limit for a process to exit after it has closed its socket.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// This program, started again with a socket as its standard input. Dropping it kills and reaps its whole process
-/// group.
+/// This program, started again with a socket as its standard input. Dropping it kills the process and its group, and
+/// reaps the process.
 pub struct Peer {
     child: Child,
     socket: OwnedFd,
 }
 
 impl Peer {
-    /// Starts the process with a hidden verb, and sends it its assignment.
+    /// Starts this program with a hidden verb, and sends it its assignment.
     ///
     /// # Errors
-    /// A message, when a process, descriptor or memory is not available.
+    /// A message, if no process, descriptor or memory is available.
     pub fn start(
         name: &str,
         verb: &str,
@@ -44,7 +44,7 @@ impl Peer {
         let mut command = child::ourselves(verb);
         command.envs(environment).stdin(theirs).stdout(Stdio::null());
         let child = Child::start(name, &mut command, ProcessGroup::Own).map_err(not_started)?;
-        // Closes our copy of the child's side of the socket, so that only the child has one.
+        // This closes our copy of the child's socket, so that only the child has one.
         drop(command);
         let mut peer = Peer { child, socket };
         match channel::send(&peer.socket, order, descriptors) {
@@ -54,12 +54,12 @@ impl Peer {
         }
     }
 
-    /// Becomes readable when a message arrives or the process exits.
+    /// The socket to the process. It becomes readable when a message arrives or the process exits.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Waits for a message and returns it with its descriptors.
+    /// Waits for a message, and returns it with the attached descriptors.
     ///
     /// # Errors
     /// A description of how the process ended, if it sent nothing.
@@ -71,7 +71,7 @@ impl Peer {
         }
     }
 
-    /// Shuts down the socket, to tell the process that it is no longer needed.
+    /// Shuts down a side of the socket, which tells the process that it is no longer needed.
     pub fn hang_up(&self, side: Shutdown) {
         let _ = shutdown(&self.socket, side);
     }
@@ -83,7 +83,7 @@ impl Peer {
 
     fn wait_for_exit_reason(&mut self) -> String {
         let name = self.child.name().to_owned();
-        // It has closed its side of the socket, so it is about to exit.
+        // The process has closed its side of the socket, so it is about to exit.
         let _ = self.child.wait(Instant::now() + ENDING, None);
         match self.child.end() {
             Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::describe_status(status)),
@@ -96,21 +96,21 @@ impl Peer {
 /// The process of an end or of a link's keeper, as its parent sees it.
 pub struct EndProcess {
     peer: Peer,
-    /// Its role.
+    /// The role of the process.
     pub role: EndRole,
-    /// The number of the cache line that it uses in the shared page.
+    /// The index of the cache line that the process uses in the shared page.
     pub line: usize,
-    /// The inode of its link, to find the link among its open files.
+    /// The inode of the process's link, by which the link is found among the open files; `None` if unknown.
     link: Option<u64>,
-    /// Its reply, once received.
+    /// The reply of the process; `None` until it has been received.
     pub reply: Option<Reply>,
 }
 
 impl EndProcess {
-    /// Starts an end. `descriptors` are the shared page and, if the end has a link, the link's handle.
+    /// Starts an end. `descriptors` has the shared page and, if the end has a link, the link's handles.
     ///
     /// # Errors
-    /// A message, when a process, descriptor or memory is not available.
+    /// A message, if no process, descriptor or memory is available.
     pub fn start(assignment: &Assignment, descriptors: &[BorrowedFd<'_>]) -> Result<EndProcess, String> {
         let link = descriptors.get(1).and_then(|link| Some(rustix::fs::fstat(link).ok()?.st_ino));
         let tunables = assignment.job.ends().and_then(tunables);
@@ -119,17 +119,17 @@ impl EndProcess {
         Ok(EndProcess { peer, role: assignment.role, line: assignment.line, link, reply: None })
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.peer.child.pid().as_raw_nonzero().get().cast_unsigned()
     }
 
-    /// See [`Peer::socket`].
+    /// The socket to the process, see [`Peer::socket`].
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.peer.socket()
     }
 
-    /// Receives the reply once `socket` is readable; returns the attached descriptors.
+    /// Receives the reply once `socket` is readable. Returns the attached descriptors.
     ///
     /// # Errors
     /// A description of how the process ended, if it sent no reply.
@@ -139,10 +139,10 @@ impl EndProcess {
         Ok(descriptors)
     }
 
-    /// Waits for the reply, and receives it.
+    /// Waits for the reply and receives it. Returns the attached descriptors.
     ///
     /// # Errors
-    /// As [`EndProcess::take_reply`], or if `timeout` runs out.
+    /// As [`EndProcess::take_reply`], or if `timeout` expires.
     pub fn wait_for_reply(&mut self, timeout: Duration) -> Result<Vec<OwnedFd>, String> {
         match child::wait_readable(&[self.socket()], Instant::now() + timeout, None) {
             Ok(Some(_)) => self.take_reply(),
@@ -150,8 +150,8 @@ impl EndProcess {
         }
     }
 
-    /// Tells the process to exit, waits at most `timeout`, then kills it. Returns whether it exited successfully
-    /// without that.
+    /// Tells the process to exit, waits for at most `timeout`, then kills it. Returns whether the process exited
+    /// successfully without being killed.
     pub fn shut_down(&mut self, timeout: Duration) -> bool {
         self.peer.hang_up(Shutdown::Both);
         let child = &mut self.peer.child;
@@ -160,12 +160,12 @@ impl EndProcess {
         in_time && child.end().is_some_and(|(status, _)| status.success())
     }
 
-    /// What the process is doing now, for the report of a hang.
+    /// What the process is doing now, as text for the report of a hang.
     pub fn activity(&self) -> String {
         let proc =
             |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.peer.child.pid())).unwrap_or_default();
         let waits_in = proc("wchan");
-        // The state follows the name, which is in parentheses and may contain anything.
+        // The state is the field after the name, which is in parentheses and may contain any character.
         let stat = proc("stat");
         let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest.get(..1).unwrap_or_default());
         match (state, waits_in.trim()) {
@@ -176,7 +176,7 @@ impl EndProcess {
         }
     }
 
-    /// Fill level and capacity of the pipe to this process; `None` if they cannot be read.
+    /// Fill level and capacity in bytes of the pipe to this process; `None` if they cannot be read.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
         let link = format!("pipe:[{}]", self.link?);
         let folder = fs::read_dir(format!("/proc/{}/fd", self.peer.child.pid())).ok()?;
@@ -191,11 +191,11 @@ impl EndProcess {
     }
 }
 
-/// The environment variable with glibc's settings.
+/// The environment variable with settings of glibc.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// The inherited glibc tunables, with restartable sequences switched off; `None` to leave them on. While they are on,
-/// the kernel accesses memory that glibc registers for each thread, at every context switch.
+/// The inherited glibc tunables, with restartable sequences disabled; `None` to leave them enabled. While they are
+/// enabled, the kernel accesses memory that glibc registers for each thread, at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -1,5 +1,5 @@
-//! The input of a filter: yes(1) with a line, or a log in memory, plain or compressed. The log is made once for all
-//! runs, in unnamed files, so nothing remains however the measurement ends.
+//! The input of a filter: a line from yes(1), or a log in memory, plain or compressed. The log is made once for all
+//! runs, in unnamed files, so nothing remains after the measurement.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,21 +16,21 @@ use pipemark_model::{ByteSize, Feed};
 
 use crate::content::Payload;
 
-/// A line of 8 bytes with its newline, the length that pipelines (docs/sources.md) uses.
+/// A line of 8 bytes with its newline, the length used by pipelines (docs/sources.md).
 pub const SHORT_LINE: &str = "abcdefg";
 
-/// 48 bytes with its newline: between the other two on a logarithmic axis.
+/// A line of 48 bytes with its newline, whose length is between the other two on a logarithmic axis.
 pub const MIDDLE_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick fox ";
 
-/// 285 bytes with its newline, typical of a log.
+/// A line of 285 bytes with its newline, typical of a log.
 pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
 brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
 dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
 
-/// The content of the log: `pipemark gen log:3` writes the same.
+/// The content of the log, which `pipemark gen log:3` writes too.
 pub const LOG: Payload = Payload::Log { seed: 3 };
 
-/// How long compression may take: gzip at its fastest needs half a minute per GiB.
+/// The time limit for compression. gzip at its fastest needs half a minute per GiB.
 const PACKING: Duration = Duration::from_secs(600);
 
 /// The logs made so far, by requested total.
@@ -47,17 +47,17 @@ struct Log {
 
 /// The input of a filter.
 pub struct FilterInput {
-    /// The command that writes it; without one the filter reads the file itself.
+    /// The command that writes the input; `None` if the filter reads the file itself.
     pub command: Option<Vec<String>>,
-    /// The file to read, and the bytes that reach the filter; without it, the input is endless.
+    /// The file to read, and the number of bytes that reach the filter; `None` if the input is endless.
     pub file: Option<(File, u64)>,
 }
 
 impl Feeds {
-    /// The input of a run; `total` applies to feeds that end.
+    /// The input of a run. `total` applies to feeds that end.
     ///
     /// # Errors
-    /// When there is no memory for a log, or compression fails.
+    /// If there is not enough memory for a log, or the compression fails.
     pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<FilterInput, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
         let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
@@ -70,7 +70,7 @@ impl Feeds {
             Feed::Timed => unreachable!("its lines are written here, not by another program"),
         };
         if !self.logs.contains_key(&total) {
-            // Only the latest log is kept, so that experiments of different totals don't add up in memory.
+            // Only the latest log is kept, so that the logs of several totals don't fill the memory.
             self.logs = BTreeMap::from_iter([(total, Log::of(total).map_err(failed)?)]);
         }
         let log = self.logs.get_mut(&total).expect("made above");
@@ -83,7 +83,7 @@ impl Feeds {
 }
 
 impl Log {
-    /// Whole lines, as many as fit into `total`, at least one.
+    /// A log of as many whole lines as fit into `total` bytes, at least one.
     fn of(total: ByteSize) -> io::Result<Log> {
         let mut plain = unnamed_file("log")?;
         let mut stream = LOG.stream();
@@ -116,7 +116,7 @@ impl Log {
     }
 }
 
-/// An unnamed file in memory.
+/// Creates an unnamed file in memory. `what` is its name in /proc.
 pub fn unnamed_file(what: &str) -> io::Result<File> {
     Ok(File::from(memfd_create(what, MemfdFlags::CLOEXEC)?))
 }

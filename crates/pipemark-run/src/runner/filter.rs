@@ -1,7 +1,7 @@
-//! One run of a line filter, as a shell would start it: a feed, a pipe, a filter, and /dev/null.
+//! One run of a line filter, as started by a shell: a feed, a pipe, a filter, and /dev/null.
 //!
-//! The programs are started but held, so that counters are attached and the clock starts before they run; the clock
-//! stops when the filter has exited.
+//! The programs are started but held, so that the counters are attached and the clock is started before they run. The
+//! clock stops when the filter has exited.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,16 +21,16 @@ use crate::runner::hardware_counters::Counters;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 
-/// How long a program may take to reach its held start.
+/// The time limit for a program to be ready to execute.
 const READY: Duration = Duration::from_secs(20);
 
-/// How long a filter may take to exit after its feed has.
+/// The time limit for a filter to exit after its feed.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// Makes one run of a filter; before the first, checks its output.
+/// Makes one run of a filter. Before the filter's first run, its output is checked.
 ///
 /// # Errors
-/// As for a pair: when there was no run, when one of its processes failed, or when the filter's output is wrong.
+/// As for a pair: if there was no run, a process failed, or the filter's output is wrong.
 pub fn run(
     LinesJob { feed, filter, volume, rate }: &LinesJob,
     conditions: &Conditions<'_>,
@@ -58,7 +58,7 @@ pub fn run(
     pipeline.all().for_each(Child::release);
     if let Volume::Time(time) = *volume {
         pipeline.flow(clock + time.into(), conditions)?;
-        // The feed is endless.
+        // An endless feed has to be killed.
         pipeline.feed.iter().for_each(Child::kill);
     }
     pipeline.finish(deadline, conditions)?;
@@ -81,7 +81,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// The resources that a process used, from its usage. Counters aren't included.
+/// The resources that a process used, from its usage. Hardware counters aren't included.
 pub fn used(usage: &Usage) -> ProcessStats {
     ProcessStats {
         user_ns: usage.user_ns,
@@ -92,24 +92,25 @@ pub fn used(usage: &Usage) -> ProcessStats {
     }
 }
 
-/// State shared by all runs of a measurement.
+/// The state that all runs of a measurement have in common.
 #[derive(Default)]
 pub struct FilterState {
     feeds: Feeds,
-    /// Programs whose output was checked.
+    /// Programs whose output has been checked.
     pub proven: BTreeSet<String>,
 }
 
-/// The processes of a run. Dropping it kills them.
+/// The processes of a run. Dropping them kills them.
 struct FilterPipeline {
     filter: Child,
     feed: Option<Child>,
-    /// The file read by the filter or its feed, and the bytes that reach the filter.
+    /// The file read by the filter or its feed, and the number of bytes that reach the filter; `None` if the input is
+    /// endless.
     file: Option<(File, u64)>,
 }
 
 impl FilterPipeline {
-    /// Starts the processes, held.
+    /// Starts the processes and holds them.
     fn start(filter: &Filter, words: &[String], input: FilterInput) -> io::Result<FilterPipeline> {
         let null = || File::options().read(true).write(true).open("/dev/null");
         let stdin = input.file.as_ref().map_or_else(null, |(file, _)| file.try_clone())?.into();
@@ -129,12 +130,12 @@ impl FilterPipeline {
         std::iter::once(&self.filter).chain(&self.feed)
     }
 
-    /// Lets data flow until `until`. It is an error if a process ends earlier.
+    /// Lets data flow until the time `until`. It is an error if a process ends earlier.
     fn flow(&mut self, until: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
         if wait_for_first(self.all(), until, Some(conditions.interrupt))?.is_none() {
             return Ok(());
         }
-        // The filter first: when it exits, its feed gets a broken pipe and exits too.
+        // The filter is checked first, because when it exits, its feed gets a broken pipe and exits too.
         let moment = Instant::now() + MOMENT;
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
             if process.wait(moment, Some(conditions.interrupt))? {
@@ -144,7 +145,7 @@ impl FilterPipeline {
         Err(RunError::Failed("the pipeline ended before the measuring time was over".to_owned()))
     }
 
-    /// Waits until the filter has exited, without reaping it: its counters are read first.
+    /// Waits until the filter has exited, without reaping it, because its counters are read first.
     fn finish(&self, deadline: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
         match wait_for_first([&self.filter], deadline, Some(conditions.interrupt))? {
             Some(_) => Ok(()),
@@ -156,17 +157,18 @@ impl FilterPipeline {
         }
     }
 
-    /// Bytes of the filter's input.
+    /// The number of bytes of the filter's input.
     fn bytes(&self) -> Result<u64, RunError> {
         if let Some((_, bytes)) = &self.file {
             return Ok(*bytes);
         }
         let Some(feed) = &self.feed else { return Ok(0) };
-        // The feed was killed: its last write is counted once it has exited.
+        // The feed was killed, and its last write is counted only once it has exited.
         let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
         let written = moved(feed, "wchar");
         let read = moved(&self.filter, "rchar");
-        // /proc/PID/io doesn't count splice(2). A reader's count includes its libraries, so the writer's is preferred.
+        // /proc/PID/io doesn't count splice(2). A reader's count includes the libraries it loads, so the writer's count
+        // is preferred.
         match written.max(read) {
             0 => Err(RunError::NotHere(
                 "the number of bytes passed is unknown: /proc/PID/io counts nothing here".to_owned(),
@@ -176,11 +178,12 @@ impl FilterPipeline {
         }
     }
 
-    /// Reaps all processes. On success, returns the usage of the filter, then of its feed, which may have been killed.
+    /// Reaps all processes. On success, returns the usage of the filter, then of its feed. `killed` says that the feed
+    /// may have been killed.
     fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
         let mut usages = Vec::new();
-        // The filter's failure is reported first: it is usually the cause of the feed's broken pipe.
+        // The filter's failure is reported first, because it usually causes the feed's broken pipe.
         for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
             let Some(process) = process else { continue };
             process.wait(late, Some(conditions.interrupt))?;

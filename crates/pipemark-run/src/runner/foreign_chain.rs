@@ -15,13 +15,13 @@ use crate::link::{self, Handle};
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::stage::{RunningStages, used};
 
-/// Placeholder in a source's command for the number of bytes.
+/// The placeholder for the number of bytes in a source's command.
 const TOTAL: &str = "{total}";
 
-/// Makes one run. The stages are started before the source, so that the transfer begins with its start.
+/// Makes one run. The stages are started before the source, so that the transfer begins when the source starts.
 ///
 /// # Errors
-/// As for a pair: when a process could not be started, failed, or timed out. None is left running.
+/// As for a pair: if a process could not be started, failed, or timed out. All processes are then ended.
 pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Result<RunResult, RunError> {
     let Volume::Total(total) = chain.ends.volume else {
         return Err(RunError::Failed("a command as the source needs a total".to_owned()));
@@ -69,7 +69,7 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
     }
     let source = match process.succeeded() {
         Ok(usage) => used(&usage),
-        // The source gets SIGPIPE when the stage behind it fails.
+        // The source gets SIGPIPE if the stage behind it fails, so the stage's failure is reported.
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(stages.root_cause(reason))),
         Err(other) => return Err(other),
     };

@@ -1,5 +1,5 @@
-//! Counters of perf_event_open(2) for a process that has not started yet, and its descendants. Any counter may be
-//! missing: virtual machines have no cycle counters, and not everyone may observe the kernel.
+//! Counters of perf_event_open(2) for a process that has not started yet and for its descendants. Any counter may be
+//! missing: many virtual machines have no cycle counters, and not every user may observe the kernel.
 
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter};
@@ -7,12 +7,12 @@ use rustix::process::Pid;
 
 use pipemark_model::ProcessStats;
 
-/// The counters of one process: migrations, cycles, instructions, branches and mispredicted branches, cache misses and
-/// stalled cycles.
+/// The counters of one process: migrations, cycles, instructions, branches, mispredicted branches, cache misses, and
+/// two counters of stalled cycles. A counter is `None` if it is missing.
 pub struct Counters([Option<Counter>; 8]);
 
 impl Counters {
-    /// Starts counting when `process` executes its next program.
+    /// Creates counters that start when `process` executes its next program.
     pub fn of(process: Pid) -> Counters {
         let of = |event: Hardware| counter(event, process);
         Counters([
@@ -27,10 +27,10 @@ impl Counters {
         ])
     }
 
-    /// Adds the counts so far to `stats`.
+    /// Adds the counts to `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
         let mut counts = self.0.into_iter().map(counted);
-        // In the order of the list above.
+        // The order is that of the counters in `of`.
         let mut next = || counts.next().flatten();
         ProcessStats {
             migrations: next(),
@@ -46,9 +46,9 @@ impl Counters {
     }
 }
 
-/// Kernel events are included, because the kernel's work belongs to the pipeline, and migrations happen there. Where
-/// that isn't permitted (/proc/sys/kernel/perf_event_paranoid), there is no counter: its value would not be comparable
-/// with the published one.
+/// A counter that includes kernel events, because the kernel's work belongs to the pipeline, and migrations happen in
+/// the kernel. `None` if that isn't permitted (/proc/sys/kernel/perf_event_paranoid), because a count without the
+/// kernel isn't comparable with published ones.
 fn counter(event: impl Event, process: Pid) -> Option<Counter> {
     Builder::new(event)
         .observe_pid(process.as_raw_nonzero().get())
@@ -61,7 +61,7 @@ fn counter(event: impl Event, process: Pid) -> Option<Counter> {
         .ok()
 }
 
-/// The count, scaled to the whole time where counters were multiplexed.
+/// The count, scaled to the whole time if counters were multiplexed; `None` if the counter is missing.
 fn counted(counter: Option<Counter>) -> Option<u64> {
     let read = counter?.read_count_and_time().ok()?;
     match (read.time_enabled, read.time_running) {

@@ -1,6 +1,6 @@
-//! Creates the link of a run. A link that has a name, or outlives its creator, is created by a keeper: a process that
-//! removes it when it is no longer needed or when the parent is gone. Nothing remains, whichever process is killed:
-//! the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
+//! Creates the link of a run. A link that has a name, or outlives its creator, is created by a keeper. This process
+//! removes the link when the link is no longer needed, or when the parent is gone. Nothing remains, whichever process
+//! is killed: the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
 
 use std::fs;
 use std::io::{self, Read};
@@ -16,13 +16,13 @@ use crate::link::{self, Handle, Handles, Link, Naming};
 use crate::runner::channel::{self, Assignment, EndRole, Granted, Reply, Wire, descriptor};
 use crate::runner::end_process::EndProcess;
 
-/// How long a keeper may take to create a link, and to remove it.
+/// The time limit for a keeper to create a link, and for it to remove the link.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Creates a link and, if it needs one, its keeper, which must live as long as the run.
+/// Creates a link and, if the link needs one, its keeper. The keeper must live as long as the run.
 ///
 /// # Errors
-/// [`link::not_here`] where the mechanism is not available.
+/// [`link::not_here`] if the link is not available here.
 pub fn make(link: &'static dyn Link, job: &Job, ends: &Ends) -> io::Result<(Handles, Option<Keeper>)> {
     match link.naming() {
         Naming::Unnamed => link.connect(ends, Path::new("")).map(|handles| (handles, None)),
@@ -40,7 +40,7 @@ pub struct Keeper {
 impl Keeper {
     fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
         let folder = folder()?;
-        // In case both this process and the keeper are killed.
+        // The name is stored for the guards, in case both this process and the keeper are killed.
         if let Some(ends) = job.ends() {
             guard::remember(&format!("{} {}", ends.link, folder.display()));
         }
@@ -73,7 +73,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         if !self.process.shut_down(EXIT_TIMEOUT) {
-            // The keeper was killed or stopped and creates nothing more, so its leftovers are removed by name.
+            // The keeper was killed or stopped and creates nothing more, so its link is removed by name.
             remove_link(self.link, &self.folder);
         }
     }
@@ -84,7 +84,7 @@ fn remove_link(link: &dyn Link, folder: &Path) {
     link.remove(&folder.join("link"));
 }
 
-/// Removes a link or folder left by a kill, by the name the guards stored.
+/// Removes a link or directory that a killed process left, by the name stored for the guards.
 pub fn remove(name: &str) {
     let (kind, folder) = name.split_once(' ').unwrap_or_default();
     match kind.parse().ok().and_then(link::of) {
@@ -94,15 +94,15 @@ pub fn remove(name: &str) {
     }
 }
 
-/// The prefix of a folder's name for the guards.
+/// The prefix of a directory's name in the list of names for the guards.
 const FOLDER: &str = "folder";
 
-/// A folder for the files of a foreign program, removed even if this process is killed.
+/// A directory for the files of a foreign program. It is removed even if this process is killed.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
     /// # Errors
-    /// When it can't be created.
+    /// If the directory can't be created.
     pub fn new() -> io::Result<Scratch> {
         let folder = folder()?;
         guard::remember(&format!("{FOLDER} {}", folder.display()));
@@ -126,14 +126,15 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// An unused and unguessable path for a folder.
+/// An unused and unguessable path for a directory.
 fn folder() -> io::Result<PathBuf> {
     let mut random = [0u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(std::env::temp_dir().join(format!("pipemark-{:032x}", u128::from_le_bytes(random))))
 }
 
-/// The main function of a keeper: creates the link, hands it over, and removes it when the parent hangs up or is gone.
+/// The main function of a keeper. Creates the link, sends its handles to the parent, and removes the link when the
+/// parent closes the socket or is gone.
 pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let connected = (|| {
         let ends = assignment.job.ends().ok_or(io::ErrorKind::InvalidInput)?;
@@ -151,10 +152,10 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let granted = Granted { message_limit: handles.message_limit, buffers: handles.buffers };
     let reply = Reply::Made(Wire::of(&handles.source), Wire::of(&handles.sink), granted);
     let descriptors: Vec<_> = [&handles.source, &handles.sink].into_iter().filter_map(descriptor).collect();
-    // If the parent is gone, the next read shows it.
+    // An error is ignored. If the parent is gone, the next read shows that.
     let _ = channel::send(socket, &reply, &descriptors);
     if let Handle::Fd(_) = handles.source {
-        // The link needs no cleanup beyond its descriptors, and keeping them would keep it open.
+        // The link disappears with its descriptors. Keeping them would keep the link open.
         return 0;
     }
     let _ = io::stdin().read(&mut [0]);
@@ -162,7 +163,8 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     0
 }
 
-/// Creates the link and returns its name. A file is made in `folder`, which is removed as soon as the link is open.
+/// Creates the link. Returns its handles and its name. A file is created in `folder`, which is removed as soon as the
+/// link is open.
 fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
     let name = folder.join("link");
     if link.naming() != Naming::File {

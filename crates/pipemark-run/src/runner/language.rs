@@ -1,4 +1,4 @@
-//! One run of an entrant: a program in another language streams the bytes, in processes that it starts itself.
+//! One run of an entrant. The program streams the bytes between processes that it starts itself.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,20 +16,20 @@ use crate::runner::keeper::Scratch;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::supervisor::{MAX_CAPTURED, ProgramResult, ProgramSpec, SUPERVISOR_VERB};
 
-/// How long a supervisor may take to end the processes it started.
+/// The time limit for a supervisor to end the processes it started.
 const CLEANING: Duration = Duration::from_secs(20);
 
-/// The most characters of an entrant's stderr quoted in an error.
+/// The largest number of characters of an entrant's stderr that an error quotes.
 const QUOTE: usize = 1000;
 
-/// A stream that checks whether an entrant reads its bytes: its length, block size, and the position of one altered
-/// byte.
+/// The stream for checking whether an entrant reads its bytes: its length in bytes, its block size, and the position of
+/// one altered byte.
 const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 
-/// Makes one run of an entrant; before the first, checks that it reads the bytes.
+/// Makes one run of an entrant. Before the entrant's first run, checks that it reads the bytes.
 ///
 /// # Errors
-/// As for a pair: when there was no run, when it violated the contract, or when its answer is wrong.
+/// As for a pair: if there was no run, the entrant violated the contract, or its result is wrong.
 pub fn run(
     Entrant { language, program, block, verify, total, .. }: &Entrant,
     conditions: &Conditions<'_>,
@@ -61,7 +61,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// Runs a third-party benchmark. It may print its own figure, and its data isn't checked.
+/// Runs a third-party benchmark, which may print its own figure. Its data isn't checked.
 fn printed(
     runnable: &Runnable,
     prints: &Prints,
@@ -163,7 +163,7 @@ fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'
     Ok(outcome)
 }
 
-/// Checks that the entrant started, exited with success, left no process behind, and did not print too much.
+/// Checks that the entrant started, exited successfully, left no process behind, and didn't print too much.
 fn check_end(outcome: &ProgramResult) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
@@ -189,7 +189,7 @@ fn with_stderr(sentence: String, outcome: &ProgramResult) -> String {
     }
 }
 
-/// A supervisor, as seen by its parent. Dropping it ends everything that it started.
+/// A supervisor, as seen by its parent. Dropping it ends all processes that it started.
 struct Supervisor(Peer);
 
 impl Supervisor {
@@ -199,7 +199,7 @@ impl Supervisor {
         peer.map(Supervisor).map_err(RunError::Failed)
     }
 
-    /// Waits until the entrant has exited, or ends it at the time limit.
+    /// Waits until the entrant has exited. At the time limit, ends the entrant.
     fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<ProgramResult, RunError> {
         if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
             return Ok(outcome);
@@ -210,7 +210,8 @@ impl Supervisor {
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
-    /// The supervisor's reply after it was told to stop. It is resumed first, because the entrant may have stopped it.
+    /// The supervisor's reply after it was told to stop; `None` at the deadline. The supervisor is resumed first,
+    /// because the entrant may have stopped it.
     fn wait_for_result(&mut self) -> Result<Option<ProgramResult>, RunError> {
         let deadline = Instant::now() + CLEANING;
         while Instant::now() < deadline {
@@ -236,6 +237,7 @@ impl Drop for Supervisor {
         self.0.hang_up(Shutdown::Write);
         // The supervisor closes its end of the socket when all processes that it started are gone.
         while matches!(self.wait_for_result(), Ok(Some(_))) {}
-        // If the supervisor was killed, its children are still in its process group, which dropping the peer kills.
+        // If the supervisor was killed, its children are still in its process group. Dropping the peer kills that
+        // group.
     }
 }

@@ -1,6 +1,6 @@
 //! Runs the trials of a plan, interleaved, and returns the samples.
 //!
-//! All access to the machine during a measurement is here: processes, placement, the start barrier, clocks and
+//! Only this module accesses the machine during a measurement: processes, placement, the start barrier, clocks and
 //! supervision.
 
 mod channel;
@@ -34,15 +34,15 @@ use pipemark_model::{Outcome, Sample, Trial};
 
 /// Receives the progress of a measurement.
 pub trait Observer {
-    /// `done` of about `total` runs are complete, and `trial` is next.
+    /// Called when `done` of about `total` runs are complete and `trial` is next.
     fn update(&mut self, done: u64, total: u64, trial: &str);
 
-    /// Progress of the current run since the last call.
+    /// Called at each sampling interval with the progress since the last call.
     fn passed(&mut self, passed: IntervalProgress);
 
-    /// A run of a trial has ended with `sample`.
+    /// Called when a run of `trial` has ended with `sample`.
     fn sampled(&mut self, trial: &Trial, sample: &Sample);
 
-    /// A trial has ended: no more runs follow.
+    /// Called when a trial has ended. No more runs of it follow.
     fn ended(&mut self, outcome: &Outcome);
 }

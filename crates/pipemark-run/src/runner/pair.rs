@@ -1,4 +1,4 @@
-//! One run of a trial: pairs of source and sink, each end a process, supervised until they reply.
+//! One run of a trial: pairs of source and sink. Each end is a process, which is supervised until it replies.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,32 +18,32 @@ use crate::runner::keeper::{self, Keeper};
 use crate::runner::pieces::{IntervalProgress, Sampler};
 use crate::runner::stage::RunningStages;
 
-/// The conditions of a run, besides its job.
+/// The conditions of a run, in addition to its job.
 pub struct Conditions<'a> {
-    /// CPUs of source and sink; `None` leaves them to the scheduler.
+    /// The CPUs of source and sink; `None` leaves the choice to the scheduler.
     pub cpus: Option<(Cpu, Cpu)>,
     /// The seed of content and delays.
     pub seed: u64,
     /// The time limit of the run.
     pub limit: Duration,
-    /// The sampling interval.
+    /// The time between two samples of the run.
     pub interval: Duration,
-    /// Ends the run when the user interrupts.
+    /// The user's interrupt, which ends the run.
     pub interrupt: &'a Interrupt,
 }
 
 /// The result of one run.
 pub struct RunResult {
-    /// The measurements. The caller sets round and start.
+    /// The measurements. The caller sets `round` and `started_ns`.
     pub sample: Sample,
-    /// Deviations from what was requested.
+    /// Warnings about deviations from the request.
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run of a stream, a round trip or a chain whose ends are this program. `watch` receives its progress.
+/// Makes one run of a stream, a round trip or a chain, with this program as the ends. `watch` receives the progress.
 ///
 /// # Errors
-/// When the run failed or its bytes did not verify. No process or link remains in either case.
+/// If the run failed or its bytes did not verify. No process and no link remains after either error.
 pub fn run(
     job: &Job,
     ends: &Ends,
@@ -64,7 +64,7 @@ pub fn run(
     let ended = replied.elapsed();
     let granted = run.granted;
     let begun_ns = run.control.begun_at();
-    // All replies have arrived: an end that doesn't exit by itself, because someone stopped it, is killed.
+    // All replies have arrived. An end that doesn't exit by itself, for example because it was stopped, is killed.
     drop(run);
     let mut measured = measured(job, ends, replies, stages, granted, begin.elapsed())?;
     let around = u64::try_from((started + ended).as_nanos()).unwrap_or(u64::MAX);
@@ -73,13 +73,13 @@ pub fn run(
     Ok(measured)
 }
 
-/// A run in progress. Dropping it ends its processes, then removes its links.
+/// A run in progress. Dropping it ends the processes, then removes the links.
 struct PairRun {
     processes: Vec<EndProcess>,
     stages: RunningStages,
     keepers: Vec<Keeper>,
     control: Control,
-    /// What the kernel granted to each link; the same for all.
+    /// The limits that the kernel granted to each link. They are equal for all links.
     granted: Granted,
 }
 
@@ -125,8 +125,8 @@ impl PairRun {
         Ok(run)
     }
 
-    /// Creates the links of a pair, and the return link of a round trip. Returns the handles of the
-    /// source, then of the sink.
+    /// Creates the link of a pair and, for round trips, the return link. Returns the handles of the source, then those
+    /// of the sink.
     fn connect(
         &mut self,
         link: &'static dyn Link,
@@ -193,8 +193,8 @@ fn wait(
         .collect())
 }
 
-/// When one end is killed, the other fails a moment later, with an error that depends on the link.
-/// The kill is reported.
+/// If an end is killed, the other end fails shortly afterwards with an error that depends on the link. So the kill is
+/// reported instead.
 fn root_cause(reason: String, processes: &mut [EndProcess]) -> RunError {
     let timeout = Duration::from_millis(100);
     while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + timeout, None) {
@@ -210,8 +210,8 @@ fn root_cause(reason: String, processes: &mut [EndProcess]) -> RunError {
     RunError::Failed(reason)
 }
 
-/// The process whose reply is ready, or that has exited without one; `Some(None)` at the deadline, and `None` when all
-/// have replied.
+/// The next process whose reply is ready or that has exited without a reply. `Some(None)` at the deadline, and `None`
+/// if all have replied.
 fn next_reply(
     processes: &[EndProcess],
     deadline: Instant,
@@ -229,7 +229,7 @@ fn next_reply(
     }
 }
 
-/// Describes a run that hangs: its progress, the fill level of the pipe, and what each process waits for.
+/// Describes a run that hangs: its progress, the fill level of the pipe, and what each process is waiting for.
 fn describe_hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String {
     let phase = match control.barriers_passed() {
         0 => "getting ready",
@@ -250,7 +250,7 @@ fn describe_hang(processes: &[EndProcess], control: &Control, limit: Duration) -
     text
 }
 
-/// Checks the ends' replies and sums them up.
+/// Checks the replies of the ends and combines them into a sample.
 fn measured(
     job: &Job,
     ends: &Ends,
@@ -280,14 +280,14 @@ fn measured(
     let latency = sources.first().and_then(|done| done.latency.clone());
     let stats = |ends: Vec<Done>| ends.into_iter().map(|done| done.stats).collect();
     let (sources, sinks): (Vec<EndStats>, Vec<EndStats>) = (stats(sources), stats(sinks));
-    // The sink's clock counts. A round trip ends at its source, so there the source's clock counts.
+    // The window is timed by the sink's clock. A round trip ends at its source, so it is timed by the source's clock.
     let clocks = if job.is_round_trip() { &sources } else { &sinks };
-    // Stages that output only an exit code, such as grep without a match, have still read everything sent.
+    // Stages that output nothing, such as grep without a match, have still read everything sent.
     let kept_by_stages =
         job.chain().is_some() && ends.verify == Verify::None && clocks.iter().all(|end| end.bytes == 0);
     let moved = |nth: usize, end: &EndStats| if kept_by_stages { sources[nth].bytes } else { end.bytes };
     let bytes: u64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end)).sum();
-    // Windows of different pairs end at different times, each under full load, so their rates are added.
+    // The windows of different pairs end at different times, but each is under full load, so the rates are added.
     let rate: f64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end) as f64 / end.ns.max(1) as f64).sum();
     let sum = |of_end: fn(&EndStats) -> u64, of_stage: fn(&StageStats) -> u64| {
         sources.iter().chain(&sinks).map(of_end).chain(stages.iter().map(of_stage)).sum()
@@ -326,7 +326,7 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         return Err(RunError::Unverified(fault));
     }
     for (source, sink) in sources.iter().zip(sinks) {
-        // In a round trip each end does both.
+        // In a round trip, each end both sends and receives.
         let both = source.latency.is_some();
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
             let all = end.stats.bytes_in_all;

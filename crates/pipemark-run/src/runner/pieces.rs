@@ -1,5 +1,5 @@
-//! Samples a run from outside: the ends' progress on the shared page, and the kernel's counters. It
-//! costs the ends' loops nothing.
+//! Samples a run from outside: the progress of the ends on the shared page, and the kernel's counters. Sampling costs
+//! the loops of the ends nothing.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,53 +13,55 @@ use crate::runner::channel::EndRole;
 use crate::runner::control::Control;
 use crate::runner::end_process::EndProcess;
 
-/// The most samples kept. Beyond that, every second one is dropped.
+/// The largest number of samples kept. When it is exceeded, every second sample is dropped.
 const MAX_SNAPSHOTS: usize = 600;
 
-/// With more ends than this the kernel's counters aren't read: reading them would take a noticeable share of the time.
+/// The largest number of ends whose kernel counters are read. Reading the counters of more ends would take a noticeable
+/// share of the time.
 const MAX_ENDS: usize = 8;
 
-/// Counters at one moment, counted from the start.
+/// The counters at one moment, counted from the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct CounterSnapshot {
     ns: u64,
     bytes: u64,
     switches: u64,
-    /// CPU time of sources and sinks.
+    /// CPU time in nanoseconds, of sources and of sinks.
     cpu_ns: [u64; 2],
-    /// Time in which the ends waited for a CPU.
+    /// Time in which the ends waited for a CPU, in nanoseconds.
     waiting_ns: u64,
 }
 
-/// The progress between two samples, for observers.
+/// The progress of a run between two samples, for observers.
 #[derive(Debug, Clone, Copy)]
 pub struct IntervalProgress {
-    /// Its begin and end, in nanoseconds from the beginning of the window.
+    /// The beginning of the interval, in nanoseconds from the beginning of the window.
     pub from_ns: u64,
-    /// See `from_ns`.
+    /// The end of the interval, in nanoseconds from the beginning of the window.
     pub to_ns: u64,
-    /// Bytes that arrived.
+    /// Number of bytes that arrived.
     pub bytes: u64,
-    /// Context switches of all ends, if known.
+    /// Number of context switches of all ends; `None` if unknown.
     pub switches: Option<u64>,
 }
 
-/// Reads a run's counters at intervals.
+/// Samples a run's counters at intervals.
 pub struct Sampler {
     interval: Duration,
     /// The time of the next sample.
     pub next: Instant,
-    /// For each end: its line in the shared page, whether it counts arriving bytes, its side, its schedstat file.
+    /// For each end: its line in the shared page, whether it counts arriving bytes, its side (0 source, 1 sink), its
+    /// schedstat file.
     ends: Vec<(usize, bool, usize, Option<File>)>,
     snapshots: Vec<CounterSnapshot>,
     last: Option<CounterSnapshot>,
     seen: usize,
-    /// One sample in this many is kept.
+    /// One sample in `stride` is kept.
     stride: usize,
 }
 
 impl Sampler {
-    /// Samples these ends. In a round trip the source counts the bytes that arrived.
+    /// A sampler of these ends. `conversation` means round trips, in which the source counts the bytes that arrived.
     pub fn new(processes: &[EndProcess], conversation: bool, interval: Duration) -> Sampler {
         let few = processes.len() <= MAX_ENDS;
         let end = |process: &EndProcess| {
@@ -79,7 +81,7 @@ impl Sampler {
         }
     }
 
-    /// Reads the counters and passes their change since the last call to `watch`; does nothing before the run is
+    /// Reads the counters, and passes the change since the last call to `watch`. Does nothing before the run is
     /// released.
     pub fn sample(&mut self, control: &Control, watch: &mut dyn FnMut(IntervalProgress)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
@@ -117,7 +119,8 @@ impl Sampler {
         }
     }
 
-    /// The intervals between samples that lie entirely in the window of `ns` from `begun_ns`.
+    /// The pieces between samples that lie entirely in the window of `ns` nanoseconds from `begun_ns`. `None` if there
+    /// are none.
     pub fn pieces(&self, begun_ns: u64, ns: u64) -> Option<Pieces> {
         let within = |snapshot: &&CounterSnapshot| (begun_ns..=begun_ns + ns).contains(&snapshot.ns);
         let snapshots: Vec<&CounterSnapshot> = self.snapshots.iter().filter(within).collect();
@@ -137,7 +140,8 @@ impl Sampler {
     }
 }
 
-/// Time on a CPU, time waiting for one, and the number of time slices: /proc/PID/schedstat.
+/// The three numbers of /proc/PID/schedstat: time on a CPU and time waiting for a CPU, both in nanoseconds, and the
+/// number of time slices.
 fn statistics(file: &File) -> Option<[u64; 3]> {
     let mut text = [0; 96];
     let length = file.read_at(&mut text, 0).ok()?;

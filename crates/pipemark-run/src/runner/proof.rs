@@ -1,5 +1,5 @@
-//! Checks a filter before its first run: its output for a fixed text must equal, byte for byte, the
-//! output of a reference that shares no code with the engine.
+//! Checks a filter before its first run. The filter's output for a fixed text must equal, byte for byte, the output of
+//! a reference implementation that shares no code with the filters.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -16,19 +16,19 @@ use pipemark_model::Filter;
 use crate::runner::feed::{LOG, LONG_LINE, SHORT_LINE, reopen, unnamed_file};
 use crate::runner::pair::Conditions;
 
-/// Bytes of the log at the end of the text: several batches of any filter.
+/// Number of bytes of log at the end of the text, several batches of any filter.
 const LOG_PART: usize = 3 << 20;
 
-/// How far a filter may exceed the expected output before it is stopped.
+/// The number of bytes by which a filter's output may exceed the expected output before the filter is stopped.
 const SLACK: u64 = 64 << 10;
 
-/// Most characters of a wrong line that are quoted.
+/// The largest number of characters of a wrong line that are quoted.
 const QUOTE: usize = 60;
 
 /// Runs the filter on the text and checks its output.
 ///
 /// # Errors
-/// When its output is wrong, it failed, or it could not be run.
+/// If the output is wrong, the filter failed, or it could not be run.
 pub fn check_filter(
     filter: &Filter,
     does: FilterTask,
@@ -57,7 +57,7 @@ pub fn check_filter(
     fault.map_or(Ok(()), |fault| Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))))
 }
 
-/// Starts the filter with the text as its input file, and an output file of limited size.
+/// Starts the filter with the text as its input file. The size of its output file is limited.
 fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, File)> {
     let mut input = unnamed_file("text")?;
     input.write_all(text)?;
@@ -68,8 +68,8 @@ fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, F
     Ok((Child::start_foreign(filter.as_str(), words, streams, None, Begin::AtOnce)?, output))
 }
 
-/// Lines with 0 to 12 spaces in all positions, empty lines, the lines of the feeds, and a log. Only ASCII, with every
-/// line terminated: tools differ on anything else.
+/// The text: lines with 0 to 12 spaces in all positions, empty lines, the lines of the feeds, and a log. All characters
+/// are ASCII and every line is terminated, because tools differ on any other text.
 fn text() -> Vec<u8> {
     let mut text = Vec::new();
     for spaces in 0..=12 {
@@ -100,7 +100,7 @@ pub fn expected(text: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Where and how two outputs differ.
+/// Describes where and how two outputs differ; `None` if they are equal.
 fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
     if output == expected {
         return None;
@@ -115,7 +115,7 @@ fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
     Some(format!("line {number} is '{}' instead of '{}'", line(output), line(expected)))
 }
 
-/// The contents of the file up to its current offset.
+/// The contents of a file up to its current offset.
 fn written(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(file.stream_position()?).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;

@@ -1,4 +1,4 @@
-//! Runs trials interleaved: rounds in shuffled order, until each trial is precise enough or the budget is spent.
+//! Runs trials interleaved, in rounds of shuffled order, until each trial is precise enough or the budget is spent.
 
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ const MIN_INTERVAL: Duration = Duration::from_millis(4);
 
 /// The result of running a plan.
 pub struct Measurement {
-    /// One per trial, in the order of the plan.
+    /// The outcome of each trial, in the order of the plan.
     pub outcomes: Vec<Outcome>,
-    /// Whether the user interrupted it before all runs were made.
+    /// Whether the user interrupted the measurement before all runs were made.
     pub partial: bool,
-    /// Its total duration.
+    /// The total duration.
     pub elapsed: Duration,
 }
 
@@ -39,7 +39,7 @@ struct TrialInProgress<'a> {
 }
 
 impl TrialInProgress<'_> {
-    /// Ends the trial without a figure.
+    /// Ends the trial, which has no figure.
     fn fail(&mut self, error: &RunError) {
         self.conditions = None;
         self.outcome.status = if matches!(error, RunError::NotHere(_)) { Status::Skipped } else { Status::Failed };
@@ -50,7 +50,7 @@ impl TrialInProgress<'_> {
         }
     }
 
-    /// Ends the trial if its schedule has enough runs.
+    /// Ends the trial if its interval is narrow enough after the minimum number of runs, or if it has all its runs.
     fn stop_if_enough_runs(&mut self, schedule: &Schedule) {
         let samples = &self.outcome.samples;
         let runs = samples.len();
@@ -68,18 +68,18 @@ impl TrialInProgress<'_> {
     }
 }
 
-/// The estimate from the runs so far.
+/// The estimate of the headline figure from the runs so far; `None` before the first run.
 fn estimate(samples: &[Sample]) -> Option<Estimate> {
     estimate::from_runs(&samples.iter().map(Sample::headline).collect::<Vec<_>>())
 }
 
-/// The estimate as text.
+/// The estimate so far as text, which begins with `words`.
 fn estimate_so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
     let words = if job.settings().is_like(&Job::default().settings()) { "default pipe" } else { words };
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 
-/// Runs every trial that can run here, interleaved. `entrants` are the plan's, prepared.
+/// Runs every trial that can run here, interleaved. `entrants` must be the plan's entrants, already prepared.
 pub fn measure(
     plan: &Plan,
     machine: &Host,
@@ -103,7 +103,7 @@ pub fn measure(
     let mut partial = false;
     let mut done = 0;
     let words = names(&trials.iter().map(|current| &current.outcome.trial.job).collect::<Vec<_>>(), &[]);
-    // The latest figure, for progress messages.
+    // The latest figure as text, for progress messages.
     let mut latest: Option<String> = None;
     'rounds: for round in 0.. {
         let mut order: Vec<usize> = (0..trials.len()).filter(|&i| trials[i].conditions.is_some()).collect();
@@ -113,7 +113,7 @@ pub fn measure(
         shuffle(&mut order, &mut random);
         let seed = random.next_u64();
         for (place, &i) in order.iter().enumerate() {
-            // The budget may run out in the middle of a round, but not before the minimum number of rounds.
+            // The budget may run out within a round, but not before the minimum number of rounds.
             if round >= least && begin.elapsed() >= budget {
                 break 'rounds;
             }
@@ -192,7 +192,7 @@ fn prepare<'a>(
             {
                 current.outcome.notes.push(Warning::Nodes { writer, reader });
             }
-            // Short windows are sampled a few times too.
+            // A short window is sampled several times too.
             let interval = match trial.job.volume() {
                 Volume::Time(time) if !schedule.by_interval => {
                     schedule.interval.min((Duration::from(time) / 5).max(MIN_INTERVAL))
@@ -220,7 +220,7 @@ fn finished(current: TrialInProgress<'_>, stopped: Stopped) -> Outcome {
     outcome
 }
 
-/// Fisher–Yates shuffle.
+/// Shuffles by the Fisher–Yates algorithm.
 fn shuffle(order: &mut [usize], random: &mut SplitMix64) {
     for i in (1..order.len()).rev() {
         // The modulo bias is below 2⁻⁵⁰ for any realistic number of trials.

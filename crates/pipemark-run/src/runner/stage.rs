@@ -1,5 +1,5 @@
-//! The stages of a chain: started between the links, supervised, and ended with the run. Errors
-//! name the stage that failed.
+//! The stages of a chain. They are started between the links, supervised, and ended with the run. Errors name the
+//! failed stage.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -18,29 +18,29 @@ use pipemark_model::{Chain, StageStats};
 use crate::link::{Handle, Handles};
 use crate::runner::pair::Conditions;
 
-/// After an end has failed, how long the stage behind it may take to exit.
+/// The time limit for the stage behind a failed end to exit.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// The stages of a run, from the source on. Dropping them kills them.
+/// The stages of a run, ordered from the source. Dropping them kills them.
 #[derive(Default)]
 pub struct RunningStages {
     stages: Vec<Child>,
-    /// The exit code expected of each.
+    /// The exit code expected of each stage.
     exit: u8,
 }
 
 impl RunningStages {
-    /// No stages yet; each one added has to exit with code `exit`.
+    /// An empty list of stages. Each stage added later must exit with code `exit`.
     pub fn none(exit: u8) -> RunningStages {
         RunningStages { stages: Vec::new(), exit }
     }
 
     /// Starts a chain that reads from `first`. `link` creates the link behind each stage. Returns the stages and the
-    /// last link's read end. The stages alternate between the CPUs, so that each link joins two of them.
+    /// last link's read end. Successive stages alternate between the CPUs, so that each link joins two CPUs.
     ///
     /// # Errors
-    /// When a process, descriptor or memory is not available, or the user interrupts. A missing command
-    /// shows in the stage's exit code.
+    /// If no process, descriptor or memory is available, or the user interrupts. A missing command shows only in the
+    /// stage's exit code.
     pub fn start(
         chain: &Chain,
         first: Handle,
@@ -66,7 +66,7 @@ impl RunningStages {
     /// Starts the stage at `position`, which reads from `input`.
     ///
     /// # Errors
-    /// As those of [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn add(
         &mut self,
         chain: &Chain,
@@ -87,7 +87,7 @@ impl RunningStages {
         Ok(())
     }
 
-    /// Waits until all stages have exited, as they do at the end of their input.
+    /// Waits until all stages have exited, which they do at the end of their input.
     ///
     /// # Errors
     /// The first stage that failed or timed out.
@@ -106,10 +106,11 @@ impl RunningStages {
         }
     }
 
-    /// The reason for an end's failure: the failure of a stage behind it, if that broke the end's link, else `reason`.
+    /// The reason for an end's failure. If a stage failed and so broke the end's link, the stage's failure followed by
+    /// `reason`. Otherwise `reason` alone.
     pub fn root_cause(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
-        // Stages before the failed one get SIGPIPE, or continue if they don't write.
+        // Stages before the failed one get SIGPIPE, or continue if they don't write, so SIGPIPE is not a cause.
         let is_failure = |status: ExitStatus| status.signal() != Some(Signal::PIPE.as_raw());
         while !self.stages.is_empty() {
             self.reap_ended();
@@ -129,21 +130,21 @@ impl RunningStages {
         reason
     }
 
-    /// Reaps the stages that have ended, from last to first: a stage may exit because the one before it did.
+    /// Reaps the stages that have ended, from last to first, because a stage may exit due to the stage before it.
     fn reap_ended(&mut self) {
         for stage in self.stages.iter_mut().rev() {
             let _ = stage.wait(Instant::now(), None);
         }
     }
 
-    /// The first stage with an exit status that satisfies `is_failure`, described in a sentence.
+    /// The first stage whose exit status satisfies `is_failure`, described in a sentence; `None` if there is none.
     fn failed_stage(&self, is_failure: impl Fn(ExitStatus) -> bool) -> Option<String> {
         let stage = self.stages.iter().find(|stage| stage.end().is_some_and(|(status, _)| is_failure(status)))?;
         Some(format!("{} {}", stage.name(), stage.describe_end(self.exit)))
     }
 }
 
-/// The resources a process used, as the model has them.
+/// Converts the resources that a process used to the model's type.
 pub fn used(usage: &Usage) -> StageStats {
     StageStats {
         user_ns: usage.user_ns,
@@ -155,7 +156,7 @@ pub fn used(usage: &Usage) -> StageStats {
 
 impl Drop for RunningStages {
     fn drop(&mut self) {
-        // All are killed before any is waited for: otherwise each death would wake its neighbours.
+        // All stages are killed before any is waited for. Otherwise each death would wake the neighbouring stages.
         self.stages.iter().for_each(Child::kill);
     }
 }

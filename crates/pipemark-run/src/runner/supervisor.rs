@@ -1,8 +1,8 @@
-//! The process between pipemark and a foreign program: starts it, captures a limited part of its
-//! output, reaps all its descendants and counts the resources each used, and leaves none behind.
+//! The process between pipemark and a foreign program. It starts the program, captures a limited part of the output,
+//! reaps all descendants, counts the resources that each used, and leaves no process behind.
 //!
-//! It is a separate process so that all its children belong to one run. It accepts one order,
-//! replies once, and kills all children when the parent closes the socket.
+//! The supervisor is a separate process so that all its children belong to one run. It accepts one order, replies once,
+//! and kills all children when the parent closes the socket.
 
 use std::fs;
 use std::io::{self, PipeWriter, Read as _};
@@ -26,60 +26,62 @@ use crate::runner::stage::used;
 /// The hidden verb that starts a supervisor.
 pub const SUPERVISOR_VERB: &str = "__supervise";
 
-/// Bytes captured of each output. A byte may need six in JSON, and the reply must fit into one message.
+/// The number of bytes captured of each output. A byte may need six bytes in JSON, and the reply must fit into one
+/// message.
 pub const MAX_CAPTURED: usize = 4000;
 
-/// How long descendants may outlive the main process; after that they are killed, and the run has failed.
+/// The time for which descendants may outlive the main process. Afterwards they are killed, and the run has failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long killed processes may take to exit: the kernel has to free their memory.
+/// The time limit for killed processes to exit. The kernel has to free their memory.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// Sampling intervals of memory use: short at first, because a run may be short, then longer.
+/// The shortest and the longest sampling interval of memory use. The interval is short at first, because a run may be
+/// short, and becomes longer.
 const SAMPLING_INTERVALS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
 /// The program to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProgramSpec {
-    /// The command.
+    /// The program and its arguments.
     pub words: Vec<String>,
-    /// The working folder.
+    /// The working directory.
     pub folder: PathBuf,
-    /// The folder for its temporary files.
+    /// The directory for the program's temporary files.
     pub scratch: PathBuf,
-    /// The one CPU for all its processes; `None` allows all.
+    /// The only CPU for all processes of the program; `None` allows all.
     pub pin: Option<Cpu>,
 }
 
-/// The result.
+/// The result of a program.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ProgramResult {
-    /// Why it could not be started.
+    /// Why the program could not be started; `None` if it was started.
     pub unstarted: Option<String>,
-    /// The exit code, if it exited by itself.
+    /// The exit code; `None` if the program was killed by a signal or not started.
     pub code: Option<i32>,
-    /// The signal that killed it.
+    /// The signal that killed the program; `None` if it exited by itself or wasn't started.
     pub signal: Option<i32>,
-    /// Processes that had to be killed after the main process had exited.
+    /// Number of processes that had to be killed after the main process had exited.
     pub left_behind: u32,
-    /// From before its start until its last process was reaped.
+    /// Nanoseconds from before the start until the last process was reaped.
     pub wall_ns: u64,
-    /// The resources used by all its processes.
+    /// The resources used by all processes of the program.
     pub used: StageStats,
-    /// The peak resident memory of its largest process, in bytes; `None` if unknown.
+    /// The peak resident memory of the largest process in bytes; `None` if unknown.
     pub max_rss: Option<u64>,
-    /// Its standard output.
+    /// The beginning of standard output.
     pub stdout: CapturedOutput,
-    /// Its standard error.
+    /// The beginning of standard error.
     pub stderr: CapturedOutput,
 }
 
-/// The beginning of an output.
+/// The beginning of an output, and its length.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CapturedOutput {
     /// At most [`MAX_CAPTURED`] bytes; invalid UTF-8 is replaced.
     pub text: String,
-    /// The total number of bytes.
+    /// The total number of bytes that the program wrote.
     pub bytes: u64,
 }
 
@@ -90,7 +92,7 @@ impl CapturedOutput {
     }
 }
 
-/// The main function of a supervisor: standard input is the socket to the parent.
+/// The main function of a supervisor. Standard input is the socket to the parent.
 pub fn main() -> u8 {
     let socket = rustix::stdio::stdin();
     let Ok(Some((spec, _))) = channel::receive::<ProgramSpec>(socket) else {
@@ -106,7 +108,7 @@ pub fn main() -> u8 {
 }
 
 fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
-    // Orphaned descendants become our children, so they are counted and cannot escape.
+    // This process becomes the parent of orphaned descendants, so they are counted and can't escape.
     set_child_subreaper(Some(getpid()))?;
     if let Some(cpu) = spec.pin {
         child::pin(cpu)?;
@@ -117,7 +119,7 @@ fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&spec.folder).env("TMPDIR", &spec.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
-    // The program runs in our process group, which the parent kills if we are killed.
+    // The program runs in this process's group, which the parent kills if this process is killed.
     let main = Child::start(program, &mut command, ProcessGroup::Inherited)
         .map_err(|error| io::Error::new(error.kind(), format!("'{program}' could not be started: {error}")))?;
     drop(command);
@@ -126,7 +128,8 @@ fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
         main,
         completion: ProgramResult::default(),
         seen_rss: None,
-        // A child's peak in rusage is at least our own at its start: a lower one is only found by sampling.
+        // A child's peak in rusage is at least this process's peak when the child starts. A lower peak is found only by
+        // sampling.
         own_rss: peak_rss("self").unwrap_or(0),
     };
     tree.wait_for_all()?;
@@ -140,7 +143,7 @@ fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
 /// The processes of a run in progress.
 struct ProcessTree {
     main: Child,
-    /// Readable once `main` has exited.
+    /// Becomes readable once `main` has exited.
     pidfd: OwnedFd,
     completion: ProgramResult,
     seen_rss: Option<u64>,
@@ -149,7 +152,7 @@ struct ProcessTree {
 
 impl ProcessTree {
     fn wait_for_all(&mut self) -> io::Result<()> {
-        // When survivors of the main process are killed, and when waiting for killed processes is given up.
+        // The times at which survivors of the main process are killed, and at which waiting for killed processes ends.
         let (mut linger_until, mut kill_until) = (None, None);
         let mut pause = SAMPLING_INTERVALS.0;
         loop {
@@ -163,7 +166,8 @@ impl ProcessTree {
                 (_, Some(until)) if now > until => {
                     return Err(io::Error::other("its processes were killed but do not end"));
                 }
-                // Killing a process makes its children ours, so the next iteration finds them.
+                // When a process is killed, its children become children of this process, so the next iteration finds
+                // them.
                 (_, Some(_)) => {
                     children.into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())).for_each(|pid| {
                         let _ = kill_process(pid, Signal::KILL);
@@ -196,10 +200,10 @@ impl ProcessTree {
         Ok(())
     }
 
-    /// Our children, or `None` if there are none.
+    /// The pids of the living children of this process; `None` if there are none.
     fn living_children(&mut self) -> io::Result<Option<Vec<u32>>> {
         let children = children("self");
-        // Without CONFIG_PROC_CHILDREN only the main process is known by its pid.
+        // Without CONFIG_PROC_CHILDREN, only the pid of the main process is known.
         match self.main.end() {
             _ if !children.is_empty() => Ok(Some(children)),
             None => Ok(Some(vec![self.main.pid().as_raw_nonzero().get().cast_unsigned()])),
@@ -213,7 +217,7 @@ impl ProcessTree {
     /// Samples the peak memory of each descendant.
     fn sample_memory(&mut self, children: &[u32]) {
         let mut below = children.to_vec();
-        // At most 64 are waiting to be sampled: two ends, and the processes that a runtime or shell adds.
+        // At most 64 processes wait to be sampled: two ends, and the processes that a runtime or shell adds.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
             let pid = pid.to_string();
             self.seen_rss = self.seen_rss.max(peak_rss(&pid));
@@ -229,8 +233,8 @@ impl ProcessTree {
     }
 }
 
-/// Reads an output as it arrives, so that no writer blocks, until all writers have closed it.
-/// Returns the thread and the write end.
+/// Reads an output as it arrives until all writers have closed it, so that no writer blocks. Returns the thread and the
+/// write end.
 fn capture_output() -> io::Result<(JoinHandle<CapturedOutput>, PipeWriter)> {
     let (mut reader, writer) = io::pipe()?;
     let kept = move || {
@@ -242,14 +246,14 @@ fn capture_output() -> io::Result<(JoinHandle<CapturedOutput>, PipeWriter)> {
     Ok((thread::spawn(kept), writer))
 }
 
-/// The children of all threads of a process; empty where the kernel doesn't list them.
+/// The pids of the children of all threads of a process; empty if the kernel doesn't list them.
 fn children(pid: &str) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// The peak resident memory of a process since its exec, in bytes.
+/// The peak resident memory of a process since its exec, in bytes; `None` if unknown.
 fn peak_rss(pid: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib: u64 = pipemark_host::field(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;

@@ -1,10 +1,10 @@
-//! Writes lines at a fixed rate through a filter and times each from the write of its newline until
-//! it comes out: the cost per line of a filter that waits for more input.
+//! Writes lines at a fixed rate through a filter, and times each line from the write of its newline until the line
+//! comes out. This is the cost per line of a filter that waits for more input.
 //!
-//! A line carries its number and its time, so the reader of the output knows both and verifies each
-//! byte. It is timed from when it was due, so that a filter that is slow to read isn't favoured, but
-//! not from before its writer had woken up. Lines that come out only after the filter's input has ended
-//! count as held back and aren't timed: with more input they would have waited longer.
+//! A line contains its number and its time, so the reader of the output knows both and verifies each byte. A line is
+//! timed from when it was due, so that a filter that reads slowly gets no advantage, but not from before its writer had
+//! woken up. Lines that come out only after the filter's input has ended count as held back and aren't timed, because
+//! with more input they would have waited longer.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -26,23 +26,23 @@ use crate::runner::filter::used;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{end, proof};
 
-/// Bytes of a line, its newline included.
+/// The length of a line in bytes, newline included.
 const LINE: usize = 64;
 
-/// Lines that aren't timed. The first shows that the filter reads; the others follow one at a time.
+/// Number of lines that aren't timed. The first shows that the filter reads. The others follow one at a time.
 const WARM_UP: u64 = 16;
 const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long after the last write the remaining lines may take to come out.
+/// The time after the last write in which the remaining lines may come out.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Lines contain 0 to `SPACES - 1` spaces, depending on their number.
+/// The number of possible counts of spaces. A line contains 0 to `SPACES - 1` spaces, depending on its number.
 const SPACES: u64 = 9;
 
 /// Makes one run.
 ///
 /// # Errors
-/// As for a pair; also when an output line was wrong.
+/// As for a pair, or if an output line was wrong.
 pub fn run(
     (filter, does, words): (&Filter, FilterTask, &[String]),
     (rate, time): (u32, Nanos),
@@ -95,14 +95,14 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// The lines written in the window.
+/// The lines written during the window.
 struct SentLines {
     lines: u64,
     ns: u64,
 }
 
-/// Writes each line when it is due, until the window is over. Ends the filter's input after
-/// [`GRACE`], in which the last lines may come out.
+/// Writes each line when it is due, until the window is over. Ends the filter's input after [`GRACE`], so that the last
+/// lines can come out.
 fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<SentLines> {
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -117,7 +117,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
         }
     }
     let interval = 1e9 / f64::from(rate);
-    // Even a run scaled down to a very short time writes one line.
+    // The window is long enough for at least one line, even in a run that is scaled down to a very short time.
     let window = time.0.max(interval.ceil() as u64);
     let begin = monotonic_ns();
     let (mut lines, mut woke) = (0, begin);
@@ -139,7 +139,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     Ok(SentLines { lines, ns: window })
 }
 
-/// A line: its number, its time, a count of spaces that follows from its number, and padding.
+/// A line with its number, its time, spaces, and padding. The number determines how many spaces there are.
 fn line(number: u64, ns: u64) -> [u8; LINE] {
     let mut line = [b'x'; LINE];
     line[..16].copy_from_slice(&hex(number));
@@ -153,11 +153,11 @@ fn hex(number: u64) -> [u8; 16] {
     std::array::from_fn(|digit| b"0123456789abcdef"[(number >> (60 - 4 * digit)) as usize & 15])
 }
 
-/// Output of the filter.
+/// The output of the filter so far.
 struct Arrivals {
-    /// The prefix of a line, by its number of spaces.
+    /// The prefix of a line, indexed by the line's number of spaces.
     headers: Vec<Vec<u8>>,
-    /// The number of the next line.
+    /// The number of the next expected line.
     next: u64,
     times: Histogram<u64>,
     held: u64,

@@ -1,5 +1,5 @@
-//! Chooses the volume of each chain by measuring: the smallest volume with which starting the
-//! processes takes less than 5 % of a run.
+//! Chooses the volume of each chain by measuring. It is the smallest volume with which starting the processes takes
+//! less than 5 % of a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::runner::Observer;
 use crate::runner::foreign_chain;
 use crate::runner::pair::{self, Conditions, RunResult};
 
-/// The share of start time to aim for: below the limit, because runs differ.
+/// The target share of start time, 0 to 1. It is below the limit, because runs differ.
 const AIM: f64 = 0.9 * MAX_START;
-/// The most runs made to find the volume of one chain.
+/// The largest number of runs to find the volume of one chain.
 const MAX_RUNS: usize = 4;
-/// The largest growth of the volume from one run to the next: the rate at a small volume predicts
-/// little about a large one.
+/// The largest factor by which the volume grows from one run to the next. The rate at a small volume predicts little
+/// about a large one.
 const MAX_GROWTH: f64 = 32.0;
-/// With a fixed number of runs, how long one round of these chains may take.
+/// The time limit for one round of these chains, if the number of runs is fixed.
 const ROUND: Duration = Duration::from_secs(60);
 const LARGEST: f64 = 1e12;
 
-/// The result of one chain.
+/// The timing of one chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct ChainTiming {
     bytes: f64,
@@ -39,19 +39,19 @@ impl ChainTiming {
         ChainTiming { bytes: sample.bytes as f64, start_ns, transfer_ns: sample.ns.max(1) as f64 }
     }
 
-    /// The bytes for a run that lasts `ns` from the first start to the last exit.
+    /// The number of bytes for a run that lasts `ns` nanoseconds from the first start to the last exit.
     fn bytes_of(self, ns: f64) -> f64 {
         self.bytes * (ns - self.start_ns).max(0.0) / self.transfer_ns
     }
 
-    /// The length of a run in which the start takes the share [`AIM`], in nanoseconds.
+    /// The duration of a run in which the start takes the share [`AIM`], in nanoseconds.
     fn wanted_run_ns(self) -> f64 {
         self.start_ns / AIM
     }
 }
 
-/// The plan with the volume that each chain needs, multiplied by its scale. A chain that can't run keeps its volume,
-/// and its trial reports why.
+/// The plan with the volume that each chain needs, multiplied by the plan's scale. A chain that can't run keeps its
+/// volume, and its trial reports the reason.
 pub fn with_volumes(
     plan: &Plan,
     machine: &Host,
@@ -74,7 +74,7 @@ pub fn with_volumes(
         Runs::Fixed(_) => ROUND,
     };
     let limit = limit(&found.values().map(|one| one.wanted_run_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
-    // Chains that are compared with each other move the same volume.
+    // Chains that are compared with each other must move the same volume.
     let group = |trial: &Trial| (trial.experiment.clone(), trial.baseline.clone().unwrap_or_else(|| trial.id.clone()));
     let mut totals: BTreeMap<_, u64> = BTreeMap::new();
     for (at, one) in &found {
@@ -109,7 +109,7 @@ pub fn with_volumes(
     plan
 }
 
-/// Runs a chain with increasing volumes until its start takes a small enough share.
+/// Runs a chain with increasing volumes until the start takes a small enough share of the time.
 fn find_volume(
     trial: &Trial,
     machine: &Host,
@@ -128,7 +128,7 @@ fn find_volume(
             Job::Stream(ends) | Job::Chain(Chain { ends, .. }) => pair::run(&job, ends, &conditions, &mut |_| {}),
             _ => return None,
         };
-        // A failure here will repeat when the trial is measured, and is reported then.
+        // The same failure occurs and is reported when the trial is measured.
         let RunResult { sample, .. } = run.ok()?;
         let timing = ChainTiming::of(&sample);
         last = Some(timing);
@@ -144,7 +144,8 @@ fn find_volume(
     last
 }
 
-/// The longest time for one run, so that all together take at most `round`.
+/// The time limit for one run, such that all runs together take at most `round`. `each` has their durations without a
+/// limit. Infinite if no limit is needed.
 fn limit(each: &[f64], round: f64) -> f64 {
     let mut each = each.to_vec();
     each.sort_by(f64::total_cmp);
@@ -159,7 +160,7 @@ fn limit(each: &[f64], round: f64) -> f64 {
     f64::INFINITY
 }
 
-/// Rounds up to 1 or 1.5 times a power of two, so that two measurements on one machine mostly choose the same.
+/// Rounds up to 1 or 1.5 times a power of two, so that two measurements on one machine mostly choose the same volume.
 fn round_number(bytes: f64) -> u64 {
     let bytes = bytes.clamp(1.0, LARGEST).ceil() as u64;
     let power = bytes.next_power_of_two();

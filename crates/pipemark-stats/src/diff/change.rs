@@ -1,4 +1,4 @@
-//! The result of a comparison, as `pipemark compare --json` writes it and tables show it.
+//! The result of a comparison, as written by `pipemark compare --json` and shown in tables.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::compare::Comparison;
 use crate::diff::SideInput;
 use crate::verdict::Verdict;
 
-/// Version of the format of [`Diff`]; bumped when a field changes its meaning.
+/// The version of the format of [`Diff`]. It is increased when a field changes its meaning.
 pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
 
 /// NEW against BASE, trial by trial and experiment by experiment.
@@ -143,12 +143,12 @@ pub struct Missing {
 }
 
 impl Diff {
-    /// The trials whose verdicts count: all but references.
+    /// The trials whose verdicts count: all except references.
     pub fn counted(&self) -> impl Iterator<Item = &Change> {
         self.groups.iter().flat_map(|group| &group.changes).filter(|change| !change.reference)
     }
 
-    /// Number of counted trials that cannot be judged.
+    /// Number of counted trials without a verdict.
     pub fn without_verdict(&self) -> usize {
         self.counted().filter(|change| change.comparison.judged().is_none()).count()
     }

@@ -1,4 +1,4 @@
-//! Finds differences between the conditions of two measurements, which may explain a change.
+//! Lists differences between the conditions of two measurements, each a possible cause of a change.
 
 use std::mem::discriminant;
 use std::slice::from_ref;
@@ -7,7 +7,7 @@ use pipemark_model::{ByteSize, Document, Host, Key, Record, Warning};
 
 use crate::diff::SideInput;
 
-/// The differences, one sentence each.
+/// The differences between the conditions, one sentence each.
 pub(super) fn differences(base: SideInput, new: SideInput) -> Vec<String> {
     let mut sentences = Vec::new();
     let (one, other) = (base.first(), new.first());
@@ -45,7 +45,8 @@ pub(super) fn differences(base: SideInput, new: SideInput) -> Vec<String> {
     sentences
 }
 
-/// The first warning of each kind. If the side has several sessions, with the number of those that had it.
+/// The first warning of each kind. If the side has several sessions, each warning is followed by the number of sessions
+/// that have it.
 fn warnings(side_input: SideInput) -> Vec<String> {
     let all: Vec<&Warning> = side_input.documents.iter().flat_map(|document| &document.warnings).collect();
     let alike = |one: &Warning, other: &Warning| discriminant(one) == discriminant(other);
@@ -62,8 +63,8 @@ fn warnings(side_input: SideInput) -> Vec<String> {
 
 type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
 
-/// Disturbances: a function that reads the figure from a warning, the text before the figure, its unit, and the largest
-/// difference between the sides that allows a verdict.
+/// The disturbances. Each has a function that reads the figure from a warning, the text before the figure, the unit,
+/// and the largest difference between the sides that allows a verdict.
 const DISTURBANCES: [Disturbance; 3] = [
     (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
     (
@@ -80,7 +81,8 @@ const DISTURBANCES: [Disturbance; 3] = [
     ),
 ];
 
-/// The first disturbance that differs too much between the sides: its description for BASE and its figure for NEW.
+/// The first disturbance whose difference between the sides is too large, as its description for BASE and its figure
+/// for NEW. `None` if there is none.
 fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
         let mean = |documents: &[Document]| {
@@ -93,19 +95,21 @@ fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, Stri
     })
 }
 
-/// Why a change may be due to the machine: a disturbance that was stronger on one side.
+/// A sentence about a disturbance that was stronger on one side, so that the machine may have caused the change. `None`
+/// if there is none.
 pub(super) fn disturbed(base: SideInput, new: SideInput) -> Option<String> {
     let (base, new) = disturbed_unlike(base.documents, new.documents)?;
     Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
 }
 
-/// Describes a disturbance that was stronger or weaker in a session than in the one before it.
+/// Describes a disturbance that was stronger or weaker in a session than in the previous session; `None` if there is
+/// none.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
     let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
     Some(format!("another load ({base} before, {new} after)"))
 }
 
-/// Describes sizes that the kernel granted differently although the same were requested.
+/// Describes sizes that were requested equally on both sides but granted differently by the kernel.
 pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String> {
     let granted = |record: &Record| {
         let first = record.samples.first();
@@ -125,7 +129,7 @@ pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String
     .collect()
 }
 
-/// The properties of a machine that may affect throughput, with their values. An empty value isn't printed.
+/// Names and values of a machine's properties that may affect throughput. An empty value isn't printed.
 fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
     let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let pages = |pages: u64| if pages == 0 { "no limit".to_owned() } else { format!("{pages} pages") };
@@ -158,7 +162,7 @@ fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Each CPU as CPU:CORE.PACKAGE; `0:0.0 1:1.0` is two cores of one package.
+/// Each CPU as CPU:CORE.PACKAGE, so `0:0.0 1:1.0` means two cores of one package.
 fn cpu_places(host: &Host) -> String {
     let cpus = host.topology.iter().map(|place| format!("{}:{}.{}", place.cpu, place.core, place.package));
     cpus.collect::<Vec<_>>().join(" ")

@@ -1,5 +1,5 @@
-//! Matches trials of BASE and NEW: those with the same parameters in the same experiment, except for the parameters
-//! that each side was selected by.
+//! Matches trials of BASE and NEW. Two trials match if they have the same experiment and the same parameters, except
+//! the parameters by which each side was selected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +7,18 @@ use pipemark_model::{Key, Record, Value};
 
 use crate::diff::{Refusal, Side, SideInput};
 
-/// The experiment, and the id of the parameters after the selected ones are made equal.
+/// The experiment's name, and the id of the parameters after the selected parameters were made equal.
 type MatchPlace<'a> = (&'a str, String);
 
 /// The trials of both sides.
 pub(super) struct Matches<'a> {
-    /// Counterparts, in the order of BASE.
+    /// Pairs of matching trials, in the order of BASE.
     pub pairs: Vec<(&'a Record, &'a Record)>,
-    /// Trials without a counterpart, in the order of their documents.
+    /// Trials without a match, in the order of their documents.
     pub alone: Vec<(Side, &'a Record)>,
 }
 
-/// Finds the counterpart of each trial.
+/// Pairs each trial of BASE with its match in NEW.
 pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Matches<'a>, Refusal> {
     let chosen = chosen(base.settings, new.settings);
     let base_trials = places(Side::Base, base, &chosen)?;
@@ -46,7 +46,8 @@ pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Mat
     Ok(matches)
 }
 
-/// One value for each parameter that either side was selected by. Both sides get this value, so any will do.
+/// One value for each parameter by which either side was selected. Both sides get this value for matching, so any value
+/// will do.
 fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     let mut keys = BTreeSet::new();
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
@@ -67,7 +68,7 @@ fn places<'a>(
             continue;
         }
         chosen.iter().for_each(|value| settings.set((*value).clone()));
-        // Not the id in the file: it may be wrong, and only the parameters count.
+        // The id in the file isn't used, because it may be wrong.
         let place = (record.experiment.as_str(), settings.id());
         if !seen.insert(place.clone()) {
             let advice = match chosen {
@@ -87,7 +88,7 @@ fn places<'a>(
     Ok(places)
 }
 
-/// The message for a selection without trials; it names the values that there are.
+/// The error message for a selection without trials. The message names the values that exist.
 fn nothing_chosen(side: Side, side_input: SideInput) -> String {
     let Some(setting) = side_input
         .settings

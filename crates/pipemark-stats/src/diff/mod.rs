@@ -1,6 +1,6 @@
 //! Compares two measurements: matches their trials, judges the changes, and lists other differences.
 //!
-//! Pure: files, exit codes and layout are handled elsewhere.
+//! This module does no I/O. Other modules handle files, exit codes and layout.
 
 mod change;
 mod circumstances;
@@ -17,25 +17,25 @@ use pipemark_model::{Document, Value};
 pub use change::{Change, ChangeGroup, Diff, Missing, Origin, Side};
 pub use circumstances::disturbances;
 
-/// One side of a comparison: a document for each session, or the trials in them with certain parameters.
+/// One side of a comparison: one document for each session, and the settings that select trials in them.
 #[derive(Debug, Clone, Copy)]
 pub struct SideInput<'a> {
-    /// Its name for the user: the file.
+    /// The file's name, for messages.
     pub name: &'a str,
     /// One document for each session; at least one.
     pub documents: &'a [Document],
-    /// Only trials with these parameters are compared. A trial's counterpart on the other side differs only in these.
+    /// Only trials with these parameters are compared. Matching trials may differ only in these parameters.
     pub settings: &'a [Value],
 }
 
 impl<'a> SideInput<'a> {
-    /// The first document; the others are sessions of the same measurement.
+    /// The first document. The other documents are further sessions of the same measurement.
     fn first(&self) -> &'a Document {
         &self.documents[0]
     }
 }
 
-/// Why there is no comparison, as a message for the user.
+/// Why the measurements can't be compared, as a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub(crate) String);

@@ -1,4 +1,4 @@
-//! The figures of a trial on both sides by session, and their comparison.
+//! The figures of a trial on both sides, by session, and their comparison.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use crate::family::Family;
 use crate::sessions::{JointComparisons, MIN_FREEDOM, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
-/// The fewest rounds that are compared as rounds; see [`crate::compare`].
+/// The fewest rounds that are compared as rounds: see [`crate::compare`].
 const MIN_ROUNDS: usize = 6;
 
-/// The runs of both sides, by session.
+/// The figures of both sides, by session.
 #[derive(Debug, Default)]
 pub(super) struct SidesSeries {
     pub base: Vec<SidesFigures>,
     pub new: Vec<SidesFigures>,
-    /// Sessions of the history, in groups within which they should not differ.
+    /// Sessions of the history, in groups within which sessions should not differ.
     pub others: Vec<Vec<SidesFigures>>,
     /// Whether both sides were measured in the same sessions.
     pub same_sessions: bool,
 }
 
 impl SidesSeries {
-    /// The geometric mean of the trials in each round; `None` if a trial lacks a session.
+    /// The geometric mean of the trials in each round; `None` if a trial wasn't measured in all sessions.
     pub fn mean(trials: &[&SidesSeries]) -> Option<SidesSeries> {
         let same_sessions = trials.first()?.same_sessions;
         let sides = |side: fn(&SidesSeries) -> &Vec<SidesFigures>| -> Option<Vec<SidesFigures>> {
             let sessions = side(trials[0]).len();
-            // The numbers differ if a trial was not measured in all sessions.
+            // The numbers of sessions differ if a trial wasn't measured in all of them.
             if trials.iter().any(|series| side(series).len() != sessions) {
                 return None;
             }
@@ -42,7 +42,7 @@ impl SidesSeries {
             others: Vec::new(),
             same_sessions,
         };
-        // The history is used only if every trial was measured in all of its sessions.
+        // The history is used only if every trial was measured in all sessions of the history.
         if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
             let group = |at: usize| -> Option<Vec<SidesFigures>> {
                 let session = |n| means(&trials.iter().map(|series| &series.others[at][n]).collect::<Vec<_>>());
@@ -53,8 +53,8 @@ impl SidesSeries {
         Some(mean)
     }
 
-    /// The figures of BASE and NEW in the rounds that both have, session by session; empty if the sides were measured
-    /// in different sessions.
+    /// The figures of BASE and NEW in the rounds that both sides have, session by session. Empty if the sides were
+    /// measured in different sessions.
     pub fn rounds(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
         if !self.same_sessions {
             return Vec::new();
@@ -66,7 +66,7 @@ impl SidesSeries {
         both.filter(|(base, _)| self.base.len() > 1 && !base.is_empty() || base.len() >= MIN_ROUNDS).collect()
     }
 
-    /// The ratios of [`SidesSeries::rounds`].
+    /// The ratios of NEW to BASE in the rounds of [`SidesSeries::rounds`], session by session.
     pub fn ratios(&self) -> Vec<Vec<f64>> {
         let ratios = |(base, new): (Vec<f64>, Vec<f64>)| base.iter().zip(new).map(|(base, new)| new / base).collect();
         self.rounds().into_iter().map(ratios).collect()
@@ -87,7 +87,7 @@ impl SidesSeries {
         }
     }
 
-    /// The message for too few sessions: how many there are, and what would give a verdict.
+    /// The message for too few sessions: how many there are, and how many would give a verdict.
     fn too_few(&self) -> String {
         match (self.base.len(), self.new.len()) {
             (1, 1) => "1 session each: no verdict; use ab, or --sessions 5".to_owned(),
@@ -95,7 +95,7 @@ impl SidesSeries {
         }
     }
 
-    /// How much its sessions differ.
+    /// The variance between sessions; `None` if it is unknown.
     pub fn spread(&self) -> Option<Spread> {
         match self.ratios() {
             ratios if ratios.is_empty() => self.sessions().spread(),
@@ -106,8 +106,8 @@ impl SidesSeries {
         }
     }
 
-    /// The comparison, adjusted as one of several, and the reason if there is no verdict. `family` adjusts comparisons
-    /// by rounds of a single session.
+    /// The comparison, adjusted as one of several. Without a verdict, the reason is returned too. `family` adjusts
+    /// comparisons of a single session, which are made by rounds.
     pub fn compare(
         &self,
         family: &Family,
@@ -137,7 +137,8 @@ impl SidesSeries {
             None => compare(&base, &new, Pairing::None, criterion),
         };
         let comparison = compared.map_err(|error| error.to_string())?;
-        // The state of one session affects both sides alike. How much two sessions differ is unknown.
+        // The state of a session affects both sides alike only if both were measured in the session. Otherwise, the
+        // variation between sessions is unknown.
         let ratio = if self.same_sessions { estimate(&comparison) } else { None };
         let surely = ratio.and_then(|ratio| family.interval(&ratio));
         let comparison = comparison.judged_by(surely.map(|(low, high)| (low - 1.0, high - 1.0)), criterion);
@@ -155,7 +156,7 @@ impl SidesSeries {
     }
 }
 
-/// The message for an inconclusive comparison: the smallest detectable change, and what would decide it.
+/// The message for an inconclusive comparison: the smallest detectable change, and what would give a verdict.
 fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usize) -> String {
     let smallest =
         comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));
@@ -176,14 +177,14 @@ fn estimate(comparison: &Comparison) -> Option<Estimate> {
     Some(Estimate { median, low: Some(low), high: Some(high), min: low, max: high, runs })
 }
 
-/// The runs of the rounds that all have in common, one list for each.
+/// The figures of the rounds that all elements of `all` have, one list for each element.
 fn in_common(all: &[&SidesFigures]) -> Vec<Vec<f64>> {
     let Some((first, others)) = all.split_first() else { return Vec::new() };
     let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
     all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
 }
 
-/// The geometric mean of each round that all have in common; `None` if there is none.
+/// The geometric mean of each round that all elements of `all` have; `None` if there is no such round.
 fn means(all: &[&SidesFigures]) -> Option<SidesFigures> {
     let means = geometric_means(&in_common(all)).ok()?;
     let rounds = all[0].keys().filter(|round| all.iter().all(|other| other.contains_key(round)));

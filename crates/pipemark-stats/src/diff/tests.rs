@@ -1,4 +1,4 @@
-//! Which trials are matched, which are refused, and what verdicts are based on.
+//! Tests of matching, of refusals, and of the figures on which verdicts are based.
 
 use std::slice::from_ref;
 
@@ -52,7 +52,7 @@ fn settings(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| Value::parse_pair(text).unwrap()).collect()
 }
 
-/// Five sessions of a measurement that differ by a few per mille, each with its own start.
+/// Five sessions of a measurement, each with its own start. They differ by a few per mille.
 fn sessions(document: &Document, day: &str) -> Vec<Document> {
     let session = |(at, by): (usize, f64)| {
         let mut session = document.clone();
@@ -73,7 +73,7 @@ fn of(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff,
     Diff::of(side_input("a.json", base), side_input("b.json", new), history, &Criterion::new)
 }
 
-/// Five sessions of each.
+/// Compares five sessions of BASE with five sessions of NEW.
 fn two(base: &Document, new: &Document) -> Result<Diff, Refusal> {
     of(&sessions(base, "01"), &sessions(new, "02"), &[])
 }
@@ -174,7 +174,8 @@ fn rounds_are_paired_by_their_number() {
     let drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7];
     let mut base = record("e", &[], 1.0, &drift);
     let mut new = record("e", &[("capacity", "1m")], 1.05, &drift);
-    // A trial that was precise enough early lacks the last rounds; the order in the file does not matter.
+    // The trial lacks its last rounds, as if it had become precise early. The order of the runs in the file doesn't
+    // matter.
     base.samples.remove(7);
     new.samples.reverse();
     let document = document(vec![base, new]);
@@ -306,7 +307,7 @@ fn figures_that_cannot_be_are_refused() {
     assert!(refused(two(&base, &many)).contains("1001 runs are too many"));
 }
 
-/// With one session of each, only the history shows how much sessions differ.
+/// With one session on each side, only the history shows how much sessions differ.
 #[test]
 fn one_session_of_each_is_judged_by_what_the_history_knows() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
@@ -323,14 +324,15 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     assert_eq!(why(&judged(&history)), (Verdict::Better, None));
     assert_eq!(judged(&history).known_sessions, 5);
     assert_eq!(why(&judged(&history[..4])).0, Verdict::Inconclusive, "four sessions of one trial know too little");
-    // If sessions differ by two thirds, even a factor of two is inconclusive.
+    // If sessions differ by two thirds, a change by a factor of two is inconclusive.
     let mut loud = history.clone();
     for (session, by) in loud.iter_mut().zip([3u64, 5, 3, 5, 4]) {
         session.trials[0].samples.iter_mut().for_each(|sample| sample.bytes = sample.bytes * by / 4);
     }
     let (verdict, reason) = why(&judged(&loud));
     assert!(verdict == Verdict::Inconclusive && reason.unwrap().contains("smallest detectable change"));
-    // Sessions of other machines or methods don't count, nor do the compared ones themselves or groups of one session.
+    // Some sessions of the history don't count: those of other machines or methods, the compared sessions themselves,
+    // and groups of one session.
     type Odd = fn(&mut Document);
     let odd: [Odd; 4] = [
         |document| document.host.name = "elsewhere".to_owned(),
@@ -404,7 +406,7 @@ fn chosen_parameters_are_no_part_of_the_name() {
     assert!(!name.contains("write") && name.contains("64 KiB blocks"), "{name}");
 }
 
-/// Rows show figures that agree with the change. With two modes, the medians suggest a different change.
+/// Rows show figures that agree with the change. For a bimodal trial, the medians suggest a different change.
 #[test]
 fn figures_agree_with_the_change() {
     let steady = two(&document(vec![record("e", &[], 1.0, &STEADY)]), &document(vec![record("e", &[], 2.0, &STEADY)]));

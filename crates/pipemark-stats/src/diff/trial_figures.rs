@@ -1,4 +1,4 @@
-//! One figure per run of a trial, checked: a stored file may hold anything.
+//! One figure per run of a trial. The figures are checked, because a stored file may contain anything.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,16 @@ use pipemark_model::{Mode, Record, Sample, Status};
 use crate::compare::MAX_RUNS;
 use crate::diff::Refusal;
 
-/// No memory moves 2^53 bytes (8 PiB) in a second.
+/// The largest plausible throughput, 2^53 bytes (8 PiB) per second.
 const FASTEST: f64 = 9_007_199_254_740_992.0;
-/// No run lasts a day, so no round trip does.
+/// The largest plausible round trip, one day in nanoseconds.
 const SLOWEST: u64 = 86_400_000_000_000;
 
-/// Bytes per second, or in latency mode the median round trip in nanoseconds, of each round.
+/// The figure of each round, by the round's number: bytes per second, or in latency mode the median round trip in
+/// nanoseconds.
 pub(super) type SidesFigures = BTreeMap<u32, f64>;
 
-/// Why a trial has no figures, if it was skipped, failed or has no runs.
+/// Why a trial has no figures; `None` if it was measured and has runs.
 pub(super) fn unmeasured(record: &Record) -> Option<String> {
     let because = |what: &str| match &record.reason {
         Some(reason) => format!("{what}: {reason}"),
@@ -30,7 +31,7 @@ pub(super) fn unmeasured(record: &Record) -> Option<String> {
     }
 }
 
-/// The figures of a trial that was measured. `whose` names it in errors.
+/// The figures of a trial that was measured. `whose` names the trial in error messages.
 pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refusal> {
     let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MAX_RUNS {

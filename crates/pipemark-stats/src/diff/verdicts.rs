@@ -1,4 +1,4 @@
-//! The verdicts of a comparison: trials are paired, sessions of the history are added, and all pairs are judged
+//! The verdicts of a comparison. Trials are paired, sessions of the history are added, and all pairs are judged
 //! together.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::sessions::{JointComparisons, Spread};
 use crate::verdict::{Criterion, Verdict};
 
 impl Diff {
-    /// Compares NEW with BASE. If both are parts of one measurement, they are compared round by round. `history` has
-    /// other sessions, which show how much sessions of a trial differ; sessions of other machines, methods or workloads
-    /// are skipped.
+    /// Compares NEW with BASE. If both are parts of one measurement, they are compared round by round. `history`
+    /// contains other sessions, from which the variation between sessions is estimated. Sessions of other machines,
+    /// methods or workloads are ignored.
     ///
     /// # Errors
-    /// If the two have different workloads or methods, no trial in common, or impossible figures.
+    /// If the sides have different workloads or methods, no trial in common, or impossible figures.
     pub fn of(
         base: SideInput,
         new: SideInput,
@@ -146,19 +146,19 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Whether both are the memory copy, which is measured for reference.
+    /// Whether both trials are the memory copy, which is measured as a reference.
     fn is_reference(&self) -> bool {
         self.base.job.is_memory_copy() && self.new.job.is_memory_copy()
     }
 }
 
-/// The same trial in `document`, if it was measured there.
+/// The trial in `document` that equals `like`; `None` if it wasn't measured there.
 fn find<'a>(document: &'a Document, like: &Record) -> Option<&'a Record> {
     let same = |record: &&Record| record.experiment == like.experiment && record.job == like.job;
     document.trials.iter().find(same).filter(|record| unmeasured(record).is_none())
 }
 
-/// Sessions of the history with the same machine, method and workload, in groups of one kernel, version and label.
+/// Sessions of the history with the same machine, method and workload, grouped by kernel, version and label.
 fn groups<'a>(base: SideInput, new: SideInput, history: &'a [Document]) -> Vec<Vec<&'a Document>> {
     let sides = || base.documents.iter().chain(new.documents);
     let machine = |document: &Document| (document.host.name.clone(), document.host.cpu.clone());
@@ -176,7 +176,7 @@ fn groups<'a>(base: SideInput, new: SideInput, history: &'a [Document]) -> Vec<V
     groups.into_values().collect()
 }
 
-/// The figures of either trial in sessions of the history; damaged ones are skipped.
+/// The figures of either trial in sessions of the history. Damaged sessions are ignored.
 fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<SidesFigures> {
     let record = |document: &&Document| {
         let record = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
@@ -185,7 +185,7 @@ fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<
     group.iter().filter_map(record).collect()
 }
 
-/// What all comparisons of a document share.
+/// What all comparisons of a document have in common.
 struct Judged {
     family: Family,
     joint: JointComparisons,
@@ -196,7 +196,7 @@ impl Judged {
         let pairs: Vec<&Pair> = pairs.filter(|pair| !pair.is_reference()).collect();
         let spreads: Vec<Spread> = pairs.iter().filter_map(|pair| pair.series.spread()).collect();
         let ratios: Vec<Vec<f64>> = pairs.iter().flat_map(|pair| pair.series.ratios()).collect();
-        // The mean of a group is one more comparison.
+        // The mean of a group counts as a comparison.
         let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
         Judged {
             family: Family::of_ratios(&ratios),
@@ -234,8 +234,8 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion
     pairs.iter().zip(names).map(change).collect()
 }
 
-/// The pair of runs whose ratio is nearest to the change, and among equals the one nearest to the medians; `None` if
-/// the ratio of the medians agrees with the change.
+/// The pair of runs whose ratio is nearest to the change. Among equally near pairs, the one nearest to the medians.
+/// `None` if the ratio of the medians agrees with the change.
 fn typical_pair(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
     let off = |base: f64, new: f64| ((new / base).ln() - change.ln_1p()).abs();
     let rounded = |off: f64| (off * 400.0).round() as u64;
@@ -256,7 +256,7 @@ fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Compari
     if series.len() < 2 {
         return None;
     }
-    // The prior of single trials doesn't hold for their mean.
+    // The prior is estimated from single trials and doesn't hold for their mean.
     let joint = JointComparisons { prior: None, ..judged.joint };
     Some(SidesSeries::mean(&series)?.compare(&judged.family, joint, criterion).ok()?.0)
 }

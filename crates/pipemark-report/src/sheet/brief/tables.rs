@@ -1,4 +1,4 @@
-//! Tables that fit on a screen: a parameter across the top, or the best trials with bars.
+//! Tables that fit on a screen: with a parameter across the top, or the best trials with bars.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
 
-/// A parameter with fewer values is shown in rows instead.
+/// The fewest values of a parameter shown in columns. A parameter with fewer values is shown in rows.
 const MIN_COLUMNS: usize = 5;
-/// Shorter bars show nothing.
+/// The shortest bar in characters. Shorter bars show nothing.
 const SHORTEST_BAR: usize = 8;
-/// More values don't fit side by side.
+/// The largest number of values that fit side by side.
 const MAX_COLUMNS: usize = 12;
 
-/// The label of a trial: its differences from the others of its experiment.
+/// The label of a trial, made of its differences from the other trials of its experiment.
 pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String {
     let keys = experiment.varying();
     let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
@@ -35,14 +35,15 @@ pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String 
     }
 }
 
-/// The values of the parameter shown in columns, and for each combination of the others one trial for each value.
+/// The values of the parameter shown in columns, and the rows. Each row has the name of a combination of the other
+/// parameters, and one trial for each value.
 pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
-/// A table of throughput or round trips over a numeric parameter, if every combination of the other parameters was
-/// measured with each of its values.
+/// The rows and columns of a table of throughput or round trips over a numeric parameter. `None` unless every
+/// combination of the other parameters was measured with each value of that parameter.
 pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
-    // Chains also show their real time, which has no place in columns.
+    // Chains also show their real time, for which a table in columns has no room.
     if experiment.about.headline && is_chained(experiment) {
         return None;
     }
@@ -68,7 +69,7 @@ pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>
     whole.then_some((headings, rows))
 }
 
-/// A row for each combination, with a sparkline.
+/// A table with a row and a sparkline for each combination.
 pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut String) -> Grid {
     let mut columns = vec![Column::words("", "").fit(Fit::Wrapped)];
     columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
@@ -86,7 +87,7 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
         cells
     };
     let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    // Sparklines without room beside the figures are omitted: the screen has none below them.
+    // Sparklines that don't fit beside the figures are omitted, because there is no room below the table.
     let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
     let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
@@ -109,15 +110,15 @@ fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
     unit.common(figures.iter().map(|(_, figure)| *figure))
 }
 
-/// The lines that a row with a bar takes: long labels are wrapped.
+/// The number of lines of a row with a bar. Long labels are wrapped.
 pub(super) fn lines_per_row(experiment: &MeasuredExperiment) -> usize {
-    /// The figure, the ratio and their gaps.
+    /// The width of the figure, the ratio and their gaps.
     const BESIDE: usize = 26;
     let labels = experiment.records.iter().map(|record| label(experiment, record).chars().count());
     labels.max().unwrap_or(0).div_ceil(LINE - BESIDE).max(1)
 }
 
-/// The unit of the figures beside bars, whichever rows are shown.
+/// The unit of the figures beside bars. It doesn't depend on the rows shown.
 fn unit_of_bars(experiment: &MeasuredExperiment) -> ColumnUnit {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let unread = measured().all(is_unread);
@@ -134,19 +135,20 @@ pub(super) fn unit_on_screen(experiment: &MeasuredExperiment, record: &Record) -
     matrix::unit(experiment, record).or_else(in_sweep).unwrap_or_else(|| unit_of_bars(experiment))
 }
 
-/// `▁▃█▅`: each figure relative to the highest.
+/// A sparkline `▁▃█▅` of each figure relative to the highest.
 fn sparkline(records: &[&Record]) -> String {
     let figures: Vec<f64> = records.iter().map(|record| headline(record).1).collect();
     let most = figures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     pipemark_show::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
 }
 
-/// Whether its bytes never reached the reader's memory: it shows what the pipe can pass on, not what a reader can use.
+/// Whether the bytes never reached the reader's memory. Such a figure shows what the pipe can pass on, but not what a
+/// reader can use.
 fn is_unread(record: &Record) -> bool {
     of_bytes(record) == "○"
 }
 
-/// The rows to show: the baselines and the best. Rows whose bytes nobody read are last.
+/// The rows to show: the baselines and the best trials. Rows whose bytes weren't read come last.
 fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a Record> {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let speed = |record: &&Record| {
@@ -164,7 +166,8 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     first.into_iter().chain(last).collect()
 }
 
-/// The common volume of all published figures of an experiment, if the measured volume differs from it.
+/// The common volume of all published figures of an experiment; `None` if it equals the measured volume or there is no
+/// common volume.
 pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSize> {
     let published = || experiment.records.iter().filter_map(|record| Some((record, record.published.as_ref()?)));
     let (_, first) = published().next()?;
@@ -186,15 +189,15 @@ pub(super) fn in_words(volume: Volume) -> String {
     }
 }
 
-/// The mark behind a ratio. Its legend is shown if some ratio differs from the ratio of the medians beside it.
+/// The mark after a ratio. Its legend is shown if a ratio differs from the ratio of the medians beside it.
 pub(super) const BY_ROUND: &str = "×";
 
-/// A row for each trial with its figure, its ratio to the baseline, and a bar.
+/// A table with a row for each trial with its figure, its ratio to the baseline, and a bar.
 pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut String) -> Grid {
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    // If the bytes of some rows are read, rows with unread bytes have no ratio and no bar.
+    // If the bytes of some rows are read, rows with unread bytes get no ratio and no bar.
     let aside = |record: &Record| differs && is_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
@@ -240,7 +243,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
                 let calls = estimates.and_then(|own| own.get(Figure::Calls));
                 calls.map(|calls| format!("{:.0} calls", calls.median))
             }
-            // Other programs report a start-up time; pipemark's own trials in the same table have none.
+            // Other programs report a start-up time. pipemark's own trials in the same table have none.
             _ if beside_programs => None,
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
@@ -272,7 +275,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         Column::bars(""),
     ];
     let mut rows: Vec<Vec<Cell>> = shown.iter().map(row).collect();
-    // Text has precedence over bars.
+    // If there is no room for both, bars are dropped and text is kept.
     let chars = |cell: &Cell| cell.text.chars().count() + cell.mark.chars().count();
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
     let needed: usize = widths.filter(|width| *width > 0).map(|width| width + 2).sum();

@@ -1,4 +1,4 @@
-//! A bar for each trial, the best first, for parameters that aren't numbers.
+//! Bar charts for parameters that aren't numbers, with one bar per trial, the best first.
 
 use pipemark_entrants::{FilterTask, filter_task};
 use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, group_by_key};
@@ -24,7 +24,8 @@ pub(super) fn trials(context: &Context) -> Chart {
     bar_chart(context, &capitalised(context.measure()), axis, &row_of, &series_of, &point_of)
 }
 
-/// The same job in each language, with the idiomatic and the tuned program side by side, and the start-up time.
+/// The same job in each language, with the idiomatic and the tuned program side by side. A second chart has the
+/// start-up time.
 pub(super) fn languages(context: &Context) -> Vec<Chart> {
     let others = context.keys_except(&[Key::Language, Key::Program]);
     let row_of = |trial: &Trial| {
@@ -62,7 +63,7 @@ fn bar_chart(
     let more_is_better = axis.unit == Unit::BytesPerSecond;
     let rank = |trial: &Trial| if more_is_better { -point_of(trial).y } else { point_of(trial).y };
     let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
-    // In the order of the suite, not of speed.
+    // The labels are in the order of the suite.
     let labels = distinct(context.ranked().map(series_of));
     let measured = |label| Series { label, role: SeriesRole::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
@@ -85,8 +86,8 @@ fn bar_chart(
         }
     }
     let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
-    // The limit of filters is the feed, measured by a filter that only counts. The limit of other trials is a memory
-    // copy.
+    // The limit of filters is their feed, measured by a filter that only counts lines. The limit of other trials is the
+    // memory copy.
     let counts =
         |trial: &&Trial| trial.job().lines().is_some_and(|lines| filter_task(&lines.filter) == FilterTask::Count);
     let limit = match context.ranked().find(counts) {

@@ -1,4 +1,4 @@
-//! Curves over a number: throughput or round trips, the real time of chains, the distribution of round trips.
+//! Curves over a number: throughput or round trips, real time of chains, distribution of round trips.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,14 +16,14 @@ use crate::sheet::charts::{
     Context, MAX_CURVES, Trial, downsample, number, published, spread, title_of, truncate_with_note,
 };
 
-/// The most distributions that can be distinguished in one chart.
+/// The largest number of distributions that can be distinguished in a chart.
 const MAX_DISTRIBUTIONS: usize = 8;
-/// The most runs of one trial that are drawn: each needs some time to unpack.
+/// The largest number of runs drawn for one trial, because decoding a run takes time.
 const MAX_RUNS: usize = 30;
-/// A percentile needs at least this many round trips beyond it.
+/// The fewest round trips beyond a percentile from which the percentile is drawn.
 const MIN_BEYOND: f64 = 5.0;
 
-/// Throughput or round trips over a number, such as the block size.
+/// Throughput or round trips over a numeric parameter, such as the block size.
 pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     let (groups, omitted) = truncate_with_note(context.grouped(&[key]), MAX_CURVES, "curves");
     let mut series: Vec<Series> = groups
@@ -52,7 +52,7 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     Chart { below: omitted, ..Chart::new(&title, ChartKind::Curves, x, y, series) }
 }
 
-/// The real time of chains over their length, with a fitted line, beside the published chains.
+/// The real time of chains over their length, with a fitted line and the published chains.
 pub(super) fn chains(context: &Context) -> Chart {
     let (groups, omitted) = truncate_with_note(context.grouped(&[Key::Length]), MAX_CURVES, "curves");
     let mut series = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
     drawn.then_some(Chart { below: omitted, ..chart })
 }
 
-/// The line fitted to the points, which is a curve on these axes.
+/// The line fitted to the points, which is curved on these axes; `None` if there is no fit.
 fn fit(label: &str, points: &[Point]) -> Option<Series> {
     let column = |of: fn(&Point) -> f64| points.iter().map(of).collect::<Vec<f64>>();
     let (lengths, times) = (column(|point| point.x), column(|point| point.y));
@@ -130,8 +130,8 @@ fn fit(label: &str, points: &[Point]) -> Option<Series> {
     Some(Series { label: label.to_owned(), role: SeriesRole::Fit, points: points.map(point).collect() })
 }
 
-/// The distribution of round trips. Percentiles are computed for each run, and their medians are drawn: runs aren't
-/// pooled.
+/// The distribution of round trips. Percentiles are computed for each run, and the median of each percentile is drawn.
+/// Runs aren't pooled.
 pub(super) fn distributions(context: &Context) -> Option<Chart> {
     let trials: Vec<_> = context.ranked().collect();
     let (trials, omitted) = truncate_with_note(trials, MAX_DISTRIBUTIONS, "distributions");
@@ -151,7 +151,7 @@ pub(super) fn distributions(context: &Context) -> Option<Chart> {
     drawn.then_some(Chart { below: omitted, ..chart })
 }
 
-/// Unpacks a stored histogram. A file may contain anything, so its content is checked.
+/// Decodes a stored histogram. `None` if it is missing or invalid, because a file may contain anything.
 fn decode_histogram(sample: &Sample) -> Option<Histogram<u64>> {
     let packed = BASE64_STANDARD.decode(&sample.latency.as_ref()?.histogram).ok()?;
     let histogram = Deserializer::new().deserialize(&mut packed.as_slice()).ok()?;

@@ -1,4 +1,4 @@
-//! Rows by columns, coloured by the figure, or by the ratio if there is a baseline.
+//! Heat maps, coloured by the figure, or by the ratio if there is a baseline.
 
 use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, group_by_key, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
@@ -6,10 +6,10 @@ use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole
 use crate::sheet::charts::{Context, MAX_ROWS, Trial, is_null, number, title_of, truncate_with_note};
 use crate::sheet::gains::{MARKS, gain};
 
-/// The most columns that are still readable.
+/// The largest number of columns that is readable.
 const MAX_COLUMNS: usize = 24;
 
-/// A table for each place and run, all with the same columns.
+/// A heat map for each place and run. All have the same columns.
 pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     let trials = &context.section.trials;
     let (columns, few_columns) = truncate_with_note(columns(trials, across), MAX_COLUMNS, "columns");
@@ -96,7 +96,7 @@ fn cells(context: &Context, (run, about): (usize, &Experiment), part: &GainsBloc
     all.filter_map(point).collect()
 }
 
-/// The values across the top: numbers in ascending order, words in the order of the suite.
+/// The values across the top. Numbers are in ascending order, and words in the order of the suite.
 fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     let mut columns = distinct(trials.iter().map(|trial| (number(trial, across), trial.word(across))));
     if across.unit() != Unit::Word {
@@ -125,7 +125,7 @@ fn cell(context: &Context, trial: &Trial, (column, row): (usize, usize), compare
     }
     let (value, unit) = match trial.estimates.ratio().filter(|_| compared) {
         Some(ratio) => (ratio.median, Unit::Ratio),
-        // The baseline itself.
+        // This trial is the baseline.
         None if compared => (1.0, Unit::Ratio),
         None => (point.y, context.unit()),
     };

@@ -1,4 +1,4 @@
-//! The charts that answer the question of an experiment, from the trials of one or several documents.
+//! The charts of an experiment, from the trials of one or several documents.
 
 mod bars;
 mod curves;
@@ -14,12 +14,12 @@ pub use crate::sheet::charts::section::labels;
 use crate::sheet::charts::section::{Trial, number};
 pub(super) use crate::sheet::charts::time::over_time;
 
-/// The most items in one chart, so that it is readable and drawn quickly. The table has all.
+/// The largest number of items in a chart, so that the chart is readable and drawn quickly. The table has all items.
 const MAX_CURVES: usize = 24;
 const MAX_POINTS: usize = 80;
 const MAX_ROWS: usize = 60;
 
-/// The charts of an experiment, the one that answers its question first.
+/// The charts of an experiment, the most important first.
 pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String]) -> Vec<Chart> {
     let context = Context { section, documents, labels };
     let ranked = section.trials.iter().filter(|trial| trial.job().link().transfers()).count();
@@ -63,7 +63,7 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The trials that move bytes; others aren't ranked with them.
+    /// The trials that move bytes between processes. Other trials aren't ranked with them.
     fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
         let has_times = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();
         self.section.trials.iter().filter(|trial| trial.job().link().transfers()).filter(has_times)
@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
         &self.labels[trial.run]
     }
 
-    /// A name, followed by its run if there are several runs.
+    /// A name. If there are several runs, the name of the run follows.
     fn with_run(&self, name: String, run: usize) -> String {
         match (self.has_several_runs(), name.is_empty()) {
             (true, true) => self.labels[run].clone(),
@@ -86,10 +86,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The parameter to draw curves over: it has at least three numeric values.
+    /// The parameter to draw curves over. It must have at least three numeric values. `None` if there is no such
+    /// parameter.
     fn numeric(&self) -> Option<Key> {
         let count = |key: Key| self.section.numbers(key).map_or(0, |numbers| numbers.len());
-        // More values make a better curve, up to eight. Of equals, the first in this order is preferred.
+        // Up to eight, more values make a better curve. Among equals, the first in this order is preferred.
         let order =
             [Key::Block, Key::Capacity, Key::Gap, Key::Rate].into_iter().chain(self.section.keys.iter().copied());
         let candidates: Vec<Key> = order.filter(|key| self.section.keys.contains(key)).collect();
@@ -101,7 +102,7 @@ impl<'a> Context<'a> {
         self.section.keys.iter().copied().filter(|key| !but.contains(key)).collect()
     }
 
-    /// The label of a trial's curve, without the parameters in `but`, such as the one along the axis.
+    /// The label of a trial's curve, without the parameters in `but`, such as the parameter along the axis.
     fn label(&self, trial: &Trial, but: &[Key]) -> String {
         match self.with_run(self.section.name_of(trial, &self.keys_except(but)), trial.run) {
             name if !name.is_empty() => name,
@@ -158,7 +159,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The memory copy, if there is a single run and it isn't far above the figures shown.
+    /// The speed of the memory copy in bytes per second; `None` for round trips, for several runs, or if it is far
+    /// above `highest`, the highest figure shown.
     fn memory_copy(&self, highest: f64) -> Option<f64> {
         let [run] = self.section.runs[..] else { return None };
         let copy = self.documents[run].memory_copy?.median;
@@ -178,13 +180,13 @@ fn title_of(key: Key) -> String {
     }
 }
 
-/// A figure measured by others on other hardware.
+/// The point of a figure that others measured on other hardware.
 fn published(source: &str, unit: Unit, figure: f64, about: &str) -> Point {
     let name = format!("published: {}", neutral(source));
     Point { name, figure: unit.show(figure), about: format!("on other hardware, by others{about}"), ..Point::default() }
 }
 
-/// `points` thinned to the most that a chart shows. The ends are kept.
+/// Reduces `points` to the largest number that a chart shows. The first and the last point are kept.
 fn downsample<T>(points: Vec<T>) -> Vec<T> {
     let count = points.len();
     if count <= MAX_POINTS {
@@ -194,7 +196,8 @@ fn downsample<T>(points: Vec<T>) -> Vec<T> {
     points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
 }
 
-/// The first of `groups`, as many as a chart shows, and a note on the omitted ones. The most important must be first.
+/// As many of the first `groups` as a chart shows, and a note about the omitted ones. The most important must come
+/// first.
 fn truncate_with_note<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
     let all = groups.len();
     if all <= most {
@@ -204,7 +207,7 @@ fn truncate_with_note<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>
     (groups, format!("The chart shows {most} of {all} {what}; the table shows all."))
 }
 
-/// Whether small figures would vanish on a linear axis.
+/// Whether the values spread so widely that small ones would vanish on a linear axis.
 fn spread(values: impl Iterator<Item = f64>) -> bool {
     extent(values.filter(|value| *value > 0.0)).is_some_and(|(low, high)| high > 20.0 * low)
 }

@@ -1,4 +1,4 @@
-//! The experiments of several documents, each once, with its trials from all runs.
+//! The experiments of several documents, merged by name, with their trials from all runs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use crate::sheet::words::time;
 /// A trial that was measured without failing.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sheet) struct Trial<'a> {
-    /// The index of its document.
+    /// The index of the trial's document.
     pub(in crate::sheet) run: usize,
     pub(in crate::sheet) record: &'a Record,
     pub(in crate::sheet) estimates: &'a Estimates,
@@ -32,25 +32,25 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// An experiment.
+/// An experiment with its trials from all documents.
 #[derive(Debug)]
 pub(in crate::sheet) struct Section<'a> {
     pub(in crate::sheet) name: &'a str,
     pub(in crate::sheet) title: String,
     pub(in crate::sheet) about: String,
     pub(in crate::sheet) across: Option<Key>,
-    /// Whether its trials measure round trips.
+    /// Whether the trials measure round trips.
     pub(in crate::sheet) latency: bool,
-    /// The smallest set of parameters that distinguishes its trials, the most important first.
+    /// The smallest set of parameters that distinguishes the trials, the most important first.
     pub(in crate::sheet) keys: Vec<Key>,
     pub(in crate::sheet) trials: Vec<Trial<'a>>,
-    /// The documents that have it, by index.
+    /// The indices of the documents that have the experiment.
     pub(in crate::sheet) runs: Vec<usize>,
 }
 
 impl<'a> Section<'a> {
-    /// The experiments of all documents, in order of first appearance. A memory copy alone is no experiment: it is the
-    /// limit that others are compared with.
+    /// The experiments of all documents, in order of first appearance. An experiment with only the memory copy is
+    /// omitted, because that is the limit that others are compared with.
     pub(in crate::sheet) fn all(documents: &'a [Document]) -> Vec<Section<'a>> {
         let mut sections: Vec<Section> = Vec::new();
         for (run, document) in documents.iter().enumerate() {
@@ -86,12 +86,12 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// A trial described by some of its parameters.
+    /// The name of a trial, made from the parameters in `keys`.
     pub(in crate::sheet) fn name_of(&self, trial: &Trial, keys: &[Key]) -> String {
         neutral(&name(trial.job(), keys))
     }
 
-    /// Whether a finding is about its trials: all trials in the evidence must be among them.
+    /// Whether a finding is about the section's trials: all trials in the finding's evidence must be in the section.
     pub(in crate::sheet) fn concerns(&self, finding: &Finding) -> bool {
         let mut named = Vec::new();
         finding.evidence.values().for_each(|value| trials_in(value, &mut named));
@@ -99,13 +99,13 @@ impl<'a> Section<'a> {
         !named.is_empty() && named.iter().all(has)
     }
 
-    /// The numeric values of a parameter, if all trials have one.
+    /// The numeric values of a parameter; `None` if a trial has no numeric value.
     pub(in crate::sheet) fn numbers(&self, key: Key) -> Option<BTreeSet<u64>> {
         self.trials.iter().map(|trial| number(trial, key)).collect()
     }
 }
 
-/// Collects the ids of the trials in some evidence.
+/// Collects the ids of the trials in a finding's evidence.
 fn trials_in<'a>(evidence: &'a Value, ids: &mut Vec<&'a str>) {
     match evidence {
         Value::Object(fields) => {
@@ -117,7 +117,8 @@ fn trials_in<'a>(evidence: &'a Value, ids: &mut Vec<&'a str>) {
     }
 }
 
-/// A parameter as a number: bytes, nanoseconds or a count. For a capacity it is the granted one.
+/// A parameter's value as a number of bytes, nanoseconds or a count; `None` for a word. For a capacity, the granted
+/// one.
 pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
     match key {
         Key::Capacity => trial.record.samples.first()?.capacity_granted,
@@ -125,8 +126,8 @@ pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
     }
 }
 
-/// A name for each document, made of what differs between them: label, suite, host, kernel, processor, version, and
-/// finally the start.
+/// A name for each document, made from properties in which the documents differ: label, suite, host, kernel, processor,
+/// version, and finally the start.
 pub fn labels(documents: &[Document]) -> Vec<String> {
     let aspects: [fn(&Document) -> String; 7] = [
         |document| document.label.clone().unwrap_or_else(|| document.suite.clone()),

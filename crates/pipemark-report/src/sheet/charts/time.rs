@@ -1,4 +1,4 @@
-//! Speed over time of bimodal trials: a strip for each run.
+//! The speed of bimodal trials over time, with a strip for each run.
 
 use pipemark_model::{Pieces, Unit, Warning, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
@@ -20,12 +20,13 @@ pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<C
     strips.collect()
 }
 
-/// Rows of cells of equal duration, coloured by speed.
+/// A chart with a row for each run. Its cells have equal duration and are coloured by speed. `None` if there is nothing
+/// to draw.
 fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (runs, omitted) = truncate_with_note(runs.to_vec(), MAX_STRIPS, "runs");
     let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
     let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
-    // Whole milliseconds, and no more cells than are readable.
+    // The duration of a cell is a whole number of milliseconds, and there are no more cells than are readable.
     let step = ((longest / pieces.min(MAX_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
     let mut points = Vec::new();
     for (row, run) in runs.iter().enumerate() {
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!((chart.x.names[7].as_str(), chart.points().count()), ("70 ms", 13));
         assert!(chart.points().all(|(_, point)| point.value == Some(if point.x % 2.0 == 0.0 { 1e9 } else { 4e9 })));
         assert!(chart.points().all(|(_, point)| point.brief.ends_with('G')), "one unit, also for 954 MiB/s");
-        // Pieces of a long run are joined: each cell is the mean of several.
+        // Each cell of a long run is the mean of several pieces.
         let long = strips(&[&run(400)], "").unwrap();
         assert!(
             long.x.names.len() <= 60 && long.points().all(|(_, point)| (1.5e9..3.5e9).contains(&point.value.unwrap()))

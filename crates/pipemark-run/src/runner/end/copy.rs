@@ -1,4 +1,4 @@
-//! The memory-copy limit: one process copies a block in memory, the work that a pipe does at least once.
+//! The memory-copy limit: one process copies a block in memory, which a pipe does at least once.
 
 use std::hint::black_box;
 use std::io;
@@ -16,7 +16,7 @@ pub(super) fn run(end: &TrialEnd) -> io::Result<Done> {
     let buffer = || Buffer::new(block, ends.align as usize, link::pages(ends.pages));
     let (mut from, mut to) = (buffer()?, buffer()?);
     end.pattern(0).fill(0, from.bytes_mut());
-    // The closure does nothing but copy: a small block takes only 20 ns.
+    // The closure only copies, because a small block takes only 20 ns.
     let (from, to) = (from.bytes(), to.bytes_mut());
     let mut copy = || {
         to.copy_from_slice(black_box(from));
@@ -32,7 +32,7 @@ pub(super) fn run(end: &TrialEnd) -> io::Result<Done> {
     let begun_ns = meter.begin();
     let mut bytes = 0u64;
     loop {
-        // The clock is read once per 1 MiB or block, whichever is more.
+        // The clock is read after each 1 MiB or after each block, whichever is larger.
         for _ in 0..(1 << 20) / block.clamp(1, 1 << 20) {
             copy();
             bytes += block as u64;

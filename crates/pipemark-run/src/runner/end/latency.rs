@@ -1,4 +1,4 @@
-//! Latency: the source sends a block and waits until one of the same size comes back, repeatedly.
+//! Latency: the source repeatedly sends a block and waits until a block of the same size returns.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -20,18 +20,19 @@ use crate::link::{self, Handle, Link, stream};
 use crate::runner::end::meter::{Meter, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
-/// The shortest warm-up.
+/// The shortest warm-up, in nanoseconds.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// How long back-to-back round trips run before the window begins: the barrier has interrupted their rhythm.
+/// The duration of back-to-back round trips before the window begins, in nanoseconds. The barrier interrupts their
+/// rhythm.
 const RUN_IN_NS: u64 = 3_000_000;
 
-/// The longest round trip recorded exactly; the time limit of a run is far shorter.
+/// The longest round trip recorded exactly, in nanoseconds. The time limit of a run is far shorter.
 pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Sleep until this long before a message is due, then poll the clock, so that the wake-up time
-/// isn't counted as the link's.
+/// The time before a message is due at which sleep ends and polling of the clock begins, in nanoseconds. Polling keeps
+/// the wake-up time out of the link's time.
 const WATCH_NS: u64 = 100_000;
 
 /// One side of a round trip: a link to the other side and one back.
@@ -45,8 +46,9 @@ struct LatencySide<S: ?Sized, R: ?Sized> {
     check: bool,
     sent: u64,
     received: u64,
-    /// Bytes newly written, and bytes read.
+    /// Number of bytes newly written.
     made: u64,
+    /// Number of bytes read.
     read: u64,
     calls: u32,
 }
@@ -87,7 +89,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(())
     }
 
-    /// Waits for a whole message; false at the end of the stream.
+    /// Waits for a whole message. Returns false at the end of the stream.
     #[inline(always)]
     fn receive(&mut self) -> io::Result<bool> {
         let mut arrived = 0;
@@ -110,8 +112,8 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(true)
     }
 
-    // Inlined: a context switch flushes the processor's return stack, so each call open at that
-    // time would cost a mispredicted return.
+    // Inlined, because a context switch flushes the processor's return stack, so each call open at that time would cost
+    // a mispredicted return.
     #[inline(always)]
     fn round_trip(&mut self) -> io::Result<()> {
         self.send()?;
@@ -128,7 +130,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Done { fault, made: self.made, read: self.read, ..Done::default() }
     }
 
-    /// Ends the warm-up, which is always verified: that checks the path at no cost to the window.
+    /// Ends the warm-up. The warm-up is always verified, which checks the path at no cost to the window.
     fn begin_window(&mut self, end: &TrialEnd) {
         self.check = end.ends.touched();
         self.calls = 0;
@@ -138,12 +140,12 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
 const THERE: u64 = 0;
 const BACK: u64 = 1 << 32;
 
-/// Calls a function generic over the sender of `$to` and the receiver of `$from`, so that plain reads and writes are
-/// inlined down to the system calls.
+/// Calls a function that is generic over the sender of `$to` and the receiver of `$from`. Plain reads and writes are
+/// thus inlined down to the system calls.
 macro_rules! with_ends {
     ($function:ident($end:expr $(, $more:expr)*), $link:expr, $to:expr, $from:expr) => {{
         let ends = &$end.ends;
-        // A message is read whole, whatever the configured read size.
+        // A message is read whole, regardless of the configured read size.
         let whole = Ends { read_block: None, ..ends.clone() };
         if stream::is_plain($link, ends) {
             $function($end, (Box::new(stream::write($to, ends)?), Box::new(stream::read($from, &whole)?)) $(, $more)*)
@@ -153,7 +155,7 @@ macro_rules! with_ends {
     }};
 }
 
-/// The source: sends requests, and keeps the clock.
+/// Runs the source, which sends requests and keeps the clock.
 pub(super) fn run_requester(
     end: &TrialEnd,
     pace: MessagePace,
@@ -218,10 +220,10 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     }
     let mut stats = meter.stop(side.sent - before, own_ns, end.stats(None));
     let due = timer.due(begun_ns + stats.ns);
-    // Polling the clock until a message is due is not a cost of the link.
+    // The CPU time for polling the clock isn't a cost of the link.
     stats.user_ns = stats.user_ns.saturating_sub(timer.watched_ns);
     end.control.sink_done(ends.pairs);
-    // Other pairs may still be in their windows.
+    // The windows of other pairs may not be over.
     while !end.control.stopped() {
         side.round_trip()?;
     }
@@ -233,7 +235,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     Ok(Done { stats, latency: Some(summary(&trips, due)?), ..side.done() })
 }
 
-/// The sink: returns each message.
+/// Runs the sink, which returns each message.
 pub(super) fn run_responder(end: &TrialEnd, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     with_ends!(responder_loop(end), link, back, there)
 }
@@ -276,7 +278,7 @@ fn responder_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     Ok(Done { stats, ..side.done() })
 }
 
-/// The cost of a round trip besides the link: reading the clock, the histogram, counting.
+/// The cost of a round trip in addition to the link, in nanoseconds: reading the clock, the histogram, counting.
 fn requester_overhead_ns(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
@@ -293,19 +295,20 @@ fn requester_overhead_ns(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     }))
 }
 
-/// Decides when each message starts.
+/// Decides when each message is sent.
 struct Timer {
     pace: Pacing,
-    /// Time spent polling the clock until a message was due.
+    /// Time spent polling the clock until a message was due, in nanoseconds.
     watched_ns: u64,
 }
 
 enum Pacing {
-    /// When the previous message is back. Its end time is this one's start time, which saves a clock reading.
+    /// When the previous message has returned. Its end time is the start time of the next message, which saves reading
+    /// the clock.
     Closed { next_ns: u64 },
-    /// After a pause, which begins when the previous message is back.
+    /// After this pause since the return of the previous message.
     Gap(Duration),
-    /// At a fixed rate. Each message is timed from when it is due, so that a stall counts.
+    /// At a fixed rate. Each message is timed from when it is due, so that stalls count.
     Open { interval: f64, first_ns: u64, nth: u64 },
 }
 
@@ -319,7 +322,8 @@ impl Timer {
         Timer { pace, watched_ns: 0 }
     }
 
-    /// Waits until the next message may start; returns the time from which its round trip is measured.
+    /// Waits until the next message may be sent. Returns the time from which its round trip is measured, in monotonic
+    /// nanoseconds.
     #[inline]
     fn start(&mut self) -> u64 {
         match &mut self.pace {
@@ -354,7 +358,7 @@ impl Timer {
         }
     }
 
-    /// The number of messages due by `until_ns`, if they are sent at a fixed rate.
+    /// The number of messages due by `until_ns`; `None` unless they are sent at a fixed rate.
     fn due(&self, until_ns: u64) -> Option<u64> {
         match self.pace {
             Pacing::Open { interval, first_ns, .. } => {
@@ -365,7 +369,8 @@ impl Timer {
     }
 }
 
-/// Summarizes a histogram of times; `due` is the number of messages expected.
+/// Summarizes a histogram of times in nanoseconds. `due` is the number of messages that were due; `None` without a
+/// fixed rate.
 pub(in crate::runner) fn summary(trips: &Histogram<u64>, due: Option<u64>) -> io::Result<Latency> {
     let at = |share: f64| trips.value_at_quantile(share);
     let count = usize::try_from(trips.len()).unwrap_or(usize::MAX);

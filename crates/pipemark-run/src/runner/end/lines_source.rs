@@ -1,9 +1,9 @@
-//! Turns a pattern's bytes into text: lines of lower-case words, the same text for the same bytes.
+//! Converts a pattern's bytes to text: lines of lower-case words. The same bytes give the same text.
 
-/// Letters by their frequency in English, blanks, and one newline: lines average 64 bytes, words 5.
+/// Letters by their frequency in English, blanks, and one newline. Lines have 64 bytes on average, and words 5.
 const LETTERS: &[u8; 64] = b"eeeeeeettttttaaaaooooiiinnnnssshhhrrrddllcummwfgypbvk          \n";
 
-/// Replaces each byte by a character of the text.
+/// Replaces each byte by a character of [`LETTERS`].
 pub(super) fn of(bytes: &mut [u8]) {
     for byte in bytes {
         *byte = LETTERS[usize::from(*byte >> 2)];

@@ -1,5 +1,4 @@
-//! An end's measurements of itself in the window: calls, CPU time and the CPUs it ran on; and its speed without the
-//! link.
+//! An end's measurements of itself during the window: calls, CPU time and CPUs. Also its speed without the link.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,10 +9,11 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use pipemark_model::{Cpu, Delay, EndStats, Volume};
 
-/// Rounds between two checks of the current CPU: often enough to see a migration, at negligible cost.
+/// Rounds of the loop between two checks of the current CPU. The checks are frequent enough to see a migration, and
+/// their cost is negligible.
 const ROUNDS_PER_CPU_CHECK: u64 = 64;
 
-/// An end's own measurement, from [`Meter::begin`] until [`Meter::stop`].
+/// An end's measurement of itself, from [`Meter::begin`] to [`Meter::stop`].
 #[derive(Default)]
 pub struct Meter {
     begun_ns: u64,
@@ -25,21 +25,21 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Creates a meter. This takes time, so it is done before the window.
+    /// Creates a meter. This takes time, so create it before the window.
     pub fn new() -> Meter {
         let mut meter = Meter { migrations: migrations(), ..Meter::default() };
         meter.record_cpu();
         meter
     }
 
-    /// Begins the window now; returns the time.
+    /// Begins the window now. Returns the time in monotonic nanoseconds.
     pub fn begin(&mut self) -> u64 {
         self.before = Usage::now();
         self.begun_ns = monotonic_ns();
         self.begun_ns
     }
 
-    /// Begins the window at a time in the past.
+    /// Begins the window at a time in the past, `ns` in monotonic nanoseconds.
     pub fn begin_at(&mut self, ns: u64) -> u64 {
         self.begin();
         self.begun_ns = ns;
@@ -60,7 +60,7 @@ impl Meter {
         }
     }
 
-    /// Ends the window, in which `bytes` were moved. `own_ns` is the loop's overhead for each round.
+    /// Ends the window, in which `bytes` were moved. `own_ns` is the loop's overhead per round in nanoseconds.
     pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
         let ns = monotonic_ns().saturating_sub(self.begun_ns);
         let used = Usage::now().since(&self.before);
@@ -84,7 +84,7 @@ impl Meter {
     }
 }
 
-/// Overhead of an end's loop for each round, in nanoseconds: the lowest of several batches.
+/// Overhead of an end's loop per round, in nanoseconds: the lowest of several batches.
 pub fn loop_overhead_ns(mut round: impl FnMut()) -> f64 {
     const ROUNDS: u32 = 256;
     let mut batch = || {
@@ -96,7 +96,7 @@ pub fn loop_overhead_ns(mut round: impl FnMut()) -> f64 {
     (0..8).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
-/// Whether a window of `volume` is over, with `bytes` moved in it.
+/// Whether a window is over that ends after `volume`. `bytes` were moved in the window.
 #[inline(always)]
 pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> u64) -> bool {
     match volume {
@@ -105,19 +105,19 @@ pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> 
     }
 }
 
-/// Simulated work for each call: spins for a random time.
+/// Simulated work at each call, which spins for a random time.
 pub struct SimulatedWork {
     mean: Duration,
     random: SplitMix64,
 }
 
 impl SimulatedWork {
-    /// Delays around `delay`, drawn from `seed`.
+    /// Work with the mean time `delay`, drawn from `seed`.
     pub fn new(delay: Delay, seed: u64) -> SimulatedWork {
         SimulatedWork { mean: delay.0.into(), random: SplitMix64::seed_from_u64(seed) }
     }
 
-    /// Works for 0.5 to 1.5 times the mean, evenly distributed.
+    /// Works for a random time, uniformly distributed from 0.5 to 1.5 times the mean.
     #[inline]
     pub fn work(&mut self) {
         if !self.mean.is_zero() {
@@ -129,22 +129,22 @@ impl SimulatedWork {
         }
     }
 
-    /// The length of the next piece of work.
+    /// The duration of the next work.
     fn next(&mut self) -> Duration {
         let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
         self.mean.mul_f64(share)
     }
 
-    /// Seconds of work per call on average.
+    /// Mean time of the work per call, in seconds.
     pub fn seconds(&self) -> f64 {
         self.mean.as_secs_f64()
     }
 }
 
-/// Bytes per second when `block` runs repeatedly for about 2 ms of CPU time, with `extra` seconds
-/// added to each block. The fastest of several batches counts, because an interruption only slows
-/// one down. `now` returns CPU time, not wall time: the other end may be measuring itself on the
-/// same CPU. Reading that clock takes longer than a small block, so it is read once per batch.
+/// Bytes per second when `block` runs repeatedly for about 2 ms of CPU time, with `extra` seconds added to each block.
+/// The fastest of several batches counts, because an interruption only slows a batch down. `now` returns CPU time,
+/// because the other end may be measuring itself on the same CPU. Reading the CPU clock takes longer than a small
+/// block, so it is read once per batch.
 ///
 /// # Errors
 /// The first error of `block`.
@@ -206,7 +206,7 @@ mod tests {
         };
         let drawn = lengths(2002);
         assert!(drawn.iter().all(|&us| (250.0..=750.0).contains(&us)));
-        // Each tenth of the range has a tenth of the delays, within five standard deviations.
+        // Each tenth of the range has a tenth of the delays, to within five standard deviations.
         for tenth in 0..10 {
             let low = 250.0 + 50.0 * f64::from(tenth);
             let count = drawn.iter().filter(|&&us| (low..low + 50.0).contains(&us)).count();

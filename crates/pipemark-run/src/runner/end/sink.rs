@@ -13,12 +13,12 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
-/// Calls between two clock readings: a small fraction of any window, at negligible cost.
+/// Calls between two readings of the clock: a small fraction of any window, at negligible cost.
 const CALLS_PER_CLOCK_READ: u32 = 16;
 const BYTES_PER_CLOCK_READ: u64 = 64 << 10;
 
-/// How long bytes flow before the window begins. By then the ends are no longer in step after the
-/// barrier and, if unpinned, the scheduler has placed them.
+/// The time for which bytes flow before the window begins, in nanoseconds. By then the ends are no longer in step after
+/// the barrier. If they are unpinned, the scheduler has placed them.
 const RUN_IN_NS: u64 = 10_000_000;
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
@@ -28,12 +28,12 @@ struct SinkEnd {
     received: u64,
 }
 
-/// Verification of the bytes that arrive.
+/// The verification of bytes that arrive.
 struct Verification {
     checker: Checker,
     check: bool,
     xor: Option<u8>,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     read: u64,
 }
 
@@ -70,13 +70,13 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let capacity_before = capacity();
     let mut sink = SinkEnd { receiver, verification: Verification::new(end.pattern(0), ends), received: 0 };
     let check = sink.verification.check;
-    // The warm-up is always verified: that checks the path at no cost to the window.
+    // The warm-up is always verified, which checks the path at no cost to the window.
     sink.verification.check = ends.verify != Verify::None && ends.link.transfers();
 
     end.control.wait_at_barrier(1)?;
     let chained = end.chained();
     let warmed_up = ends.link.transfers() && !chained;
-    // Surplus bytes must not make this loop wait forever: the check below reports them.
+    // Surplus bytes must not make this loop wait forever. The check below reports them.
     while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(early_end_error());
@@ -95,7 +95,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     if !warmed_up {
         end.control.report_flow(ends.pairs);
     }
-    // The stages of a chain start at the release, and so does its clock.
+    // The stages of a chain start at the release, so the chain's clock does too.
     let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
     let before = sink.received;
     let mut window_end = WindowEnd::new(ends, begun_ns);
@@ -119,13 +119,13 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     }
     let mut stats = meter.stop(sink.received - before, own_ns, stats);
     if chained && stats.bytes > 0 {
-        // The stream of a chain ends when its last process has exited, well after the last byte. If
-        // the stages output nothing, only the time of that end is known.
+        // The stream of a chain ends when its last process has exited, well after the last byte. If the stages output
+        // nothing, only the time of the stream's end is known.
         stats.ns = last_ns - begun_ns;
     }
     end.control.sink_done(ends.pairs);
-    // Other pairs may still be in their windows, so the load is kept up until the source closes. A
-    // link without a transfer never closes.
+    // The windows of other pairs may not be over, so the load continues until the source closes. A link without a
+    // transfer never closes.
     while ends.link.transfers() || !end.control.stopped() {
         let (bytes, _) = sink.take()?;
         if bytes == 0 {
@@ -152,8 +152,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 }
 
 impl SinkEnd {
-    /// Reads until all pairs flow steadily: the barrier has synchronized the ends, and the first blocks are faster or
-    /// slower than the rest.
+    /// Reads until all pairs flow steadily. The barrier has synchronized the ends, and the first blocks are faster or
+    /// slower than later ones.
     fn run_in(&mut self, end: &TrialEnd, released_ns: u64) -> io::Result<()> {
         let mut flows = false;
         let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
@@ -170,7 +170,7 @@ impl SinkEnd {
         Ok(())
     }
 
-    /// Overhead of the loop for each round, in nanoseconds, without receiving and reading the bytes.
+    /// Overhead of the loop per round, in nanoseconds, without receiving and reading bytes.
     fn loop_overhead_ns(&self, end: &TrialEnd) -> f64 {
         let (mut meter, mut window_end) = (Meter::new(), WindowEnd::new(&end.ends, u64::MAX));
         loop_overhead_ns(|| {
@@ -180,7 +180,7 @@ impl SinkEnd {
         })
     }
 
-    /// Receives what is available; returns bytes and calls.
+    /// Receives the available bytes. Returns the number of bytes and of calls.
     #[inline]
     fn take(&mut self) -> io::Result<(usize, u32)> {
         let received = self.receiver.recv()?;
@@ -190,13 +190,14 @@ impl SinkEnd {
     }
 }
 
-/// The speed of the sink if the transfer were free; `None` if it neither reads bytes nor does work.
+/// The speed of the sink without the transfer, in bytes per second; `None` if the sink neither reads bytes nor does
+/// work.
 fn speed_without_transfer(ends: &Ends, pattern: Pattern, busy: &SimulatedWork) -> Option<f64> {
     let (reads, block) = (ends.touched(), ends.read_block().as_usize());
     if !reads && busy.seconds() == 0.0 {
         return None;
     }
-    // Aligned like a receiver's buffer: a vector may begin in the middle of a cache line.
+    // The buffer is aligned like a receiver's buffer, because a vector may begin in the middle of a cache line.
     let mut data = Buffer::new(if reads { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
     pattern.fill(0, data.bytes_mut());
     let (mut verification, bytes) = (Verification::new(pattern, ends), data.bytes());
@@ -219,12 +220,12 @@ struct WindowEnd {
 
 impl WindowEnd {
     fn new(ends: &Ends, begun_ns: u64) -> WindowEnd {
-        // Without a transfer, clock readings would dominate the measured time.
+        // Without a transfer, reading the clock more often would dominate the measured time.
         let bytes_per_clock_read = if ends.link.transfers() { BYTES_PER_CLOCK_READ } else { u64::MAX };
         WindowEnd { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_clock_read }
     }
 
-    /// Whether the window is over, now that `bytes` more have arrived, and `total` altogether.
+    /// Updates the state after `bytes` more bytes have arrived, `total` in all. Returns whether the window is over.
     #[inline]
     fn reached(&mut self, bytes: usize, total: u64) -> bool {
         if let Volume::Time(_) = self.volume {

@@ -10,7 +10,7 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
-/// The length of the warm-up, which is verified.
+/// The duration of the warm-up in nanoseconds. The warm-up is verified.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_BLOCKS: u64 = 4;
 const WARM_UP_BYTES: u64 = 64 << 20;
@@ -23,7 +23,7 @@ struct SourceEnd<'a> {
     block: usize,
     busy: SimulatedWork,
     position: u64,
-    /// Bytes newly written.
+    /// Number of bytes newly written.
     made: u64,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     if !chained {
         source.warm_up()?;
     }
-    // Read before the sender frees its memory, and outside the window.
+    // Read outside of the window, and before the sender frees its memory.
     let huge_bytes = end.huge_bytes();
     let mut meter = Meter::new();
     let own_ns = source.loop_overhead_ns();
@@ -82,11 +82,12 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
     let made = source.made;
-    // Measured before and after, and the faster is used, as either may be disturbed. A chain's clock is still running.
+    // The speed is measured before and after the window, and the higher value is used, because either may be disturbed.
+    // The clock of a chain is still running, so it is not measured again.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
         stats.ceiling = source.speed_without_transfer()?.map(|after| after.max(ceiling));
     }
-    // Most links end when closed; some need an end marker.
+    // Most links end the stream when closed. Some need an end marker.
     source.sender.finish()?;
     let note = source.sender.note();
     drop(source);
@@ -94,7 +95,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 }
 
 impl SourceEnd<'_> {
-    /// The speed of the source if the transfer were free; `None` if it makes no content and does no work.
+    /// The speed of the source without the transfer, in bytes per second; `None` if the source makes no content and
+    /// does no work.
     fn speed_without_transfer(&mut self) -> io::Result<Option<f64>> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
             return Ok(None);
@@ -102,7 +104,7 @@ impl SourceEnd<'_> {
         ceiling(thread_cpu_ns, self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
     }
 
-    /// Makes the next block, if each block is new.
+    /// Makes the next block at `position`, if each block is newly written.
     #[inline]
     fn make(&mut self, position: u64) -> io::Result<()> {
         if self.content == Content::Fresh {
@@ -112,7 +114,7 @@ impl SourceEnd<'_> {
         Ok(())
     }
 
-    /// Overhead of the loop for each round, in nanoseconds, without making and sending the bytes.
+    /// Overhead of the loop per round, in nanoseconds, without making and sending bytes.
     fn loop_overhead_ns(&self) -> f64 {
         let mut meter = Meter::new();
         loop_overhead_ns(|| {
@@ -130,7 +132,8 @@ impl SourceEnd<'_> {
         Ok(moved)
     }
 
-    /// Sends until the time is over. Announces the length before the last block, so that the sink can't miss it.
+    /// Sends blocks until the warm-up time is over. Publishes the length of the warm-up before the last block, so that
+    /// the sink can't miss it.
     fn warm_up(&mut self) -> io::Result<()> {
         let begin = monotonic_ns();
         let mut blocks = 1;

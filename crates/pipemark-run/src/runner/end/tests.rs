@@ -1,4 +1,5 @@
-//! Tests that skipped work is detected: for each link, a source that does not write and a sink that does not read.
+//! Tests that skipped work is detected. For each link, there is a source that doesn't write and a sink that doesn't
+//! read.
 
 use std::path::Path;
 use std::thread;
@@ -39,7 +40,7 @@ impl Link for Lazy {
     }
 }
 
-/// Hands out memory that it does not send.
+/// A sender that hands out memory but doesn't send what is written there.
 struct Unwritten(BoxSender, Vec<u8>);
 
 impl Sender for Unwritten {
@@ -61,7 +62,7 @@ impl Sender for Unwritten {
     }
 }
 
-/// Reports how many bytes arrived, but doesn't deliver them.
+/// A receiver that reports how many bytes arrived, but doesn't deliver them.
 struct Unread(BoxReceiver);
 
 impl Receiver for Unread {
@@ -71,7 +72,7 @@ impl Receiver for Unread {
     }
 }
 
-/// The result of a run whose ends are threads; `None` where the link is not available.
+/// The result of a run whose ends are threads; `None` if the link is not available.
 fn run(job: &Job, left: Left) -> Option<Result<(), String>> {
     let ends = job.ends().unwrap();
     let link = Lazy(link::of(ends.link).unwrap(), left);

@@ -1,4 +1,4 @@
-//! Several writers of records on one pipe, and its reader, which counts the records cut by other writers' bytes.
+//! Several writers of records on one pipe. The reader counts the records split by other writers' bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,14 +8,15 @@ use pipeio_harness::usage::monotonic_ns;
 use crate::runner::end::meter::{Meter, is_over};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
-/// The low bits of each byte identify the writer, the bits above number the record: this limits the number of writers.
+/// The number of low bits in each byte that identify the writer. The other bits number the record. This limits the
+/// number of writers.
 const WRITER_BITS: u32 = pipemark_model::MAX_WRITERS.ilog2();
 
 fn mark(writer: usize, number: u64) -> u8 {
     ((number << WRITER_BITS) | writer as u64) as u8
 }
 
-/// Writes records of one block each, one call per record, until the sink has enough.
+/// Runs a writer, which writes records of one block each, with one call per record, until the sink has enough.
 pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut record = vec![0; end.ends.block.as_usize()];
     let stats = end.stats(None);
@@ -42,7 +43,7 @@ pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     Ok(Done { stats, made: sent, ..Done::default() })
 }
 
-/// Reads the records of all writers, to the end.
+/// Runs the reader, which reads the records of all writers until the end of the stream.
 pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut buffer = vec![0; end.ends.read_block().as_usize().max(64 << 10)];
     let capacity = || pipeio::pipe::capacity(&pipe).ok().map(|bytes| bytes as u64);
@@ -83,9 +84,9 @@ pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
 /// Counts of the bytes that have arrived.
 struct Tally {
     block: u64,
-    /// Bytes by writer, and whether its current record was already cut.
+    /// For each writer, the number of bytes, and whether its current record was already split.
     writers: Vec<(u64, bool)>,
-    /// The writer of the last bytes.
+    /// The index of the writer of the last bytes.
     last: usize,
     received: u64,
     records: u64,
@@ -114,7 +115,7 @@ impl Tally {
                 self.fault.get_or_insert_with(fault);
                 return;
             }
-            // Another writer's bytes within a record cut it; each record counts once.
+            // Another writer's bytes within a record split the record. Each record counts once.
             let (other, cut) = &mut self.writers[self.last];
             if writer != self.last && *other % self.block > 0 && !*cut {
                 *cut = true;
@@ -142,7 +143,7 @@ mod tests {
     fn records_that_others_cut_are_counted_once() {
         let [a0, a1, b0, b1] = [mark(0, 0), mark(0, 1), mark(1, 0), mark(1, 1)];
         let mut tally = Tally::new(2, 4);
-        // Record a0 is cut twice, by b0 and b1, and counts once. The pieces begin at arbitrary bytes.
+        // Record a0 is split twice, by b0 and b1, but counts once. The pieces begin at arbitrary bytes.
         for piece in [&[a0, b0, b0][..], &[b0, b0, a0], &[b1, b1, b1, b1, a0, a0, a1], &[a1, a1, a1]] {
             tally.record(piece);
         }
