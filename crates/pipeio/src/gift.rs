@@ -1,9 +1,9 @@
 //! Zero copy: memory whose pages a pipe takes over, and that can't be written to afterwards.
 //!
-//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them. Nothing reports when the last reader is done
-//! with them: it may have passed them on to another pipe, a file or a socket. A program that refills such memory changes
-//! bytes that it sent long ago. So sending consumes a [`Gift`], and [`Gifts`] drops the pages of its memory before reusing
-//! it: a reader keeps the old pages.
+//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them. Nothing reports when the last reader is
+//! done with the pages. A reader may also pass them on to another pipe, a file or a socket. A program that refills such
+//! memory changes bytes that it sent long ago. So sending consumes a [`Gift`], and [`Gifts`] drops the pages of its
+//! memory before reusing the memory. A reader keeps the old pages.
 //!
 //! ```
 //! use std::io::Read;
@@ -41,11 +41,12 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use crate::memory::{Pages, Region, page_size};
 use crate::pipe::Access;
 
-/// Size in bytes of the region that gifts are cut from; its pages are dropped when it is used up. Small enough that a
-/// dropped huge page is still in the cache when the kernel hands it out again.
+/// Size in bytes of the region that gifts are cut from; its pages are dropped when it is used up. The region is small
+/// enough that a dropped huge page is still in the cache when the kernel hands it out again.
 const REGION: usize = 8 << 20;
 
-/// Smaller gifts are copied: each page given away takes one slot of the pipe, and replacing it costs a page fault.
+/// Gifts below this many bytes are copied. Each page given away takes one slot of the pipe, and replacing the page
+/// costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
 /// Bytes that [`GiftWriter`] gathers for one gift.
@@ -55,7 +56,7 @@ const GATHERED: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub struct Gifts {
     region: Option<Arc<Region>>,
-    /// The start of the region, and the offset of the next gift in it.
+    /// The start of the region, `None` before the first gift; and the offset of the next gift in the region, in bytes.
     start: Option<NonNull<u8>>,
     next: usize,
 }
@@ -267,7 +268,7 @@ impl<W: AsFd> GiftWriter<W> {
         GiftWriter { to, gifts: Gifts::new(), gift: None, filled: 0 }
     }
 
-    /// The descriptor that it writes to. If it is non-blocking, poll it for readiness.
+    /// The descriptor that receives the gifts. If it is non-blocking, poll it for readiness.
     pub fn get_ref(&self) -> &W {
         &self.to
     }

@@ -48,7 +48,7 @@ impl Mapping {
     }
 
     #[cfg(feature = "lines")]
-    /// Resizes it to `len` bytes, and may move it. The content is kept.
+    /// Resizes the mapping to `len` bytes, possibly at another address. The content is kept.
     pub(crate) fn resize(&mut self, len: usize) -> io::Result<()> {
         // SAFETY: the mapping is ours and of this length, and `&mut self` guarantees that nothing borrows from it.
         let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, mm::MremapFlags::MAYMOVE) }?;
@@ -57,7 +57,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Requests huge pages, or base pages only. A kernel without huge pages refuses: base pages are slower, but correct.
+    /// Requests huge pages, or base pages only. A kernel without huge pages ignores the request, which costs speed but
+    /// not correctness.
     pub(crate) fn prefer_huge_pages(&self, huge: bool) {
         let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // SAFETY: advice about a mapping of ours; it changes no content.

@@ -51,7 +51,7 @@ impl Pipe {
         let pipe = Pipe::new()?;
         if pipe.capacity()? < bytes && set_capacity(&pipe.writer, bytes).is_err() {
             let most = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-            // If that exceeds the user's limit too (pipe-user-pages-soft), the pipe keeps its capacity.
+            // If that capacity exceeds the user's limit too (pipe-user-pages-soft), the pipe keeps its capacity.
             let _ = most.trim().parse().map(|most| set_capacity(&pipe.writer, bytes.min(most)));
         }
         Ok(pipe)
@@ -99,8 +99,8 @@ pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// Capacity in bytes of a pipe that is copied to a file, or read by `lines` on one CPU. With this size the copy out of the pipe
-/// hits the second-level cache.
+/// Capacity in bytes of a pipe that is copied to a file, or that `lines` reads on one CPU. At this size the copy out of
+/// the pipe finds the bytes in the second-level cache.
 pub(crate) const FOR_CACHE: usize = 256 << 10;
 
 /// Whether this thread may run on one CPU only, and so probably the process at the other end too.
@@ -136,10 +136,10 @@ pub fn fill(fd: impl AsFd) -> io::Result<u64> {
 /// How vmsplice(2) would treat a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
-    /// Opened for reading only. With such an end vmsplice(2) *writes* to the memory it is given; with any other it reads
-    /// the memory and keeps references to its pages.
+    /// Opened for reading only. At such an end vmsplice(2) *writes* to the memory passed to it. At any other end
+    /// vmsplice(2) reads the memory and keeps references to its pages.
     pub(crate) reads_only: bool,
-    /// Calls return instead of waiting. Not vmsplice(2), which needs SPLICE_F_NONBLOCK for that.
+    /// Calls return instead of waiting. vmsplice(2) is an exception: it needs SPLICE_F_NONBLOCK.
     pub(crate) nonblocking: bool,
 }
 

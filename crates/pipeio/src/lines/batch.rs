@@ -65,14 +65,14 @@ impl<'b> Batch<'b> {
 pub struct Line<'b> {
     /// The line without its terminator.
     pub bytes: &'b [u8],
-    /// Where in the batch it starts, in bytes.
+    /// Offset of the line in the batch, in bytes.
     pub start: usize,
-    /// Whether a terminator or the end of the input ends it.
+    /// Whether the line ends with a terminator or with the input.
     pub end: LineEnd,
 }
 
 impl Line<'_> {
-    /// Bytes of its terminator: 1, or 0 for a line that ends with the input.
+    /// Length of the line's terminator in bytes: 1, or 0 for a line that ends with the input.
     pub(super) fn terminated(&self) -> usize {
         match self.end {
             LineEnd::Terminator => 1,

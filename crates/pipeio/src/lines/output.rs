@@ -12,9 +12,9 @@ use super::transform::Flow;
 /// From this length on, lending bytes of the batch costs less than copying them.
 const LEND: usize = 32 << 10;
 
-/// Where output starts in its memory. Batches start on a page, and a copy between the same offsets within a page is up to
-/// twice as slow: to see whether a load has to wait for a store, processors compare only the lowest twelve bits of
-/// addresses, whatever the page size.
+/// Where output starts in its memory. Batches start on a page, and a copy between the same offsets within a page is up
+/// to twice as slow. The reason: processors decide whether a load has to wait for a store by the lowest twelve bits of
+/// the addresses, whatever the page size.
 const STAGGER: usize = 2 << 10;
 
 /// A transform's output for a batch, in order.
@@ -88,7 +88,7 @@ impl Store {
         self.end = self.start;
     }
 
-    /// Leaves the content to the kernel, which refers to its pages. The next output uses other memory.
+    /// Leaves the content's pages to the kernel. The next output uses other memory.
     ///
     /// The next output may use the rest of the last page: the pipe's reference has an offset and a length, and excludes
     /// that rest.
@@ -125,14 +125,14 @@ impl<'b> Output<'b> {
         self.store
     }
 
-    /// Empties it and reuses its memory.
+    /// Removes all output, and reuses its memory.
     pub(super) fn reuse(&mut self) {
         self.lent.clear();
         self.store.reuse();
         (self.begin, self.spare) = (self.store.start, 0);
     }
 
-    /// Empties it and never writes to its memory again.
+    /// Removes all output, and never writes to its memory again.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.spare = 0;
         self.store.give_away()?;
@@ -234,12 +234,12 @@ impl<'b> Output<'b> {
         self.len() == 0
     }
 
-    /// This output and what was held back before it, if nothing was lent.
+    /// This output and the held-back output before it; `None` if bytes were lent.
     pub(super) fn as_slice(&self) -> Option<&[u8]> {
         self.lent.is_empty().then(|| self.stored())
     }
 
-    /// This output and what was held back before it, in order, in pieces that are not empty.
+    /// This output and the held-back output before it, as a list of non-empty pieces in order.
     pub(super) fn pieces(&self) -> Result<Vec<IoSlice<'_>>, TryReserveError> {
         let mut pieces = Vec::new();
         pieces.try_reserve_exact(2 * self.lent.len() + 1)?;
@@ -387,7 +387,8 @@ mod tests {
             store = output.into_store();
             store.give_away().unwrap();
             let next = store.region[store.start..].as_ptr();
-            // The next output is further on in the same region, or at its start after its pages were dropped.
+            // The next output starts further on in the same region. If the region's pages were dropped, it starts at
+            // the region's beginning.
             assert!(next > start || (store.start == STAGGER && store.region.iter().all(|&byte| byte == 0)));
         }
     }

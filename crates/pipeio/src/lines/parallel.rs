@@ -29,17 +29,18 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
-    /// Set if all threads read a file at once: they take their batches from here, not from `input`.
+    /// The parts of a file that all threads read at once. If set, the threads take their batches from here, not from
+    /// `input`.
     stretches: Option<Stretches<'fd>>,
     output: Mutex<OrderedOutput<'fd>>,
     /// The batch to write next. Changed only with `output` locked.
     next: AtomicU64,
     /// Signalled when `next` changes, and at the end.
     turn: Condvar,
-    /// Set at the end, when `cancel` becomes readable too, so that no thread reads further.
+    /// Set at the end, so that no thread reads further. `cancel` becomes readable at the same time.
     over: AtomicBool,
     cancel: &'e OwnedFd,
-    /// How long to wait for a turn before going to sleep.
+    /// How long a thread waits for its turn before it sleeps.
     spin_time: Duration,
 }
 
@@ -96,8 +97,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (bytes, reads) = stretches.leave()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
-            // What may be left: a last line without a terminator, a line that is too long, or bytes that were appended
-            // meanwhile.
+            // The input left for this thread: a last line without a terminator, a line that is too long, or bytes that
+            // were appended meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }

@@ -30,7 +30,7 @@ pub enum Simd {
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
 impl Simd {
-    /// The widest that this processor and system support.
+    /// The widest instructions that this processor and the system support.
     #[inline]
     pub fn best() -> Self {
         if PORTABLE.load(Ordering::Relaxed) {
@@ -42,8 +42,8 @@ impl Simd {
         Self::detected()
     }
 
-    /// Makes [`Simd::best`] return [`Simd::Portable`] in this process from now on: to check whether wide instructions cause a
-    /// fault, and to measure what they gain.
+    /// Makes [`Simd::best`] return [`Simd::Portable`] in this process from now on. Use it to check whether wide
+    /// instructions cause a fault, and to measure the gain from them.
     pub fn use_portable() {
         PORTABLE.store(true, Ordering::Relaxed);
     }
@@ -378,13 +378,13 @@ macro_rules! with_lanes {
 }
 pub(super) use with_lanes;
 
-/// The positions of a given byte in `bytes`, in order.
+/// An iterator over the positions of a given byte in `bytes`, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Ends<'b> {
     bytes: &'b [u8],
     byte: u8,
     simd: Simd,
-    /// Bytes compared, and those matches in the last 64 of them that were not returned yet.
+    /// The number of bytes compared, and the matches in the last 64 of them that were not returned yet.
     seen: usize,
     found: u64,
 }
@@ -400,7 +400,7 @@ impl<'b> Ends<'b> {
         Self { bytes, byte, simd, seen: 0, found: 0 }
     }
 
-    /// Searches on until a word has a match or fewer than 64 bytes are left.
+    /// Searches until a word has a match or fewer than 64 bytes are left.
     #[inline]
     fn whole_words(&mut self) {
         let (bytes, seen, byte) = (self.bytes, self.seen, self.byte);

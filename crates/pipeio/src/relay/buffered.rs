@@ -23,16 +23,17 @@ use super::methods::Kind;
 use super::{BUFFER, End, Passage, unread};
 use crate::memory::Mapping;
 
-/// The fewest blocks, unless they would be smaller than a page. A block has at most the size of one read.
+/// The fewest blocks, unless blocks would then be smaller than a page. A block has at most the size of one read.
 const MIN_BLOCKS: usize = 8;
 
-/// Bytes below the mark to [start at](MemoryBuffer::start_at) are written once no more have arrived for this time.
+/// How long writing is delayed after the last input while the buffer is below the mark to [start
+/// at](MemoryBuffer::start_at).
 const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
 
-/// An empty buffer keeps its memory for this time.
+/// How long an empty buffer keeps its memory.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Blocks that were free for this time are released once the buffer is empty.
+/// Blocks that were free for at least this time are released once the buffer is empty.
 const UNUSED: Duration = Duration::from_secs(1);
 
 /// Memory between the two sides of a relay, and the fill levels at which writing and reading resume.
@@ -68,8 +69,8 @@ impl MemoryBuffer {
 struct Shared {
     memory: Mapping,
     block: usize,
-    /// Fill levels in bytes: the one at which writing starts, and the one at which reading resumes after the buffer was
-    /// full.
+    /// Fill levels in bytes: first the level at which writing starts, then the level at which reading resumes after the
+    /// buffer was full.
     marks: [u64; 2],
     state: Mutex<State>,
     /// `filled` is signalled when there are bytes to write, `emptied` when there is room.
@@ -81,28 +82,28 @@ struct Shared {
 struct State {
     /// Blocks with bytes, the oldest first. All but the last are full.
     queue: VecDeque<usize>,
-    /// Blocks without bytes. The last is used next.
+    /// Blocks without bytes. The last block of the list is used next.
     free: Vec<usize>,
-    /// Which blocks have memory.
+    /// Whether each block has memory.
     touched: Vec<bool>,
-    /// Bytes read into the last block of the queue, and bytes written from its first.
+    /// Bytes read into the last block of the queue, and bytes written from its first block.
     filled: usize,
     taken: usize,
-    /// Bytes in the buffer, and bytes read in all.
+    /// Bytes in the buffer, and the total of bytes read.
     bytes: u64,
     read: u64,
-    /// Set at the end of the input: how it ended.
+    /// How the input ended; `None` until it has ended.
     ended: Option<io::Result<()>>,
     /// The thread that writes has stopped.
     abandoned: bool,
-    /// The buffer was full, and its fill level hasn't fallen to the mark since.
+    /// The buffer was full, and its fill level hasn't fallen to the mark since then.
     full: bool,
     writing: bool,
     /// Which threads sleep.
     writer_waits: bool,
     reader_waits: bool,
-    /// The fewest free blocks since the time in `since`. The first blocks in `free`, this many, were not needed in that
-    /// time.
+    /// The fewest free blocks since the time in `since`. As many blocks at the start of `free` were not needed since
+    /// then.
     least_free: usize,
     since: Instant,
 }
@@ -206,7 +207,7 @@ impl Shared {
         self.filled.notify_one();
     }
 
-    /// Waits for bytes to write; `None` at the end. For the writing thread only, one call at a time.
+    /// Waits for bytes to write; `None` at the end of the input. For the writing thread only, one call at a time.
     fn bytes(&self) -> io::Result<Option<&[u8]>> {
         let mut state = self.state();
         let mut read = state.read;
@@ -251,7 +252,7 @@ impl Shared {
         }
     }
 
-    /// Counts bytes that were written, the oldest first.
+    /// Removes bytes that were written from the buffer's counts, the oldest first.
     fn remove(&self, bytes: usize) {
         let mut state = self.state();
         state.taken += bytes;
@@ -345,8 +346,8 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// The output, if it is a pipe, through another descriptor that doesn't block. A blocking write returns only at its end,
-    /// and until then the bytes already in the pipe would not be counted.
+    /// A non-blocking descriptor of the output; `None` if the output is no pipe. A blocking write returns only once all
+    /// bytes are in the pipe, and until then none of them would be counted.
     fn output_without_waiting(&self) -> Option<OwnedFd> {
         if self.kinds[1] != Kind::Pipe {
             return None;

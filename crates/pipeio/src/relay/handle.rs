@@ -56,7 +56,8 @@ impl RelayHandle {
 
     /// Bytes read and not yet written.
     pub fn buffered(&self) -> u64 {
-        // In this order: bytes written between the two loads were read before, so the difference is never negative.
+        // Loads `written` first: bytes written between the two loads were read before, so the difference is never
+        // negative.
         let written = self.written();
         self.read() - written
     }
@@ -108,10 +109,10 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
     }
 }
 
-/// The longest sleep. A changed limit takes effect after it.
+/// The longest sleep. A changed limit takes effect after this time at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// The bytes of a second, divided by this number, are the most that pass at once; but at least one byte passes.
+/// At most the bytes of a second divided by this number pass at once, but always at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
 /// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the output's pipe.
@@ -123,13 +124,13 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// `capacity` is the output's in bytes; `None` if it is no pipe.
+    /// `capacity` is the capacity of the output's pipe in bytes; `None` if the output is no pipe.
     pub(super) fn new(handle: &RelayHandle, capacity: Option<usize>) -> Throttle {
         let most = capacity.unwrap_or(RAISED) as f64;
         Throttle { handle: handle.clone(), tokens: 0.0, most, last: Instant::now() }
     }
 
-    /// Waits until bytes may pass, and returns the most that may.
+    /// Waits until bytes may pass, and returns how many bytes may pass.
     pub(super) fn wait(&mut self) -> usize {
         loop {
             let Some(rate) = self.handle.limit() else {
@@ -166,8 +167,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// The bytes that pass in `seconds` at `rate` if the input has none for `stall` seconds and then always some, and the most
-    /// bytes that were ahead of the rate.
+    /// Simulates `seconds` at `rate`, with an input that has no bytes for `stall` seconds and always some after that.
+    /// Returns the bytes that pass, and the most bytes by which they were ahead of the rate.
     fn pass(rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
         let handle = RelayHandle::new();
         handle.set_limit(NonZeroU64::new(rate));

@@ -8,8 +8,8 @@ use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
 /// Prefixes each line with its number of spaces: `[spaces: 2]`, or `[spaces: >6]` if there are more than six.
 ///
-/// Each batch is processed once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces. What
-/// remains for each line is to count bits, store a header and copy.
+/// Each batch is processed once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces. For
+/// each line it then counts bits, stores a header and copies the line.
 #[derive(Debug, Clone, Copy)]
 pub struct Spaces {
     simd: Simd,
@@ -22,8 +22,8 @@ impl Spaces {
         Self::with(Simd::best())
     }
 
-    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those: for measuring what
-    /// wider ones gain.
+    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those of `simd`. Use it to
+    /// measure the gain from wider instructions.
     pub fn with(simd: Simd) -> Self {
         let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
         Self { simd, shapes: Shapes::new() }
@@ -101,8 +101,8 @@ const CHUNK: usize = 64;
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and what
-/// is stored beyond it.
+/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and the
+/// bytes that the last store writes beyond that output.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -155,7 +155,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
 struct SpacesLine {
     many: bool,
     spaces: u64,
-    /// Its bytes so far, header included. They lie after the output's end.
+    /// Bytes of the line so far, header included. They lie after the output's end.
     filled: usize,
 }
 
@@ -244,8 +244,8 @@ impl SpacesLine {
             (to, many) = unsafe { finish(start, to.add(last + 1), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
-            // Lines that begin and end in this word. If all together have few spaces, none has many. Then a line's place depends
-            // neither on the counts nor on the line before, only on where it ends and how many lines precede it.
+            // Lines that begin and end in this word. If all of them together have few spaces, no line has many. The
+            // place of a line then depends only on where it ends and on how many lines precede it, not on the counts.
             let few = u64::from(blanks.count_ones()) < MANY;
             many &= !few || ends == 0;
             let mut shifted = to.wrapping_sub(last);
@@ -323,7 +323,7 @@ impl SpacesLine {
     #[inline(never)]
     fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> io::Result<usize> {
         let mut len = self.content();
-        // In pieces, which stay in the caches for the second search.
+        // Search in pieces, which stay in the caches for the second search.
         for piece in bytes[len..].chunks(LONG) {
             let end = memchr::memchr(terminator, piece);
             let piece = &piece[..end.unwrap_or(piece.len())];
@@ -341,7 +341,8 @@ impl SpacesLine {
     }
 }
 
-/// Whether no line has more than [`SHORT`] bytes in a word in which lines end at the bits `ends`.
+/// Whether all lines of a word are short, that is, have at most [`SHORT`] bytes in the word. Lines end at the bits
+/// `ends`.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
     // Marks each bit whose distance from the start of its line, or of the word, is below 16.
@@ -365,9 +366,9 @@ const SHAPES_BITS: u32 = 5;
 struct Shape {
     /// Bits at which lines end.
     ends: u64,
-    /// Bytes to store; 0 until such a word has occurred twice.
+    /// Bytes to store; 0 until a word of this shape has occurred twice.
     stored: usize,
-    /// Of these, bytes of the line that continues in the next word.
+    /// Bytes of `stored` that belong to the line that continues in the next word.
     unfinished: usize,
     /// The number of words of other shapes in this slot since this shape was stored.
     missed: u8,
@@ -548,7 +549,7 @@ mod tests {
     use crate::lines::output::Store;
     use crate::lines::simd::Portable;
 
-    /// Takes the code path of the widest instructions, with portable ones.
+    /// Instructions for tests: the code path of the widest level, run with portable code.
     struct Permuting;
 
     impl Lanes for Permuting {
