@@ -1,4 +1,4 @@
-//! An allocator that reports lack of memory in a sentence and exits with code 1, where std would abort.
+//! An allocator that prints a message and exits with code 1 when memory runs out, where std would abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 

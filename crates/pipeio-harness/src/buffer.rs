@@ -7,7 +7,7 @@ use std::{io, slice};
 
 pub use pipeio::memory::{Pages, Region, page_size};
 
-/// Bytes to read: a slice, or memory that others may change meanwhile and to which no reference may exist.
+/// Bytes to read: a slice, or memory that others may change meanwhile. No reference to such memory may exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     start: NonNull<u8>,
@@ -45,7 +45,7 @@ impl<'a> Bytes<'a> {
     /// The bytes as a slice; `None` for memory that others may change, which has to be copied.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [u8]> {
-        // SAFETY: they aren't shared, so `self` was made from a slice of this length and lifetime.
+        // SAFETY: the bytes aren't shared, so `self` was made from a slice of this length and lifetime.
         (!self.shared).then(|| unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) })
     }
 
@@ -213,9 +213,9 @@ impl Buffer {
 pub struct GiftMemory {
     region: Region,
     align: usize,
-    /// Where the next block may start.
+    /// Offset at which the next block may start, in bytes.
     next: usize,
-    /// Where the last block is.
+    /// The range of the last block in the region, in bytes.
     last: std::ops::Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Drops the pages of a file from memory, so that it is read from storage again, and counts them.
+//! Drops a file's pages from memory, so that the file is read from storage again, and counts the pages in memory.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::result_of;
 
-/// Bytes queried in one call; with pages of 4 KiB, the answers take 256 KiB.
+/// Bytes of a file queried in one call. With pages of 4 KiB, the answers take 256 KiB.
 const PIECE: u64 = 1 << 30;
 
-/// The number of a file's pages, and of those in memory.
+/// The number of a file's pages, and the number of those pages that are in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CachedPages {
     /// Pages in memory.

@@ -11,8 +11,8 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// One cache line: a word to wait on with futex(2), and seven counters. Each has a cache line to itself, so a process that
-/// counts in its own line slows no other.
+/// One cache line: a word to wait on with futex(2), and seven counters. A process that counts in a line of its own does
+/// not slow other processes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct CacheLine {
@@ -115,8 +115,8 @@ impl Shared {
     /// If `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
         let mapping = SharedMapping::open(fd, MapFlags::empty(), "shared lines")?;
-        // Only a mapping of lines has such a length, and no length can change. So this memory is used for lines only,
-        // by every process that opens it.
+        // Only a mapping of lines has such a length, and no length can change. So every process that opens this memory
+        // uses it for lines only.
         if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }

@@ -1,4 +1,4 @@
-//! Signals as events: they are blocked and read from a descriptor, so that none interrupts or ends the program.
+//! Signals as events: they are blocked and read from a descriptor, so that no signal interrupts or ends the program.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,7 +15,8 @@ use crate::result_of;
 pub struct SentSignal {
     /// The signal's number.
     pub number: i32,
-    /// Whether a process sent it; otherwise the kernel did, for example for Ctrl-C or a pipe without a reader.
+    /// Whether a process sent the signal. Otherwise the kernel sent it, for example for Ctrl-C or a pipe without a
+    /// reader.
     pub by_process: bool,
 }
 
@@ -23,7 +24,7 @@ pub struct SentSignal {
 #[derive(Debug)]
 pub struct SignalQueue {
     fd: OwnedFd,
-    /// The signals that were blocked before.
+    /// The signal mask before this queue blocked signals.
     before: libc::sigset_t,
 }
 
@@ -58,8 +59,8 @@ impl SignalQueue {
         Ok(SignalQueue { fd, before: unsafe { before.assume_init() } })
     }
 
-    /// Makes a program start with the signals blocked that were blocked before. Without this, `std::process::Command` passes on
-    /// this program's own mask.
+    /// Makes `command` start with the signal mask that was set before [`SignalQueue::block`]. Without this,
+    /// `std::process::Command` passes on this program's current mask.
     pub fn restore_in(&self, command: &mut Command) {
         let before = self.before;
         let restore = move || {

@@ -70,8 +70,8 @@ fn open_if_closed(fd: c_int) -> bool {
         let access = if fd == libc::STDIN_FILENO { libc::O_WRONLY } else { libc::O_RDWR };
         // SAFETY: the name is a C string.
         let opened = unsafe { libc::open(c"/dev/null".as_ptr(), access) };
-        // open(2) uses the lowest free number, and lower ones are taken. After a failure, the next file that is opened would
-        // become a standard descriptor.
+        // open(2) uses the lowest free number, and all lower numbers are taken. After a failure, the next file that is
+        // opened would become a standard descriptor.
         if opened != fd {
             let error = io::Error::last_os_error();
             let _ = writeln!(

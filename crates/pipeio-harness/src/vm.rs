@@ -30,14 +30,14 @@ pub const RING_BYTES: usize = 1 << 20;
 /// How long a sender waits for its receiver before the first block.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The line in which both ends identify themselves. The receiver opens its gate after that.
+/// The line in which both ends identify themselves. The receiver opens this line's gate after it has identified itself.
 const ABOUT: usize = LINES;
-/// Words of that line: the process ids of both, and the address and length of the sender's memory.
+/// Words of the line `ABOUT`: the process ids of both ends, and the address and length of the sender's memory.
 const RECEIVER: usize = 0;
 const SENDER: usize = 1;
 const ADDRESS: usize = 2;
 const CAPACITY: usize = 3;
-/// Not 0 once the sender's memory may be gone before all of it was read.
+/// A word that is not 0 once the sender's memory may be gone before all of it was read.
 const TORN: usize = 4;
 
 /// Makes the shared lines of one link.
@@ -139,7 +139,7 @@ struct VmSender {
 }
 
 impl VmSender {
-    /// Waits for the receiver, permits it to read, and tells it where.
+    /// Waits for the receiver, permits it to read, and publishes where the memory is.
     fn connect(&mut self) -> io::Result<()> {
         let source = self.inner.source();
         let (capacity, start) = (source.capacity(), source.lines.start);
@@ -157,13 +157,13 @@ impl VmSender {
             }
         }
         if let Some(receiver) = i32::try_from(about.words[RECEIVER].load(Relaxed)).ok().and_then(Pid::from_raw) {
-            // Fails on systems without Yama, which need no permission. Where it was needed, the receiver reports an
-            // error.
+            // Fails on systems without Yama, which need no permission. If permission was needed and refused, the
+            // receiver reports an error.
             let _ = set_ptracer(PTracer::ProcessID(receiver));
         }
         about.words[SENDER].store(number(getpid()), Relaxed);
         about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
-        // The receiver sees this together with the first position that is published.
+        // The receiver sees the capacity together with the first position that is published.
         about.words[CAPACITY].store(capacity as u64, Relaxed);
         self.connected = true;
         Ok(())
@@ -202,7 +202,7 @@ impl Sender for VmSender {
 impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
-            // Before the memory is unmapped: from now on its addresses may hold anything.
+            // Set before the memory is unmapped, because its addresses may hold anything from then on.
             self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
         }
         if self.connected {
@@ -248,7 +248,7 @@ impl VmReader {
         let len = filled.min(buffer.len());
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
-        // During the read the memory may have been unmapped.
+        // The memory may have been unmapped during the read.
         if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
             return Err(sender_gone());
         }

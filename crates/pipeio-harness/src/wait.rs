@@ -45,8 +45,8 @@ impl Wait {
         matches!(self, Wait::Block | Wait::Shared)
     }
 
-    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. A non-blocking pipe end alone doesn't
-    /// make them return.
+    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. O_NONBLOCK on the pipe end
+    /// alone doesn't make these calls return.
     pub(crate) fn splice_flags(self) -> SpliceFlags {
         if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }
@@ -69,7 +69,8 @@ impl Wait {
                 Ok(value) => return Ok(value),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self == Wait::Spin => std::hint::spin_loop(),
-                // Even if the caller's descriptor was blocking: another process that shares it may have made it non-blocking.
+                // Wait even if the caller's descriptor was blocking: another process that shares it may have made it
+                // non-blocking.
                 Err(Errno::AGAIN) => {
                     *calls += 1;
                     until_ready(fd, direction)?;

@@ -7,16 +7,16 @@ use pipemark_model::{nearest, neutral};
 /// A parameter and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// Letters, digits, `_` and `-`.
+    /// The parameter's name: letters, digits, `_` and `-`.
     pub name: String,
-    /// In order, at least one.
+    /// The values in order, at least one.
     pub values: Vec<String>,
 }
 
 /// A name with its value.
 pub type Setting = (String, String);
 
-/// More values of one parameter than this are a typing error.
+/// The most values of one parameter. More are taken for a typing error.
 const MAX_VALUES: usize = 100_000;
 
 impl FromStr for Parameter {

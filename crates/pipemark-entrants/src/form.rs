@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use pipemark_model::Filter;
 
-/// The largest file that is read: ten times what any needs.
+/// The largest file that is read, in bytes: ten times the size that any description needs.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// A file that describes entrants.

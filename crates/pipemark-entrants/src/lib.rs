@@ -45,7 +45,7 @@ pub static FILTERS: LazyLock<Vec<(Filter, EntrantProgram)>> = LazyLock::new(|| {
     forms.flat_map(|form| form.filter).collect()
 });
 
-/// The expected output of a filter, if its name is known.
+/// The expected output of a filter.
 pub fn filter_task(filter: &Filter) -> FilterTask {
     FILTERS.iter().find(|(name, _)| name == filter).map_or(FilterTask::Transform, |(_, form)| form.does)
 }
@@ -57,7 +57,7 @@ pub struct Entrants {
     filters: Vec<Project>,
     /// Programs the user added, by row name.
     against: BTreeMap<Language, AgainstProgram>,
-    /// The folder that was searched, if it exists.
+    /// The folder that was searched; `None` if it doesn't exist.
     root: Option<PathBuf>,
 }
 

@@ -90,7 +90,7 @@ impl PrintedFigure {
     }
 }
 
-/// Whether the ratio of this number to another one like it is a number.
+/// Whether the ratio of two such numbers is a finite number.
 fn has_ratios(number: f64) -> bool {
     number == 0.0 || (1e-100..=1e100).contains(&number.abs())
 }

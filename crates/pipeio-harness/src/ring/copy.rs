@@ -9,7 +9,7 @@ use crate::send::{self, Sender};
 use super::map::Map;
 use crate::handover::{Sink, Source};
 
-/// Copies `bytes` to the ring from `offset` on. Those that don't fit before the ring's end go to its start.
+/// Copies `bytes` to the ring from `offset` on. Bytes that don't fit before the ring's end go to its start.
 fn put(map: &Map, offset: usize, bytes: &[u8]) {
     assert!(offset < map.capacity() && bytes.len() <= map.capacity());
     let (head, rest) = bytes.split_at(bytes.len().min(map.capacity() - offset));

@@ -115,7 +115,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
-        // From now on prepared content may be in flight.
+        // From now on prepared content may be in flight, and must not change.
         self.prepared = true;
         let mut calls = std::mem::take(&mut self.calls);
         self.source.room(len, &mut calls)?;
@@ -140,7 +140,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 pub(super) struct InPlaceReceiver {
     sink: Sink<Map>,
     block: usize,
-    /// Bytes returned last and not released yet.
+    /// Number of bytes that were returned last and not released yet.
     lent: usize,
 }
 

@@ -46,7 +46,7 @@ impl TeeSender {
             )));
         }
         let store = Pipe::new()?;
-        // For a user above the page limit the store stays small: it works, but slower.
+        // For a user above the page limit the store stays small, which works but is slower.
         let _ = set_capacity(&store.writer, STORE);
         Ok(TeeSender { pipe, store, period: period(options.block), prepared: false, wait: options.wait })
     }
@@ -91,10 +91,10 @@ impl Sender for TeeSender {
         }
         let mut page = vec![0; self.period];
         fill(0, &mut page);
-        // A block shorter than a page is the start of the first page. The rest of that page isn't sent.
+        // A block shorter than a page is the start of the first page. The rest of the page isn't sent.
         page.resize(page_size(), 0);
         if self.fill_with_runs(&page).is_err() {
-            // The pages in the store may be out of order: start with an empty one.
+            // The pages in the store may be out of order, so start with an empty store.
             self.store = Pipe::new()?;
             let _ = set_capacity(&self.store.writer, STORE);
             self.fill_with_pages(&page)?;

@@ -12,13 +12,13 @@ use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prep
 use crate::buffer::{Buffer, BytesMut, GiftMemory};
 use crate::wait::{Direction, Wait};
 
-/// Size in bytes of the region for fresh content; its pages are dropped when it is used up. Small enough that a dropped
-/// huge page is still in the cache when the kernel hands it out again: on a machine with 1 MiB of L2 per core, 2 MiB
-/// and 8 MiB moved 11 GiB/s, 64 MiB 7 GiB/s, 256 MiB 0.4 GiB/s.
+/// Size in bytes of the region for fresh content; its pages are dropped when it is used up. The region is small enough
+/// that a dropped huge page is still in the cache when the kernel hands it out again. On a machine with 1 MiB of L2 per
+/// core, regions of 2 MiB and 8 MiB moved 11 GiB/s, 64 MiB 7 GiB/s, and 256 MiB 0.4 GiB/s.
 const REGION: usize = 8 << 20;
 
 enum Memory {
-    /// The memory, and whether its content was set or sent.
+    /// The memory, and whether its content was already set or sent.
     Prepared(Buffer, bool),
     Fresh(GiftMemory),
 }
