@@ -1,4 +1,4 @@
-//! What a command line says about a program: how it buffers, and whether it reads all input before writing. Pure.
+//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure.
 
 /// The program's name, without its folder.
 pub fn program(words: &[String]) -> &str {
@@ -16,8 +16,8 @@ pub fn is_called(name: &str, like: &str) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Whether the command line has one of these options: short ones, also combined behind one dash, and long ones, also
-/// with a value.
+/// Whether the command line has one of these options. Short options may be combined behind one dash, and long options
+/// may have a value.
 pub fn has_option(words: &[String], options: &[&str]) -> bool {
     let is = |word: &str, option: &str| match option.strip_prefix('-').filter(|rest| rest.len() == 1) {
         // A compression level: -1 is neither -11 nor -T1.
@@ -65,7 +65,7 @@ pub fn collects(words: &[String]) -> bool {
     slurps || ALWAYS.contains(&name)
 }
 
-/// Whether an option makes it write each line at once.
+/// Whether an option makes the program write each line at once.
 pub fn writes_at_once(words: &[String]) -> bool {
     let name = program(words);
     match name {
@@ -82,7 +82,7 @@ pub fn writes_at_once(words: &[String]) -> bool {
     }
 }
 
-/// The option with which a program limits its rate on purpose.
+/// The option with which a program limits its rate on purpose; `None` if it has none.
 pub fn rate_limit(words: &[String]) -> Option<&'static str> {
     const OPTIONS: [(&str, &[&str]); 13] = [
         ("pv", &["--rate-limit", "-L"]),

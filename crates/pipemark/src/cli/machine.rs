@@ -63,7 +63,7 @@ fn cpus(host: &Host) -> String {
     );
     match host.cpu_limit {
         Some(limit) => {
-            // A quota over a period: two decimals are enough.
+            // The limit is a quota over a period, for which two decimals are enough.
             let limit = (limit * 100.0).round() / 100.0;
             format!("{all}; its control group is limited to {limit}")
         }
