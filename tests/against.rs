@@ -67,7 +67,7 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
     assert!(!table.contains('●'), "nobody checked their bytes: {table}");
 }
 
-/// Programs are found by their names, so a name of others' rows would run the wrong one.
+/// Programs are found by their names, so a name that another row has would run the wrong program.
 #[test]
 fn a_program_named_like_a_row_of_others_has_its_own_name() {
     let folder = TempDir::new().unwrap();

@@ -222,7 +222,7 @@ fn comparisons_are_as_they_were() {
         let report = pipemark(&[&["compare"], &words[..], &["--json", "-"]].concat()).measured();
         let mut expected = comparisons(&read(kept));
         if kept == "compare.json" {
-            // With one session on each side the old program gave a verdict; now it is inconclusive.
+            // With one session on each side the old program gave a verdict. The new verdict is inconclusive.
             expected.iter_mut().for_each(|values| values[5] = json!("inconclusive"));
         }
         assert_eq!(comparisons(&report), expected, "{kept}");
@@ -247,7 +247,7 @@ fn pages_and_charts_are_made_of_them() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
 }
 
-/// README names one trial of the suite `quick` by these words; a parameter that isn't named has its default.
+/// README names one trial of the suite `quick` by these words. A parameter that isn't named has its default.
 #[test]
 fn a_trial_is_named_by_what_is_not_its_default() {
     let past = with("quick.json");

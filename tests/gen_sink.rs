@@ -11,7 +11,7 @@ fn pipemark(words: &[&str]) -> Command {
     command
 }
 
-/// What `gen` writes to a pipe.
+/// The bytes that `gen` writes to a pipe.
 fn generated(words: &[&str]) -> Vec<u8> {
     let output = pipemark(&[&["gen"], words].concat()).stderr(Stdio::inherit()).output().unwrap();
     assert!(output.status.success(), "{words:?}");
@@ -27,7 +27,7 @@ fn sink(words: &[&str], input: &[u8]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // This fails if `sink` refuses its flags, because then it never reads.
+    // The write fails if `sink` refuses its flags, because it then never reads.
     let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().unwrap()
@@ -168,7 +168,7 @@ fn ctrl_c_reports_what_had_come() {
         std::thread::sleep(std::time::Duration::from_millis(300));
         let process = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-        // It ends although its input is still open.
+        // The program ends although its input is still open.
         let output = child.wait_with_output().unwrap();
         drop(stdin);
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));

@@ -12,8 +12,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// A trial that needs something `pipemark list` shows as missing is skipped with a reason. In all others every byte is
-/// verified, and as many arrive as were sent.
+/// A trial that needs something that `pipemark list` shows as missing is skipped with a reason. In all other trials
+/// every byte is verified, and as many bytes arrive as were sent.
 fn every_trial_is_proven(flags: &str, count: usize) {
     let document = bw(&format!("{flags} --block 8k --time 4ms"));
     let trials = trials(&document);
@@ -123,7 +123,7 @@ fn a_capacity_above_the_limit_is_skipped_or_granted() {
         let reason = text(refused, "reason");
         assert!(limit < 1 << 30 && reason.contains("pipe-max-size") && reason.contains("1 GiB"), "{reason}");
     } else {
-        // Root may exceed the limit if the kernel has the memory.
+        // Root may exceed the limit if the kernel has enough memory.
         assert!(refused["status"] == "failed" || samples(refused)[0]["capacity_granted"] == 1 << 30);
     }
 }

@@ -48,7 +48,7 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
     folder
 }
 
-/// The check's complaints; none if the commit can be released.
+/// The complaints of the check; none if the commit can be released.
 fn refused(source: &TempDir) -> Vec<String> {
     let output = run(source.path(), "sh", &["packaging/release-check.sh"]);
     let stderr = String::from_utf8(output.stderr).unwrap();

@@ -22,7 +22,7 @@ fn relay(words: &[&str]) -> Command {
     command
 }
 
-/// Writes `bytes` to its standard input, a pipe, in pieces of this size.
+/// Writes `bytes` to the program's standard input, a pipe, in pieces of this size. Returns its output.
 fn pipe_through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
     let mut command = relay(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -88,7 +88,7 @@ fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
     let mut bytes = [0; 16];
     output.read_exact(&mut bytes).unwrap();
     assert!(begin.elapsed() >= Duration::from_secs(1) && &bytes == b"less than a half");
-    // Above the mark nothing pauses until all is written.
+    // Above the mark, writing doesn't pause until all bytes are written.
     let many = content(3 << 20);
     input.write_all(&many).unwrap();
     let mut arrived = vec![0; many.len()];
@@ -159,7 +159,7 @@ fn bytes_not_taken_by_the_reader_are_undelivered() {
     child.wait().unwrap();
 }
 
-/// pv: -L is never exceeded, except by what a pipe holds.
+/// pv: -L is never exceeded, except by the bytes that a pipe holds.
 #[test]
 fn a_limit_is_a_limit() {
     for words in
@@ -172,7 +172,7 @@ fn a_limit_is_a_limit() {
     }
 }
 
-/// mbuffer: a full disk is an error. pv: it is reported, and the exit code isn't 0.
+/// mbuffer: a full disk is an error. pv: the error is reported, and the exit code isn't 0.
 #[test]
 fn a_full_disk_is_an_error() {
     for words in [&["--buffer", "1m"][..], &["--limit", "1g"], &["--progress", "json"]] {

@@ -19,7 +19,7 @@ fn reason(trial: &Value) -> &str {
     trial["reason"].as_str().unwrap_or_else(|| panic!("no reason: {trial}"))
 }
 
-/// Under a system call filter that makes `calls` fail with `error`.
+/// Runs `bw` under a system call filter that makes `calls` fail with `error`.
 fn without(error: &str, calls: &str, flags: &str) -> Ended {
     bw_under(&["python3", WITHOUT, error, calls, PIPEMARK], flags)
 }
@@ -105,7 +105,7 @@ fn may_become_nobody() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A process of that user which holds enough pipes for a new one to get two pages.
+/// A process of the user `NOBODY` that holds enough pipes for a new one to get only two pages.
 struct PipeHolder(Child);
 
 impl PipeHolder {

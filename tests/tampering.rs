@@ -1,5 +1,5 @@
-//! Bytes that change on their way: each test injects a fault into the link of a running measurement. None may ever give
-//! a figure.
+//! Bytes that change on their way: each test injects a fault into the link of a running measurement. No such
+//! measurement may give a figure.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,8 @@ use crate::program::{End, Ended, Role, Started, only};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Gets the content of a slow sink's pipe in the middle of its window; returns what to put back.
+/// A function that gets the content of a slow sink's pipe in the middle of its window, and returns the bytes to put
+/// back.
 type Change = fn(Vec<u8>) -> Vec<u8>;
 
 const PIECE: usize = 4096;
@@ -32,9 +33,9 @@ fn tampered(verify: &str, link: &str, change: Change) -> Ended {
     panic!("the ends were never caught in their window");
 }
 
-/// False if the window was over.
+/// Tampers with the link once. Returns false if the window was over.
 fn tamper(source: &End, sink: &End, change: Change) -> bool {
-    // The sink is stopped first, so that what the source still writes stays in the pipe.
+    // The sink is stopped first, so that bytes which the source still writes stay in the pipe.
     if !sink.reaches_window() || !sink.stop() || !source.stop() {
         return false;
     }
@@ -43,7 +44,7 @@ fn tamper(source: &End, sink: &End, change: Change) -> bool {
     reader.read_exact(&mut bytes).unwrap();
     drop(reader);
     let in_the_middle = bytes.len() >= 4 * PIECE;
-    // More may go back than the pipe holds, so the sink must run.
+    // The bytes to put back may exceed the pipe's capacity, so the sink must run.
     sink.signal(Signal::CONT);
     writer.write_all(&if in_the_middle { change(bytes) } else { bytes }).unwrap();
     drop(writer);

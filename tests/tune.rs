@@ -22,7 +22,7 @@ fn capacity(reader: &str) -> usize {
     rustix::pipe::fcntl_getpipe_size(File::open(format!("/proc/{reader}/fd/0")).unwrap()).unwrap()
 }
 
-/// Tunes a running pipeline; returns the outcome and the first pipe's capacity afterwards.
+/// Tunes a running pipeline. Returns the outcome and the first pipe's capacity afterwards, in bytes.
 fn tune(pipeline: &str) -> (Value, usize) {
     let running = Running::new(pipeline);
     let reader = reader(&running);
@@ -80,7 +80,7 @@ fn an_interrupt_puts_the_old_capacities_back() {
     started.signal(Signal::INT);
     let (ended, _) = started.end();
     assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
-    // Other signals that would end it restore the capacities too.
+    // Other signals that would end the program restore the capacities too.
     let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
     let large = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));

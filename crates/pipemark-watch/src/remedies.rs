@@ -12,7 +12,7 @@ use crate::verdict::{kind_name, name, reasons};
 
 /// The fewest idle CPUs with which there is room for parallel work.
 const IDLE_CPUS: f64 = 0.3;
-/// The most remedies shown from the rows of one program.
+/// The most remedies shown for a stage. Rows for any program follow those for the stage's program.
 const MOST: usize = 4;
 
 /// A row of the table; see the head of remedies.toml.

@@ -63,7 +63,7 @@ fn who_reads_what_he_started_uses_it_and_who_hands_it_on_does_not() {
     let hands_on: [Line<'_>; 3] =
         [(10, 1, 10, &[(63, 100, In)]), (11, 10, 10, &[(63, 100, In)]), (12, 10, 10, &[(1, 100, Out)])];
     assert!(!uses_own_family(&snapshot(&hands_on), 10));
-    // Its own input, from elsewhere.
+    // The next process reads an input of its own, from elsewhere.
     let waits: [Line<'_>; 2] = [(10, 1, 10, &[(0, 100, In)]), (11, 10, 10, &[(0, 100, In)])];
     assert!(!uses_own_family(&snapshot(&waits), 10));
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A stage that is busy computing, starved and blocked for these per cent.
+/// A stage that is busy computing, starved and blocked for these shares, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     let share = |percent: u32| f64::from(percent) / 100.0;
     StageFigures {
@@ -66,7 +66,7 @@ fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
     let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1), stage(3, 49, 51, 0)]));
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
-    // Twice as fast, and more as the two no longer compute at the same time.
+    // The pipeline is twice as fast, and more, because the two no longer compute at the same time.
     assert!((found.bound.unwrap() - 2.0 / (1.0 - 0.3 * 0.98)).abs() < 1e-9);
     assert!(found.text.contains("at most 2.8 times as fast; then s3 is the bottleneck"), "{}", found.text);
 }
@@ -110,7 +110,8 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     large.pipes[0].capacity = Some(1 << 20);
     assert_eq!(verdict(&large).advice, Vec::<String>::new());
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
-    // If part of the work is switching between the two, a larger pipe may gain more than that.
+    // If part of the work is switching between the two stages, a larger pipe may gain more than the inverse of their
+    // share.
     let mut switched = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]);
     switched.stages[0].switches_per_second = Some(20_000.0);
     let found = verdict(&switched);
@@ -121,7 +122,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
     assert!(advice.contains("a larger pipe between s1 and s2 may also help, at most 1.2 times as fast"), "{advice}");
-    // Waits in few samples are no evidence, nor are those of stages that existed only briefly.
+    // Waits in few samples are no evidence, nor are waits of stages that existed only briefly.
     let few = PipelineFigures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
     let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 60, 40, 0)]);
@@ -202,7 +203,7 @@ fn where_others_have_the_cpus_no_stage_is_to_blame() {
     let found = verdict(&figures);
     assert_eq!((found.kind, found.stage), (VerdictKind::Cpu, None), "{}", found.text);
     assert!(found.text.contains("others use 1.9 of 2") && found.remedies[0].id == "cpu-busy", "{found:?}");
-    // Its own threads use them.
+    // The stage's own threads use the CPUs.
     figures.stages[1].cpu = Some(1.8);
     assert_ne!(verdict(&figures).reason, "CPUs are taken by other programs");
 }
@@ -286,7 +287,7 @@ fn a_stage_that_waits_for_input_while_it_works_is_not_the_slow_one() {
     let zstd = StageFigures { threads: 5, hungry: 0.7, cpu: Some(0.9), ..stage(2, 94, 6, 0) };
     let found = verdict(&line(vec![stage(1, 97, 0, 3), zstd]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
-    // With five threads it may do the same in a fifth of the time.
+    // With five threads the stage may do the same in a fifth of the time.
     assert!(found.bound.unwrap() > 4.0, "{}", found.text);
 }
 
@@ -363,7 +364,7 @@ fn stages_that_do_as_much_are_balanced_although_one_waits_for_a_cpu() {
     let found = verdict(&line(vec![first.clone(), second.clone()]));
     assert_eq!(found.kind, VerdictKind::Balanced, "{}", found.text);
     assert!(found.text.contains("s2 works for 48 % of the time and s1 45 %"), "{}", found.text);
-    // One that does little is not.
+    // A stage that does little is not limited.
     let light = StageFigures { computing: 0.1, cpu: Some(0.1), busy: 0.3, blocked: 0.7, ..first };
     assert_eq!(verdict(&line(vec![light, second])).kind, VerdictKind::Stage);
 }
@@ -406,7 +407,7 @@ fn a_stage_that_cannot_be_sampled_is_never_the_bottleneck() {
     let found = verdict(&line(vec![unsampled(1), stage(2, 40, 60, 0)]));
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Unknown, None, "hidden"));
     assert!(found.text.starts_with("s1 can't be sampled"), "{}", found.text);
-    // If its wait counts as other, the same.
+    // If the stage's wait counts as other, the verdict is the same.
     let other = StageFigures { other: 1.0, hidden: true, ..stage(1, 100, 0, 0) };
     assert_eq!(verdict(&line(vec![other.clone(), stage(2, 40, 60, 0)])).stage, None);
     assert!(is_unsampled(&other) && !is_unsampled(&stage(1, 100, 0, 0)));
