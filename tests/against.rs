@@ -1,4 +1,5 @@
-//! `run --against`: programs written from two published descriptions, beside pipemark's own rows, and programs that fail.
+//! `run --against`: programs written from two published descriptions, beside pipemark's own rows, and programs that
+//! fail.
 
 use std::fs;
 use std::path::Path;

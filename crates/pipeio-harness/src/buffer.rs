@@ -73,7 +73,8 @@ impl<'a> Bytes<'a> {
 
     /// Copies the first bytes to `to`, as many as both have.
     pub fn copy_to(self, to: &mut [u8]) {
-        // SAFETY: that many bytes are readable here and writable there. They don't overlap, since `to` is borrowed exclusively.
+        // SAFETY: that many bytes are readable here and writable there. They don't overlap, since `to` is borrowed
+        // exclusively.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
     }
 }
@@ -98,7 +99,8 @@ impl<'a> BytesMut<'a> {
     /// Memory that others may read or change.
     ///
     /// # Safety
-    /// `len` bytes from `start` on are readable and writable for this lifetime, and this process makes no reference to them.
+    /// `len` bytes from `start` on are readable and writable for this lifetime, and this process makes no reference to
+    /// them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, memory: PhantomData }
     }
@@ -144,8 +146,8 @@ impl<'a> BytesMut<'a> {
 
     /// Copies bytes from `from` to the first of these, as many as both have.
     pub fn copy_from(&mut self, from: &[u8]) {
-        // SAFETY: that many bytes are readable there and writable here. They don't overlap, since these are borrowed exclusively
-        // or nobody has a reference to them.
+        // SAFETY: that many bytes are readable there and writable here. They don't overlap, since these are borrowed
+        // exclusively or nobody has a reference to them.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr(), self.len.min(from.len())) };
     }
 
@@ -181,8 +183,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `len` bytes, starting `align` bytes after a page boundary. Touches all its pages, so that later use causes no
-    /// page faults.
+    /// A buffer of `len` bytes, starting `align` bytes after a page boundary. Touches all its pages, so that later use
+    /// causes no page faults.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -220,8 +222,8 @@ pub struct GiftMemory {
 }
 
 impl GiftMemory {
-    /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped each time
-    /// it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
+    /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped
+    /// each time it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
     ///
     /// # Errors
     /// When the memory can't be allocated.

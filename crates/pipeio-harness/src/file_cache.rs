@@ -21,8 +21,8 @@ pub struct CachedPages {
     pub all: u64,
 }
 
-/// Writes a file's changes back and asks the kernel to drop its pages, by posix_fadvise(2), which needs no privileges. The kernel
-/// keeps pages that others map or lock; [`count`] returns how many remain.
+/// Writes a file's changes back and asks the kernel to drop its pages, by posix_fadvise(2), which needs no privileges.
+/// The kernel keeps pages that others map or lock; [`count`] returns how many remain.
 ///
 /// # Errors
 /// When the file can't be written back.

@@ -62,8 +62,8 @@ impl CacheLine {
     /// Wakes this end if it sleeps. Called after a store that this end may wait for.
     #[inline]
     fn wake(&self, calls: &mut u32) {
-        // Both ends store, fence and then load. So either we see that the other sleeps, or it sees what we stored before
-        // it falls asleep.
+        // Both ends store, fence and then load. So either we see that the other sleeps, or it sees what we stored
+        // before it falls asleep.
         fence(SeqCst);
         if self.gate.load(Relaxed) != 0 && self.gate.swap(0, Relaxed) != 0 {
             *calls += 1;

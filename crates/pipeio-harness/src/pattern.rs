@@ -5,16 +5,16 @@
 //! lost, repeated, swapped, moved, truncated or changed, unless equal bytes replaced it. The rule can be inverted, so
 //! it also shows where a wrong byte belongs.
 //!
-//! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and nothing
-//! relies on reading the same value twice.
+//! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and
+//! nothing relies on reading the same value twice.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
 
-/// Defines a function that runs `$body` compiled for the widest vectors of this processor, which are chosen at the first call.
-/// Its safety conditions are those of `$body`.
+/// Defines a function that runs `$body` compiled for the widest vectors of this processor, which are chosen at the
+/// first call. Its safety conditions are those of `$body`.
 macro_rules! widest {
     (unsafe fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
         #[inline]
@@ -43,7 +43,8 @@ macro_rules! widest {
                     $body
                 };
                 CHOSEN.store(body as *mut (), Ordering::Relaxed);
-                // SAFETY: the caller promises what the body requires, and the processor has the features it was compiled for.
+                // SAFETY: the caller promises what the body requires, and the processor has the features it was
+                // compiled for.
                 unsafe { body($($name),*) }
             }
             static CHOSEN: AtomicPtr<()> = AtomicPtr::new(choose as *mut ());
@@ -74,8 +75,8 @@ pub enum Rule {
         /// Distinguishes this stream from others.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a period that is lost or replaced by
-    /// zeros is not detected.
+    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a period that is lost or replaced
+    /// by zeros is not detected.
     Counting,
 }
 
@@ -158,8 +159,8 @@ impl Pattern {
         matched
     }
 
-    /// Cuts `len` bytes from `position` on at the ends of periods. Calls `piece` with each piece's position in its period and its
-    /// range in the bytes.
+    /// Cuts `len` bytes from `position` on at the ends of periods. Calls `piece` with each piece's position in its
+    /// period and its range in the bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;

@@ -78,8 +78,8 @@ pub fn vmsplice() -> io::Result<()> {
     expect_message(sink.bytes())
 }
 
-/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: the reader sees a later change of the page)
-/// or copied (`false`: the call costs as much as write(2)).
+/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: the reader sees a later change of the
+/// page) or copied (`false`: the call costs as much as write(2)).
 ///
 /// Gives a page away, changes it while it is in the pipe, and then reads from the pipe.
 pub fn vmsplice_shares_pages() -> io::Result<bool> {
@@ -192,7 +192,8 @@ pub fn huge_page_advice() -> io::Result<()> {
     Ok(unsafe { rustix::mm::madvise(start, page_size(), Advice::LinuxHugepage) }?)
 }
 
-/// Whether process_vm_readv(2) works, on this process itself. Reading another process needs more permissions: see ptrace(2).
+/// Whether process_vm_readv(2) works, on this process itself. Reading another process needs more permissions: see
+/// ptrace(2).
 pub fn process_vm_readv() -> io::Result<()> {
     let (mut source, mut sink) = (page(MESSAGE)?, page([0; _])?);
     let (local, remote) = (iovec(&mut sink), iovec(&mut source));
@@ -242,7 +243,8 @@ fn allow_missing(error: io::Error) -> io::Result<()> {
 /// Whether perf_event_open(2) can count this event for the calling thread, including the thread's time in the kernel,
 /// where most work of a pipe is done.
 ///
-/// Without such a counter in hardware (most virtual machines) the error is ENOENT or EOPNOTSUPP; a refusal is EACCES or EPERM.
+/// Without such a counter in hardware (most virtual machines) the error is ENOENT or EOPNOTSUPP; a refusal is EACCES or
+/// EPERM.
 fn counter(event: impl Event) -> io::Result<()> {
     perf_event::Builder::new(event).exclude_kernel(false).exclude_hv(true).build().map(drop)
 }

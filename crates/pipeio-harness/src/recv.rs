@@ -93,7 +93,8 @@ pub fn open(
         ReceiveCall::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
             wait.retry(pipe.as_fd(), Direction::In, calls, || {
                 let slice = IoSliceRaw::from_slice_mut(buffer);
-                // SAFETY: the memory is borrowed exclusively, so it may be written, and from a read end the pipe keeps none of it.
+                // SAFETY: the memory is borrowed exclusively, so it may be written, and from a read end the pipe keeps
+                // none of it.
                 unsafe { vmsplice(&pipe, &[slice], flags) }
             })
         }),

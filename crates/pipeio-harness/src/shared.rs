@@ -69,9 +69,9 @@ impl SharedMapping {
     /// They fit into the mapping, and their memory is used for lines only.
     #[inline]
     pub(crate) unsafe fn lines(&self, count: usize) -> &[CacheLine] {
-        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. Its size is sealed, so
-        // nobody can shrink it. mmap returns page-aligned memory, which suits a line. Any content is a valid value of atomics,
-        // and other processes may write to atomics.
+        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. Its size is
+        // sealed, so nobody can shrink it. mmap returns page-aligned memory, which suits a line. Any content is a valid
+        // value of atomics, and other processes may write to atomics.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), count) }
     }
 }
@@ -96,8 +96,8 @@ pub struct Shared(SharedMapping);
 pub const MAX_LINES: usize = 16 << 10;
 
 impl Shared {
-    /// Makes `lines` zeroed lines in a memfd without a name. Its size is sealed, so that no holder can shrink it and make another
-    /// one fault.
+    /// Makes `lines` zeroed lines in a memfd without a name. Its size is sealed, so that no holder can shrink it and
+    /// make another one fault.
     ///
     /// # Errors
     /// If there is no memory or no descriptor for them, or for 0 or more than [`MAX_LINES`] lines.

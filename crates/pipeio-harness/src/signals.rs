@@ -29,9 +29,10 @@ pub struct SignalQueue {
 }
 
 impl SignalQueue {
-    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call it before other
-    /// threads run. SIGKILL and SIGSTOP can't be blocked, and a fault of the program itself (SIGSEGV, for example) still ends it.
-    /// Programs that this one starts have the signals blocked too, unless they are given to [`SignalQueue::restore_in`].
+    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call it
+    /// before other threads run. SIGKILL and SIGSTOP can't be blocked, and a fault of the program itself (SIGSEGV, for
+    /// example) still ends it. Programs that this one starts have the signals blocked too, unless they are given to
+    /// [`SignalQueue::restore_in`].
     ///
     /// # Errors
     /// If no descriptor is available.
@@ -74,7 +75,8 @@ impl SignalQueue {
         unsafe { command.pre_exec(restore) };
     }
 
-    /// The signals that arrived since the last call. A signal that was sent several times meanwhile may occur only once.
+    /// The signals that arrived since the last call. A signal that was sent several times meanwhile may occur only
+    /// once.
     pub fn take(&self) -> Vec<SentSignal> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut buffer = [0_u8; 16 * SIZE];

@@ -30,8 +30,8 @@ impl Ring {
         Ok(Ring { ring, wait, broken: false })
     }
 
-    /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was interrupted or
-    /// refused with EAGAIN. Whatever it returns, no operation is in progress afterwards.
+    /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was
+    /// interrupted or refused with EAGAIN. Whatever it returns, no operation is in progress afterwards.
     ///
     /// # Safety
     /// The operation's memory and descriptor stay valid and untouched until this returns.
@@ -40,8 +40,9 @@ impl Ring {
             return Err(io::Error::other("this ring failed before; open another"));
         }
         loop {
-            // SAFETY: the caller keeps the operation's memory until we return. That is after its completion, or when the kernel has
-            // not taken it out of the queue: the ring is then `broken`, and the kernel never reads the queue again.
+            // SAFETY: the caller keeps the operation's memory until we return. That is after its completion, or when
+            // the kernel has not taken it out of the queue: the ring is then `broken`, and the kernel never reads the
+            // queue again.
             unsafe { self.ring.submission().push(entry) }
                 .map_err(|_| io::Error::other("the submission queue is full"))?;
             // A spinning end doesn't sleep in the kernel, but has to enter the kernel so that completions are

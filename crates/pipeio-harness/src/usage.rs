@@ -34,7 +34,8 @@ impl Usage {
     /// The resources used by this process so far, by getrusage(2).
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid anyway.
+        // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid
+        // anyway.
         unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
         // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
         let usage = unsafe { usage.assume_init() };

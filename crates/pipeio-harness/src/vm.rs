@@ -1,10 +1,11 @@
-//! A ring in the sender's private memory, which the receiver reads with process_vm_readv(2): one copy, by the kernel, directly
-//! from one process to the other. Only positions are shared.
+//! A ring in the sender's private memory, which the receiver reads with process_vm_readv(2): one copy, by the kernel,
+//! directly from one process to the other. Only positions are shared.
 //!
-//! Both processes exchange their process ids through a small memfd without a name, so they must be in one PID namespace. The
-//! kernel lets the receiver read if it may trace the sender (ptrace(2)): as the same user, or with CAP_SYS_PTRACE. If Yama
-//! restricts that to a process's descendants, the sender permits the receiver and nobody else, as long as the sender lives.
-//! The receiver reads where the sender tells it to, so use it only between processes that trust each other.
+//! Both processes exchange their process ids through a small memfd without a name, so they must be in one PID
+//! namespace. The kernel lets the receiver read if it may trace the sender (ptrace(2)): as the same user, or with
+//! CAP_SYS_PTRACE. If Yama restricts that to a process's descendants, the sender permits the receiver and nobody else,
+//! as long as the sender lives. The receiver reads where the sender tells it to, so use it only between processes that
+//! trust each other.
 
 use std::io;
 use std::ops::Deref;
@@ -58,16 +59,16 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     }
 }
 
-/// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so `align`
-/// does not apply.
+/// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so
+/// `align` does not apply.
 ///
 /// The first send waits for the receiver, ten seconds at most. [`Sender::finish`] waits until the receiver has read
 /// everything or is gone, because the memory disappears with the sender. If the sender is dropped earlier, the receiver
 /// fails. The sender waits and counts calls like [`ring::sender`](crate::ring::sender).
 ///
 /// # Errors
-/// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails with
-/// `TimedOut` if no receiver has appeared.
+/// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails
+/// with `TimedOut` if no receiver has appeared.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let lines = open(&fd, options.block)?;
     let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, "the block is too large");
@@ -87,8 +88,8 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Se
 ///
 /// # Errors
 /// If `fd` is no such link, or has or had a receiver already, or if the memory can't be allocated. Receiving fails with
-/// `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with `UnexpectedEof` if the sender
-/// is gone before everything was read.
+/// `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with `UnexpectedEof` if the
+/// sender is gone before everything was read.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let lines = open(&fd, options.block)?;
     let buffer = options.buffer()?;
@@ -124,8 +125,8 @@ impl Deref for Private {
     }
 }
 
-// SAFETY: `start` is the start of the region, which is as long as the handover's capacity, lives as long as `self`, does not
-// move when `self` is moved, and is not accessed in any other way.
+// SAFETY: `start` is the start of the region, which is as long as the handover's capacity, lives as long as `self`,
+// does not move when `self` is moved, and is not accessed in any other way.
 unsafe impl Memory for Private {
     fn start(&self) -> NonNull<u8> {
         self.start
@@ -265,8 +266,8 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
         .map(|(offset, len)| libc::iovec { iov_base: (peer.address + offset) as *mut _, iov_len: len });
     let pieces = if buffer.len() > head { 2 } else { 1 };
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this process. The
-    // counts passed are those of the vectors.
+    // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this
+    // process. The counts passed are those of the vectors.
     let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
     result_of(read).map(isize::unsigned_abs).map_err(|error| {
         let what = format!("cannot read the memory of process {}", peer.process);

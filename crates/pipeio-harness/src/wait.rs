@@ -16,8 +16,8 @@ pub enum Wait {
     Block,
     /// Calls don't block, and poll(2) follows EAGAIN. Costs two more system calls per wait.
     Poll,
-    /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of a time
-    /// slice per wait.
+    /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of
+    /// a time slice per wait.
     Spin,
     /// For a descriptor shared with other processes: its O_NONBLOCK flag stays as it is. The kernel puts the caller to
     /// sleep, in poll(2) if the descriptor is non-blocking.

@@ -1,8 +1,8 @@
-//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and later reports on its
-//! error queue that it no longer needs them.
+//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and later reports
+//! on its error queue that it no longer needs them.
 //!
-//! Memory of fresh blocks is written again only after that report. Prepared content never changes. If the bytes stay on this
-//! machine, or the device can't gather pages, the kernel copies anyway and reports that ([`Sender::note`]). See
+//! Memory of fresh blocks is written again only after that report. Prepared content never changes. If the bytes stay on
+//! this machine, or the device can't gather pages, the kernel copies anyway and reports that ([`Sender::note`]). See
 //! msg_zerocopy.rst in the kernel's documentation.
 
 use std::collections::VecDeque;
@@ -31,12 +31,13 @@ const COLLECT_AT: usize = 32;
 /// The kernel's ENOTSUPP, which is not in errno(3): its error for sockets without SO_ZEROCOPY.
 const ENOTSUPP: i32 = 524;
 
-/// A sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be its other end. `align` applies
-/// to prepared content only. `calls` includes those that collect completions.
+/// A sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be its other end. `align`
+/// applies to prepared content only. `calls` includes those that collect completions.
 ///
 /// # Errors
-/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket; an error if the memory can't be allocated. Sending
-/// fails with `OutOfMemory` for a block above the limit on locked memory (`ulimit -l`) or above the socket's own limit.
+/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket; an error if the memory can't be allocated.
+/// Sending fails with `OutOfMemory` for a block above the limit on locked memory (`ulimit -l`) or above the socket's
+/// own limit.
 pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     check_block(options.block)?;
     if sockopt::socket_type(&fd)? != SocketType::STREAM {
@@ -86,7 +87,8 @@ enum SendMemory {
     Fresh(SendRing),
 }
 
-/// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in it.
+/// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in
+/// it.
 struct SendRing {
     region: Region,
     /// The position of the next block, unless it would cross the end of the region.
@@ -290,7 +292,8 @@ impl Sender for ZeroCopySender {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The kernel keeps the pages as long as it needs them, even when our mapping is gone, so there is nothing to wait for.
+        // The kernel keeps the pages as long as it needs them, even when our mapping is gone, so there is nothing to
+        // wait for.
         self.collect(&mut 0)?;
         Ok(())
     }
@@ -310,8 +313,8 @@ struct Completion {
     copied: bool,
 }
 
-/// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the queue
-/// is empty.
+/// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the
+/// queue is empty.
 fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
     // The buffer is aligned as control messages must be, and has room for more than the one or two that arrive.
     let mut control = [0u64; 32];

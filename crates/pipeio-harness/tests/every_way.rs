@@ -246,8 +246,8 @@ fn content_in_flight_is_not_prepared_again() {
     }
 }
 
-/// At the wrong end, vmsplice(2) moves bytes the other way: into memory that a sender only lends for reading, or out of a
-/// receiver's memory, which is used again.
+/// At the wrong end, vmsplice(2) moves bytes the other way: into memory that a sender only lends for reading, or out of
+/// a receiver's memory, which is used again.
 #[test]
 fn the_wrong_end_of_a_pipe_is_refused() {
     for method in [Send::Vmsplice, Send::VmspliceGift] {

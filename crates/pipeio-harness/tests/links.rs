@@ -1,4 +1,5 @@
-//! Links that are not pipes: the bytes that arrive are those sent, at sizes around every boundary, with every wait policy.
+//! Links that are not pipes: the bytes that arrive are those sent, at sizes around every boundary, with every wait
+//! policy.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -70,7 +70,8 @@ impl Gifts {
         Gifts::default()
     }
 
-    /// Zeroed memory of `len` bytes, starting on a page boundary. It may be kept, filled by another thread, sent or dropped.
+    /// Zeroed memory of `len` bytes, starting on a page boundary. It may be kept, filled by another thread, sent or
+    /// dropped.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -145,8 +146,8 @@ impl Gift {
 
     /// Gives the pages to the pipe `to`, or writes the bytes if `to` takes no pages or the gift is below 32 KiB.
     ///
-    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, [`Unsent`] contains the rest: wait until `to` is
-    /// ready and send that.
+    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, [`Unsent`] contains the rest: wait until
+    /// `to` is ready and send that.
     ///
     /// # Errors
     /// The kernel's error, with the bytes that were not sent.
@@ -200,7 +201,8 @@ impl Deref for Gift {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else writes to them.
+        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else writes
+        // to them.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -208,8 +210,9 @@ impl Deref for Gift {
 impl DerefMut for Gift {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else accesses
-        // them, and the borrow is exclusive. No pipe refers to them, because the gift begins after the bytes that were sent.
+        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else
+        // accesses them, and the borrow is exclusive. No pipe refers to them, because the gift begins after the bytes
+        // that were sent.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

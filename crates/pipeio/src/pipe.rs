@@ -19,8 +19,8 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe of the system's default capacity: 64 KiB with pages of 4 KiB, or two pages for an unprivileged user whose pipes
-    /// hold more than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
+    /// A pipe of the system's default capacity: 64 KiB with pages of 4 KiB, or two pages for an unprivileged user whose
+    /// pipes hold more than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
     ///
     /// # Errors
     /// When descriptors are used up, or the user's pipes hold as much as /proc/sys/fs/pipe-user-pages-hard allows.
@@ -93,8 +93,8 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// Requests a capacity in bytes and returns the granted one: the request, rounded up to a power of two of pages.
 ///
 /// # Errors
-/// `EPERM` if the capacity exceeds /proc/sys/fs/pipe-max-size or the user's page limit, without CAP_SYS_RESOURCE; `EBUSY`
-/// if the pipe holds more bytes than the new capacity; `EBADF` if `fd` is not a pipe.
+/// `EPERM` if the capacity exceeds /proc/sys/fs/pipe-max-size or the user's page limit, without CAP_SYS_RESOURCE;
+/// `EBUSY` if the pipe holds more bytes than the new capacity; `EBADF` if `fd` is not a pipe.
 pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }

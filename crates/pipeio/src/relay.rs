@@ -59,7 +59,8 @@ const RAISED: usize = 1 << 20;
 pub enum Method {
     /// splice(2): page references move from one pipe to the other.
     Splice,
-    /// splice(2) into a private pipe and out again: the relay holds no lock that others need while it waits for one side.
+    /// splice(2) into a private pipe and out again: the relay holds no lock that others need while it waits for one
+    /// side.
     SpliceThroughPipe,
     /// copy_file_range(2): the file system copies extents, or shares them.
     CopyFileRange,
@@ -138,8 +139,8 @@ pub struct Report {
     /// System calls that moved bytes, tried to, or waited for bytes. Naps that let a pipe fill or drain are not
     /// counted.
     pub calls: u64,
-    /// The last method used. Small pieces are read and written even where another method is possible, unless the output is
-    /// /dev/null.
+    /// The last method used. Small pieces are read and written even where another method is possible, unless the output
+    /// is /dev/null.
     pub method: Method,
     /// The methods tried before `method`, in order.
     pub fallbacks: Vec<Fallback>,
@@ -152,8 +153,8 @@ pub struct Report {
 /// Copies everything from `from` to `to` by the fastest safe method, and reports which that was.
 ///
 /// Like [`std::io::copy`], but for descriptors of any type, blocking or not; the same as [`Relay::run`] with default
-/// options. It reads and writes the descriptors themselves: it misses bytes that a `BufReader` or [`std::io::Stdin`] has
-/// read ahead, and a `BufWriter` has to be flushed before. Pipes on either side are enlarged as [`Capacity::Raise`]
+/// options. It reads and writes the descriptors themselves: it misses bytes that a `BufReader` or [`std::io::Stdin`]
+/// has read ahead, and a `BufWriter` has to be flushed before. Pipes on either side are enlarged as [`Capacity::Raise`]
 /// describes; use [`Relay::capacity`] to prevent that.
 ///
 /// # Errors
@@ -238,16 +239,16 @@ impl Relay {
     /// # Errors
     /// - The error of read(2) or write(2), once no other method is left. By then some bytes may have been passed on.
     /// - `InvalidInput` if both descriptors are the same file and the copy would never end.
-    /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries messages,
-    ///   which a [buffer](Relay::buffer) would join.
+    /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries
+    ///   messages, which a [buffer](Relay::buffer) would join.
     /// - `OutOfMemory` if there is no memory for the buffer.
     /// - The kernel's refusal of a capacity that was [set](Capacity::Set).
     pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
         self.run_between(input.as_fd(), output.as_fd(), None)
     }
 
-    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a limit every byte is copied by read
-    /// and write.
+    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a limit every byte is copied
+    /// by read and write.
     ///
     /// # Errors
     /// As [`Relay::run`].
@@ -298,8 +299,8 @@ impl Relay {
     }
 }
 
-/// Whether the kernel refuses the method rather than the descriptors: append mode, file systems without support, filters of
-/// system calls. If a descriptor itself is wrong, read and write report that too.
+/// Whether the kernel refuses the method rather than the descriptors: append mode, file systems without support,
+/// filters of system calls. If a descriptor itself is wrong, read and write report that too.
 fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,
@@ -473,9 +474,9 @@ impl Passage<'_> {
                 Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
             };
             match moved {
-                // A file that seems to be at its end may be one of /proc, which has size 0 and shows its content to read(2)
-                // only. A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides whether the input
-                // has ended.
+                // A file that seems to be at its end may be one of /proc, which has size 0 and shows its content to
+                // read(2) only. A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides
+                // whether the input has ended.
                 Ok(used) if matches!(self.kinds[0], Kind::File | Kind::Stream) => {
                     complete = Some(used);
                     break;
@@ -553,8 +554,8 @@ impl Passage<'_> {
         retry(fd, direction, &mut self.calls, call)
     }
 
-    /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each takes as
-    /// much room as a page. Returns the last method used.
+    /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each
+    /// takes as much room as a page. Returns the last method used.
     fn splice_through_pipe(&mut self) -> Result<Method, Stop> {
         let between = private_pipe()?;
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
@@ -584,7 +585,8 @@ impl Passage<'_> {
         Ok(got)
     }
 
-    /// Moves the bytes of one call through the pipe `between`. First [polls](Self::try_splice) up to `polls` times without sleeping.
+    /// Moves the bytes of one call through the pipe `between`. First [polls](Self::try_splice) up to `polls` times
+    /// without sleeping.
     fn pass_through(&mut self, between: &Pipe, polls: u32) -> Result<usize, Stop> {
         let (input, output) = (self.input, self.output);
         let moved = match self.try_splice(between.writer.as_fd(), polls)? {

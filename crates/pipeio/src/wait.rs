@@ -16,8 +16,8 @@ pub enum Direction {
     In,
 }
 
-/// Waits, for any time, until `fd` is ready for writing or reading, has an error or end of file to report, or a signal arrives.
-/// Then retry the call that would have blocked; it may block again.
+/// Waits, for any time, until `fd` is ready for writing or reading, has an error or end of file to report, or a signal
+/// arrives. Then retry the call that would have blocked; it may block again.
 ///
 /// # Errors
 /// When poll(2) fails.

@@ -244,7 +244,8 @@ impl Runner<'_> {
                 }
                 let rounds = per_session.unwrap_or(MIN_ROUNDS.max(made + 1));
                 let total = u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * self.entries.len() as u64;
-                // The first round has the order of the commands, because the first command's output is the expected one.
+                // The first round has the order of the commands, because the first command's output is the expected
+                // one.
                 let order = match (session, round) {
                     (1, 0) => (0..self.entries.len()).collect(),
                     _ => self.order(session - 1 + round, &mut random),

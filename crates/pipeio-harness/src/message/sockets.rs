@@ -1,4 +1,5 @@
-//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel of messages.
+//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel of
+//! messages.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The memory of a ring: the cache lines of the handover, one with the ring's size, and the bytes, which start at the next
-//! page.
+//! The memory of a ring: the cache lines of the handover, one with the ring's size, and the bytes, which start at the
+//! next page.
 
 use std::io;
 use std::ops::Deref;
@@ -76,8 +76,8 @@ impl Map {
         }
     }
 
-    /// The first byte of the ring. The capacity's number of bytes from there on is mapped, readable and writable while the map
-    /// lives.
+    /// The first byte of the ring. The capacity's number of bytes from there on is mapped, readable and writable while
+    /// the map lives.
     pub(super) fn start(&self) -> NonNull<u8> {
         // SAFETY: the mapping is longer than a page, so the address is within it.
         unsafe { self.mapping.start.add(page_size()) }

@@ -1,8 +1,8 @@
 //! A ring in shared memory for one sender and one receiver. Its bytes never enter the kernel.
 //!
-//! The ring is a memfd without a name: only holders of its descriptor have access, and nothing is left when the last one is
-//! gone. It carries a stream of bytes, so the blocks of the two ends need not match. System calls are made only to sleep, and
-//! to wake an end that sleeps.
+//! The ring is a memfd without a name: only holders of its descriptor have access, and nothing is left when the last
+//! one is gone. It carries a stream of bytes, so the blocks of the two ends need not match. System calls are made only
+//! to sleep, and to wake an end that sleeps.
 //!
 //! An end that returns from its work, even by an error or a panic, records that in the ring: the receiver then gets
 //! what was sent and the end of the stream, the sender gets `BrokenPipe`. An end that is killed can't record it, and
@@ -41,8 +41,8 @@ pub enum RingAccess {
     InPlace,
 }
 
-/// Makes a ring of at least `bytes` bytes for blocks of `slot` bytes. It has room for a whole number of blocks, two at least,
-/// so that both ends can work at once. All its memory is allocated now.
+/// Makes a ring of at least `bytes` bytes for blocks of `slot` bytes. It has room for a whole number of blocks, two at
+/// least, so that both ends can work at once. All its memory is allocated now.
 ///
 /// # Errors
 /// If there is no memory or no descriptor for it; `InvalidInput` for blocks of 0 bytes.
@@ -65,8 +65,8 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// up to the ring's. After a shorter block, the next block may extend beyond the ring's end. Such a block is made
 /// elsewhere and copied.
 ///
-/// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as [`Wait::Block`](crate::wait::Wait::Block).
-/// `calls` counts futex(2).
+/// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as
+/// [`Wait::Block`](crate::wait::Wait::Block). `calls` counts futex(2).
 ///
 /// # Errors
 /// If `fd` is not a ring, has or had a sender already, or is too small for the block in place.

@@ -35,14 +35,16 @@ impl<'b> Batch<'b> {
         self.terminator
     }
 
-    /// Where the batch starts, in bytes from the start of the run, or of the file if a [range](super::Engine::range) is read.
+    /// Where the batch starts, in bytes from the start of the run, or of the file if a [range](super::Engine::range) is
+    /// read.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line). Meaningless unless
-    /// the transform asks for it with [`numbered`](super::Transform::numbered); otherwise lines aren't counted.
+    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line).
+    /// Meaningless unless the transform asks for it with [`numbered`](super::Transform::numbered); otherwise lines
+    /// aren't counted.
     #[inline]
     pub fn first_line(&self) -> u64 {
         self.first_line

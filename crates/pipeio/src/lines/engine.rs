@@ -21,10 +21,10 @@ use crate::pipe;
 
 /// Passes lines through a transform.
 ///
-/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed; an unfinished line at
-/// its end is kept for the next batch. The result is written at once, or together with the next one if a pipe already has
-/// more lines. So output is not delayed when input is slow, and memory is bounded: a few batches per thread, the output of
-/// one, and the longest line.
+/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed; an unfinished line
+/// at its end is kept for the next batch. The result is written at once, or together with the next one if a pipe
+/// already has more lines. So output is not delayed when input is slow, and memory is bounded: a few batches per
+/// thread, the output of one, and the longest line.
 #[derive(Debug, Clone)]
 pub struct Engine {
     /// Maximum bytes of a batch; `None`: the default for the input's type.
@@ -98,7 +98,8 @@ impl Engine {
         self
     }
 
-    /// Sets the number of the first line, for transforms that are [numbered](Transform::numbered). `u64::MAX` is followed by 0.
+    /// Sets the number of the first line, for transforms that are [numbered](Transform::numbered). `u64::MAX` is
+    /// followed by 0.
     pub fn first_line(mut self, number: u64) -> Self {
         self.first_line = number;
         self
@@ -108,8 +109,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. If the reader of `output` leaves, that is no error (see [`Ended`]), provided that the process ignores
-    /// SIGPIPE, as Rust programs do by default.
+    /// See [`Error`]. If the reader of `output` leaves, that is no error (see [`Ended`]), provided that the process
+    /// ignores SIGPIPE, as Rust programs do by default.
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
         let output = output.as_fd();
         through_cache(input.as_fd(), |input| {
@@ -166,13 +167,13 @@ impl Engine {
         })
     }
 
-    /// Transforms all lines of `input` to `output` on up to `threads` threads, one of them the calling one. Each has a clone
-    /// of `transform`, and processes its batches in the order of the input.
+    /// Transforms all lines of `input` to `output` on up to `threads` threads, one of them the calling one. Each has a
+    /// clone of `transform`, and processes its batches in the order of the input.
     ///
     /// Each thread reads its own parts of a regular file by pread(2), unless the transform is
-    /// [numbered](Transform::numbered); any other input is read by one thread at a time. One thread at a time writes, and all
-    /// transform at the same time. There are no queues: a thread that waits for its turn to write does not read, so a slow
-    /// reader of the output slows the whole run.
+    /// [numbered](Transform::numbered); any other input is read by one thread at a time. One thread at a time writes,
+    /// and all transform at the same time. There are no queues: a thread that waits for its turn to write does not
+    /// read, so a slow reader of the output slows the whole run.
     ///
     /// # Errors
     ///
@@ -311,8 +312,8 @@ fn through_cache(
     report
 }
 
-/// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2 times
-/// the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
+/// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2
+/// times the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
 const FILE_BATCH: usize = 512 << 10;
 
 /// Bytes of a batch from anything else: a pipe's default capacity. With larger reads the pipe's writer waits longer,

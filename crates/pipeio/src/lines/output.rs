@@ -19,8 +19,8 @@ const STAGGER: usize = 2 << 10;
 
 /// A transform's output for a batch, in order.
 ///
-/// It is written when the batch is done, so all of it is in memory: a transform that makes much output from little input
-/// needs that much memory.
+/// It is written when the batch is done, so all of it is in memory: a transform that makes much output from little
+/// input needs that much memory.
 #[derive(Debug)]
 pub struct Output<'b> {
     store: Store,
@@ -156,8 +156,8 @@ impl<'b> Output<'b> {
         self.extend(&[byte]);
     }
 
-    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy. If there
-    /// is no memory for that, the run fails with [`Error::Memory`].
+    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy.
+    /// If there is no memory for that, the run fails with [`Error::Memory`].
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
         if bytes.len() < LEND {
@@ -170,8 +170,8 @@ impl<'b> Output<'b> {
         }
     }
 
-    /// At least `len` bytes to write to; [`advance`](Self::advance) then appends the first of them. Their initial content is
-    /// arbitrary.
+    /// At least `len` bytes to write to; [`advance`](Self::advance) then appends the first of them. Their initial
+    /// content is arbitrary.
     ///
     /// # Errors
     ///
@@ -185,11 +185,13 @@ impl<'b> Output<'b> {
         Ok(&mut self.store.region[self.store.end..])
     }
 
-    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends those after them.
+    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends those
+    /// after them.
     ///
     /// # Panics
     ///
-    /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were removed.
+    /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were
+    /// removed.
     #[inline]
     pub fn advance(&mut self, len: usize) {
         assert!(len <= self.spare, "advanced beyond the slice that `spare` returned");

@@ -16,8 +16,8 @@ use super::region::Region;
 /// Bytes of the first read that looks for the end of a line; each further one reads twice as many.
 const MORE: usize = 16 << 10;
 
-/// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line without a
-/// terminator. Bytes appended later are read like any other input.
+/// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line
+/// without a terminator. Bytes appended later are read like any other input.
 #[derive(Debug)]
 pub(super) struct Stretches<'fd> {
     input: BorrowedFd<'fd>,
@@ -63,8 +63,9 @@ impl<'fd> Stretches<'fd> {
     /// The lines that begin in the stretch at `begin`.
     fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
         let terminator = self.plan.terminator;
-        // Bytes have the same offset within a page in memory as in the file. An offset one byte larger, as the byte before the
-        // stretch would cause, made copying 2.5 times as slow, because each load seemed to depend on the last store.
+        // Bytes have the same offset within a page in memory as in the file. An offset one byte larger, as the byte
+        // before the stretch would cause, made copying 2.5 times as slow, because each load seemed to depend on the
+        // last store.
         let page = page_size();
         let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
@@ -124,7 +125,8 @@ impl<'fd> Stretches<'fd> {
         self.start.saturating_add(number.saturating_mul(self.plan.block as u64)) >= self.tail.load(Ordering::Relaxed)
     }
 
-    /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls made.
+    /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls
+    /// made.
     pub(super) fn leave(&self) -> Result<(u64, u64), Error> {
         let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
         let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));

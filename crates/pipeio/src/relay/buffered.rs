@@ -1,8 +1,8 @@
 //! A relay with memory between its two sides: one thread reads into the memory, the calling thread writes from it.
 //!
-//! The memory is divided into blocks. The block that was emptied last is filled next, because it is still in the cache. All
-//! blocks with bytes except the last are full, whatever the size of the reads. The bytes of the last block can be written
-//! while more are read after them, so no byte waits until its block is full.
+//! The memory is divided into blocks. The block that was emptied last is filled next, because it is still in the cache.
+//! All blocks with bytes except the last are full, whatever the size of the reads. The bytes of the last block can be
+//! written while more are read after them, so no byte waits until its block is full.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -45,14 +45,15 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// A buffer of at least this many bytes: two pages or more, in whole blocks of up to 256 KiB. Bytes are written as soon as
-    /// they arrive, and read as soon as there is room.
+    /// A buffer of at least this many bytes: two pages or more, in whole blocks of up to 256 KiB. Bytes are written as
+    /// soon as they arrive, and read as soon as there is room.
     pub fn new(bytes: usize) -> MemoryBuffer {
         MemoryBuffer { bytes, start_at: 0, stop_at: 100 }
     }
 
-    /// Starts writing when the buffer is filled to this percentage (100 at most), and again each time after it was empty, like
-    /// `mbuffer -P`. Writing also starts when the input has ended, or has brought nothing for one to two seconds.
+    /// Starts writing when the buffer is filled to this percentage (100 at most), and again each time after it was
+    /// empty, like `mbuffer -P`. Writing also starts when the input has ended, or has brought nothing for one to two
+    /// seconds.
     pub fn start_at(mut self, percent: u8) -> MemoryBuffer {
         self.start_at = percent.min(100);
         self
@@ -118,7 +119,8 @@ impl Shared {
         let memory = Mapping::of(len, MapFlags::empty())?;
         memory.prefer_huge_pages(false);
         let mark = |percent: u8| (len as u128 * u128::from(percent) / 100) as u64;
-        // The block being written can't be refilled, so the buffer counts as 100 % full when no block is free (see `room`).
+        // The block being written can't be refilled, so the buffer counts as 100 % full when no block is free (see
+        // `room`).
         let marks = [mark(buffer.start_at), mark(buffer.stop_at)];
         let state = State {
             queue: VecDeque::with_capacity(blocks),
@@ -161,8 +163,9 @@ impl Shared {
             let last = state.queue.back().copied().filter(|_| state.filled < self.block);
             if let Some(last) = last {
                 let (start, len) = (self.memory.at(last * self.block + state.filled), self.block - state.filled);
-                // SAFETY: the block is within the mapping, which lives as long as `self`. The writing thread uses only its bytes
-                // below `filled`, and only the calling thread changes `filled`: in `add`, when it no longer uses this slice.
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The writing thread uses only
+                // its bytes below `filled`, and only the calling thread changes `filled`: in `add`, when it no longer
+                // uses this slice.
                 return Some(unsafe { std::slice::from_raw_parts_mut(start, len) });
             }
             if !state.full || state.bytes <= self.marks[1] {
@@ -216,8 +219,9 @@ impl Shared {
                 state.writing = true;
                 let end = if state.queue.len() == 1 { state.filled } else { self.block };
                 let (start, len) = (self.memory.at(state.queue[0] * self.block + state.taken), end - state.taken);
-                // SAFETY: the block is within the mapping, which lives as long as `self`. The reading thread writes only above
-                // `filled`, and gets these bytes again only after `remove`, when the calling thread no longer uses this slice.
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The reading thread writes
+                // only above `filled`, and gets these bytes again only after `remove`, when the calling thread no
+                // longer uses this slice.
                 return Ok(Some(unsafe { std::slice::from_raw_parts(start, len) }));
             }
             let mut wait = Duration::MAX;
@@ -295,7 +299,8 @@ impl Shared {
 }
 
 impl Passage<'_> {
-    /// Copies everything through memory. If the output fails, the reading thread still runs until its current read returns.
+    /// Copies everything through memory. If the output fails, the reading thread still runs until its current read
+    /// returns.
     pub(super) fn run_buffered(&mut self, buffer: MemoryBuffer) -> io::Result<End> {
         let handle = self.handle.cloned().unwrap_or_default();
         let shared = Arc::new(Shared::new(buffer, handle)?);
@@ -383,8 +388,8 @@ fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
     side.calls
 }
 
-/// Refuses a buffer larger than the memory available to the machine or the control group. The kernel allocates memory when it is
-/// first used, and running out then would kill the whole process.
+/// Refuses a buffer larger than the memory available to the machine or the control group. The kernel allocates memory
+/// when it is first used, and running out then would kill the whole process.
 fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(

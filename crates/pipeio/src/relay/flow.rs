@@ -1,13 +1,13 @@
-//! Reads from a pipe: large pieces are spliced, small ones read and written. How to wait for a fast writer of small pieces is
-//! decided by measuring.
+//! Reads from a pipe: large pieces are spliced, small ones read and written. How to wait for a fast writer of small
+//! pieces is decided by measuring.
 //!
 //! A process that writes pieces of 8 KiB or single lines wakes this process at every write, if this process sleeps
 //! between the writes. The wake-ups can cost both processes more time than the bytes do. A pause that lets the pipe
 //! fill is then faster. In other cases the wake-ups are faster: on two CPUs, a writer and a reader in step reuse the
 //! same two pages, whereas a pipe that fills needs new pages. Only a trial shows which is faster.
 //!
-//! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the scheduling
-//! policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.
+//! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the
+//! scheduling policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.
 //!
 //! /dev/null doesn't read the bytes it is given. So pages are moved to /dev/null however few bytes they hold. No byte
 //! then moves from one CPU's cache to another's.
@@ -42,8 +42,8 @@ const ROOM: usize = 256 << 10;
 /// The length of a pause. The system adds some 50 µs.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The length of a pause if large pieces arrive, and the longest interval between such pieces. `gzip -d` writes 32 KiB every
-/// 90 µs; waking this process for each takes 4 % of its time.
+/// The length of a pause if large pieces arrive, and the longest interval between such pieces. `gzip -d` writes 32 KiB
+/// every 90 µs; waking this process for each takes 4 % of its time.
 const LONG_PAUSE: Duration = Duration::from_micros(200);
 const STEADY: Duration = Duration::from_millis(1);
 
@@ -57,8 +57,8 @@ const IN_A_ROW: u32 = 4;
 /// The shortest and the longest nap that gives a slow reader time. The system adds some 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long the speed of a strategy is measured: for this time or this number of moves (the second number with pauses), whichever
-/// ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
+/// How long the speed of a strategy is measured: for this time or this number of moves (the second number with pauses),
+/// whichever ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
 const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
 const ONE_CPU_WINDOW: Duration = Duration::from_millis(8);
@@ -206,7 +206,8 @@ enum IdleStrategy {
 const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, IdleStrategy::Poll];
 const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
-/// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a while.
+/// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a
+/// while.
 pub(super) struct IdleTuner {
     /// The strategies to choose from. Strategies with pauses are omitted if the pipes are too small.
     strategies: &'static [IdleStrategy],
@@ -345,7 +346,8 @@ impl IdleTuner {
     }
 }
 
-/// The calling thread's scheduling policy: sets it to SCHED_BATCH for a while if it was the default, and restores it when dropped.
+/// The calling thread's scheduling policy: sets it to SCHED_BATCH for a while if it was the default, and restores it
+/// when dropped.
 pub(super) struct BatchPolicy {
     set: bool,
     possible: bool,
@@ -487,8 +489,8 @@ mod tests {
         }
     }
 
-    /// The number of moves followed by a pause, and the share of the time that the pauses take. Moves are `apart` from each other and
-    /// bring `moved` bytes, or `gathered` after a pause.
+    /// The number of moves followed by a pause, and the share of the time that the pauses take. Moves are `apart` from
+    /// each other and bring `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
         let mut tuner = IdleTuner::new(false, Some(1 << 20));
         let (begin, pause) = (tuner.last, PAUSE * 2);
@@ -501,8 +503,8 @@ mod tests {
         (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
     }
 
-    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `slept` after that strategy
-    /// and `polled` after polling.
+    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `slept` after
+    /// that strategy and `polled` after polling.
     fn share_of_sleep(room: bool, slept: Duration, polled: Duration) -> f64 {
         let mut tuner = IdleTuner::new(false, room.then_some(1 << 20));
         let (mut now, mut strategy, mut count) = (tuner.last, IdleStrategy::Poll, 0);
@@ -553,8 +555,8 @@ mod tests {
         .unwrap();
     }
 
-    /// The share of a second on one CPU spent in `IdleStrategy::Batch`, where a move brings `moved` bytes in `took`; in the other
-    /// strategy it brings 100 bytes in 20 µs.
+    /// The share of a second on one CPU spent in `IdleStrategy::Batch`, where a move brings `moved` bytes in `took`; in
+    /// the other strategy it brings 100 bytes in 20 µs.
     fn batch_share(moved: usize, took: Duration) -> f64 {
         let mut tuner = IdleTuner::new(true, Some(1 << 20));
         let (begin, mut now, mut share) = (tuner.last, tuner.last, Duration::ZERO);

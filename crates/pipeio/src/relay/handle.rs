@@ -67,8 +67,8 @@ impl RelayHandle {
         NonZeroU64::new(self.0.limit.load(Ordering::Relaxed))
     }
 
-    /// Limits the relay to this rate in bytes per second, at the latest a tenth of a second from now; `None` removes the limit. No
-    /// effect on a relay that was started without a limit.
+    /// Limits the relay to this rate in bytes per second, at the latest a tenth of a second from now; `None` removes
+    /// the limit. No effect on a relay that was started without a limit.
     pub fn set_limit(&self, limit: Option<NonZeroU64>) {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
@@ -84,8 +84,8 @@ impl RelayHandle {
 
 /// Bytes that were written to a pipe or socket and not yet read from it; `None` if the kernel doesn't report them.
 ///
-/// Exact for pipes. For TCP, the bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets, the memory
-/// that the kernel uses to hold them, a few percent more than the bytes themselves.
+/// Exact for pipes. For TCP, the bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets, the
+/// memory that the kernel uses to hold them, a few percent more than the bytes themselves.
 ///
 /// ```
 /// use std::io::Write;
@@ -101,7 +101,8 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
         FileType::Fifo => ioctl_fionread(output).ok(),
         FileType::Socket => {
             let mut bytes: libc::c_int = 0;
-            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int through the pointer, which is to an int.
+            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int through the pointer, which is to an
+            // int.
             let outcome = unsafe { libc::ioctl(output.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
             (outcome == 0).then(|| bytes.unsigned_abs().into())
         }
@@ -115,7 +116,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// At most the bytes of a second divided by this number pass at once, but always at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
-/// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the output's pipe.
+/// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the
+/// output's pipe.
 pub(super) struct Throttle {
     handle: RelayHandle,
     tokens: f64,

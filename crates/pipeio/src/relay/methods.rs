@@ -71,9 +71,10 @@ pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
         (Kind::File, Kind::File) => &[Method::CopyFileRange, Method::Sendfile],
         // The pipe inside sendfile belongs to the calling thread.
         (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
-        // /dev/null discards bytes at once, so reading a socket costs less than moving its pages. Splice would join messages
-        // and packets. A terminal's end of input is an empty read after which more may follow, so it must be read exactly
-        // once. From other devices the kernel would copy into new pages: no faster than a buffer that stays in the cache.
+        // /dev/null discards bytes at once, so reading a socket costs less than moving its pages. Splice would join
+        // messages and packets. A terminal's end of input is an empty read after which more may follow, so it must be
+        // read exactly once. From other devices the kernel would copy into new pages: no faster than a buffer that
+        // stays in the cache.
         _ => &[],
     }
 }

@@ -1,5 +1,5 @@
-//! The JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as `customBiggerIsBetter` where more of the figure
-//! is better.
+//! The JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as `customBiggerIsBetter` where more of
+//! the figure is better.
 
 use serde::Serialize;
 

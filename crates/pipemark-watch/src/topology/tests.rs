@@ -222,8 +222,9 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
 }
 
-/// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to another, and
-/// the parent holds both ends of both; a further pipe for each worker would show the parent that it has ended.
+/// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to
+/// another, and the parent holds both ends of both; a further pipe for each worker would show the parent that it has
+/// ended.
 #[test]
 fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
     let lines: [Line<'_>; 5] = [

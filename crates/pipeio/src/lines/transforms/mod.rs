@@ -85,8 +85,8 @@ impl Transform for Number {
     }
 }
 
-/// Replaces each line with its n-th field, counted from 1. Fields are separated by delimiters, so two delimiters in a row
-/// have an empty field between them. A line with too few fields becomes empty.
+/// Replaces each line with its n-th field, counted from 1. Fields are separated by delimiters, so two delimiters in a
+/// row have an empty field between them. A line with too few fields becomes empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     number: NonZeroUsize,
