@@ -23,7 +23,7 @@ fn two_pipelines_are_interleaved_and_compared() {
 }
 
 #[test]
-fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
+fn without_a_number_runs_are_added_until_a_change_is_detectable() {
     let runs = |words: &[&str]| {
         let results = ab(&[&["--json", "-", "--budget", "4s"], words].concat()).measured();
         let seen = results["commands"][1]["figures"]["time"]["comparison"]["smallest_change"].as_f64();
@@ -62,7 +62,7 @@ fn verdicts_have_codes_when_asked_for() {
 
 /// Each session repeats the warm-up of both commands, in an environment of another size, and counts as one observation.
 #[test]
-fn sessions_are_fresh_starts_and_are_what_is_compared() {
+fn sessions_start_afresh_and_are_compared_by_session() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let script = format!("echo ${{#PIPEMARK_PADDING}} >>{}; sleep 0.01", file.path().display());
     let words = ["--runs", "1", "--sessions", "5", "--json", "-", "--", &script, "--", "sleep 0.4"];
@@ -308,7 +308,7 @@ fn log(script: &str, flags: &[&str]) -> (Ended, Vec<String>) {
 }
 
 #[test]
-fn several_commands_are_ranked_and_what_is_tied_shares_a_rank() {
+fn several_commands_are_ranked_and_tied_ones_share_a_rank() {
     let words = ["--runs", "6", "--reference", "2", "--json", "-", "--"];
     let commands = ["sleep 0.8", "--", "sleep 0.25", "--", "sleep 0.25; true", "--", "sleep 0.02"];
     let result = ab(&[&words[..], &commands].concat()).measured();

@@ -106,7 +106,7 @@ fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
 }
 
 #[test]
-fn a_program_that_goes_wrong_has_no_figure() {
+fn a_failing_program_has_no_figure() {
     let folder = TempDir::new().unwrap();
     let suite = suite(&folder, "");
     let figure = "time,s=took ([0-9.]+) s";

@@ -73,7 +73,7 @@ fn a_reader_of_completions_may_leave() {
 }
 
 #[test]
-fn everything_is_installed_where_it_is_looked_for() {
+fn files_are_installed_where_programs_look_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut make = Command::new("make");
     // The program is already built; `make install` must not build it again, which takes minutes.

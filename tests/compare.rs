@@ -270,7 +270,7 @@ fn bad_usage_is_code_2() {
 }
 
 #[test]
-fn nothing_measured_on_both_sides_is_a_failure() {
+fn a_comparison_without_common_trials_fails() {
     let files = Files::new();
     let base = files.json("base.json", &document());
     let mut failed = document();

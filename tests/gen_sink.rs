@@ -121,7 +121,7 @@ fn sink_counts_by_splice_too() {
 }
 
 #[test]
-fn sink_finds_what_is_wrong_or_missing() {
+fn sink_detects_wrong_or_missing_bytes() {
     for content in CONTENTS {
         let good = generated(&[content, "--total", "300000"]);
         let mut bad = good.clone();
@@ -155,7 +155,7 @@ fn a_different_seed_is_reported() {
 }
 
 #[test]
-fn ctrl_c_reports_what_had_come() {
+fn ctrl_c_reports_the_bytes_that_arrived() {
     for (format, expected) in [("text", "(4 bytes, "), ("csv", "\n4,")] {
         let mut child = pipemark(&["sink", "--verify", "line:abc", "--format", format])
             .stdin(Stdio::piped())
@@ -200,7 +200,7 @@ fn every_byte_is_in_the_line_of_an_interval() {
 }
 
 #[test]
-fn nothing_is_no_failure() {
+fn empty_input_and_output_are_no_failure() {
     let output = sink(&[], b"");
     assert_eq!(text(&output.stdout), "no bytes\n");
     assert!(output.status.success());

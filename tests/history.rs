@@ -44,7 +44,7 @@ fn shown_runs_equal_the_printed_output() {
 }
 
 #[test]
-fn every_measuring_verb_keeps_unless_told_not_to() {
+fn every_measuring_verb_saves_unless_no_save_is_given() {
     let past = Past::new();
     let suite = past.file("own.toml");
     fs::write(
@@ -78,7 +78,7 @@ fn the_default_folder_is_private_to_the_user() {
 }
 
 #[test]
-fn without_a_place_the_measurement_goes_on() {
+fn measuring_works_without_a_place_for_the_history() {
     for (data, home, expected) in [
         (Some("relative"), Some("/root"), "not an absolute path"),
         (None, None, "neither XDG_DATA_HOME nor HOME"),
@@ -247,7 +247,7 @@ fn deleting_asks_at_a_terminal() {
 }
 
 #[test]
-fn a_trend_tells_changes_from_noise() {
+fn a_trend_distinguishes_changes_from_noise() {
     let past = Past::new();
     let measured = document();
     // An outlier, then a lasting change that comes with another kernel and another load.
@@ -356,7 +356,7 @@ fn runs_are_found_by_their_labels() {
 }
 
 #[test]
-fn nothing_kept_yet_is_no_error_to_list() {
+fn listing_an_empty_history_is_no_error() {
     let past = Past::new();
     for words in [&["history"][..], &["history", "list"], &["history", "trend"]] {
         let ended = pipemark(words);
@@ -381,7 +381,7 @@ fn nothing_kept_yet_is_no_error_to_list() {
 }
 
 #[test]
-fn db_may_precede_what_history_does_and_other_options_may_not() {
+fn only_the_db_option_may_precede_the_subcommand_of_history() {
     let past = Past::new();
     past.measure(&[]);
     let db = past.db().display().to_string();
@@ -412,7 +412,7 @@ fn bad_usage_is_a_sentence() {
 }
 
 #[test]
-fn nothing_but_a_result_is_taken_in() {
+fn only_results_can_be_imported() {
     let past = Past::new();
     let mut document = document();
     for (field, value, expected) in

@@ -327,7 +327,7 @@ fn first_form(path: &Path, documents: &[&Value]) {
 }
 
 #[test]
-fn older_forms_are_brought_up_to_date_or_stay() {
+fn older_databases_are_migrated_or_left_unchanged() {
     let document = document();
     // Version 0 is an empty file: the program was killed after creating it.
     let past = Past::new();

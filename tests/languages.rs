@@ -257,7 +257,7 @@ fn a_program_that_disappears_is_a_failure() {
 }
 
 #[test]
-fn a_build_is_made_again_when_something_changed() {
+fn a_change_triggers_a_new_build() {
     let fake_entrants = FakeEntrants::new(&[]);
     fake_entrants.add("honest", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo built >>{out}/count\"]]");
     let built = || fs::read_to_string(fake_entrants.path("build/entrants/honest/count")).unwrap().lines().count();

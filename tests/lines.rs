@@ -81,7 +81,7 @@ fn the_document_s_example() {
 }
 
 #[test]
-fn every_transform_does_what_it_says() {
+fn every_transform_works_as_documented() {
     let input = b"a,b c\n\nx,\xff,z";
     for (words, expected) in [
         (&["spaces"][..], &b"[spaces: 1]a,b c\n[spaces: 0]\n[spaces: 0]x,\xff,z"[..]),
@@ -526,7 +526,7 @@ fn of_range(file: &Path, range: &str, words: &[&str]) -> Vec<u8> {
 
 /// All ways to cut a file in two, and some to cut it into many ranges: each line occurs once, in order.
 #[test]
-fn ranges_have_together_what_the_file_has() {
+fn adjacent_ranges_cover_the_file_exactly() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("input");
     let long = "x".repeat(11);

@@ -47,7 +47,7 @@ fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Outp
 }
 
 #[test]
-fn each_feed_through_ours_and_the_top_line() {
+fn every_feed_passes_through_our_filters_and_the_sink() {
     for feed in ["yes-short", "yes-middle", "yes-long", "file", "zcat"] {
         for filter in ["sink", "lines-1", "lines-all"] {
             let (record, output) = trial(feed, filter, &[]);

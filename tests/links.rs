@@ -209,7 +209,7 @@ fn other_ways_to_send_over_sockets() {
 }
 
 #[test]
-fn percentiles_are_there_where_there_are_enough() {
+fn percentiles_need_enough_samples() {
     // The number of round trips is exactly the number requested.
     let of = |trips: u64| {
         let document = bw(&format!("--mode latency --block 8 --total {}", 8 * trips));
@@ -294,7 +294,7 @@ fn rows_carry_loop_and_wait_policy() {
 
 /// In a network namespace with few ports, strangers that try all of them repeatedly find every port that opens.
 #[test]
-fn strangers_get_no_byte_in() {
+fn other_processes_can_inject_no_bytes() {
     let namespace = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
     let flooded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/program/flooded.py");
     for _ in 0..10 {
@@ -414,7 +414,7 @@ fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
 }
 
 #[test]
-fn nothing_that_can_be_measured_is_a_failure_with_the_reasons() {
+fn a_run_without_measurable_trials_fails_with_reasons() {
     let mut words = refusing("EPERM", "msgget");
     words.push(PIPEMARK);
     let ended = program::run(&words, &["bw", "--link", "sysv-mq", "--time", "2ms", "--runs", "1", "--place", "free"]);

@@ -158,7 +158,7 @@ fn rows(text: &str) -> Vec<csv::StringRecord> {
 }
 
 #[test]
-fn csv_and_json_tell_the_same() {
+fn csv_and_json_agree() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (json, csv, markdown) = (path("a.json"), path("a.csv"), path("a.md"));
@@ -368,7 +368,7 @@ fn no_cell_is_a_formula() {
 }
 
 #[test]
-fn no_result_replaces_what_it_is_made_of() {
+fn a_result_never_overwrites_its_inputs() {
     let document = small(&["--json", "-"]).stdout;
     let (one, other) = (file(document.as_bytes(), ".json"), file(document.as_bytes(), ".json"));
     let [a, b] = [&one, &other].map(|file| file.path().to_str().unwrap());
@@ -385,7 +385,7 @@ fn no_result_replaces_what_it_is_made_of() {
 }
 
 #[test]
-fn without_proc_there_is_a_sentence() {
+fn missing_proc_is_reported() {
     let words = ["unshare", "--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"];
     if !Command::new(words[0]).args(&words[1..]).arg("true").status().is_ok_and(|status| status.success()) {
         return program::report_skip("a system without /proc", "unshare and mount are refused");

@@ -290,7 +290,7 @@ fn a_buffer_gives_its_memory_back() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_refused() {
+fn a_buffer_larger_than_memory_is_refused() {
     let output = relay(&["--buffer", "60t"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);

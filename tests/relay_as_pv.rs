@@ -65,7 +65,7 @@ fn bytes_stay_as_they_were() {
 
 /// mbuffer and pv: an empty input, and an input of one byte.
 #[test]
-fn little_is_no_special_case() {
+fn inputs_of_zero_and_one_bytes_are_passed_on() {
     for words in
         [&["--buffer", "1m"][..], &["--buffer", "1m", "--start-at", "100"], &["--limit", "1m"], &["--progress"]]
     {
@@ -118,7 +118,7 @@ fn nothing_is_held_back() {
 
 /// pv: -s, the size of a file without it, and numeric output that ends with the total.
 #[test]
-fn progress_says_how_much_of_it_there_was() {
+fn progress_reports_the_percentage_and_the_total() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("content");
     fs::write(&path, content(1_000_000)).unwrap();
@@ -161,7 +161,7 @@ fn bytes_not_taken_by_the_reader_are_undelivered() {
 
 /// pv: -L is never exceeded, except by the bytes that a pipe holds.
 #[test]
-fn a_limit_is_a_limit() {
+fn the_rate_limit_is_never_exceeded() {
     for words in
         [&["--limit", "200k", "--capacity", "keep"][..], &["--limit", "200k/s", "--buffer", "1m", "--capacity", "keep"]]
     {

@@ -54,7 +54,7 @@ fn without_affinity_only_free_placement_is_left() {
 }
 
 #[test]
-fn where_nothing_can_run_nothing_is_measured() {
+fn no_trial_is_measured_if_none_can_run() {
     let ended = without("EPERM", "memfd_create", "");
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("can be measured here"), "{}", ended.stderr);
@@ -81,7 +81,7 @@ fn one_cpu_is_enough_for_all_but_cross() {
 }
 
 #[test]
-fn the_memory_limit_fails_what_does_not_fit() {
+fn a_run_beyond_the_memory_limit_fails() {
     let ended = bw_under(&["prlimit", "--as=300000000", PIPEMARK], "--block 64k,512m --time 5ms");
     assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
     assert_eq!(statuses(&ended.document()), ["ok", "failed"]);

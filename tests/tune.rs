@@ -43,7 +43,7 @@ while True:
 }
 
 #[test]
-fn a_larger_pipe_stays_where_it_helps() {
+fn a_larger_pipe_is_kept_if_it_helps() {
     let (outcome, now) = tune(&format!("{} | {} >/dev/null", bursts(), filter("time.sleep(0.01)")));
     assert_eq!((&outcome["verdict"], now), (&"better".into(), LARGE), "{outcome}");
     assert!(outcome["in_turns"] == true && outcome["low"].as_f64() > Some(1.0), "{outcome}");
@@ -69,7 +69,7 @@ fn a_full_pipe_is_measured_before_and_after_only() {
 }
 
 #[test]
-fn an_interrupt_puts_the_old_capacities_back() {
+fn an_interrupt_restores_the_old_capacities() {
     let running = Running::new(&format!("{} </dev/zero | cat >/dev/null", filter("time.sleep(0.01)")));
     let reader = reader(&running);
     let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);

@@ -30,7 +30,7 @@ fn help_teaches_by_example() {
 }
 
 #[test]
-fn nothing_typed_shows_three_questions() {
+fn running_without_arguments_shows_three_questions() {
     let output = pipemark(&[]);
     let shown = text(&output.stdout);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));

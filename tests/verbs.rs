@@ -26,7 +26,7 @@ params = { verify = "full", send = "vmsplice" }
 "#;
 
 #[test]
-fn nothing_measured_of_what_was_asked_for_is_a_failure() {
+fn a_run_that_measures_no_requested_trial_fails() {
     // CPU 1023 doesn't exist here, so the trial is skipped. The memory-copy limit is measured nevertheless.
     for words in [&["bw", "--place", "0:1023"][..], &["chain", "--length", "1", "--place", "0:1023", "--total", "1m"]] {
         let ended = pipemark(&[words, &["--runs", "1", "--json", "-"]].concat());

@@ -286,7 +286,7 @@ fn own_failures_have_codes_of_their_own() {
 }
 
 #[test]
-fn no_stage_is_blamed_where_only_sleeping_can_be_seen() {
+fn no_stage_is_blamed_if_only_sleeping_is_visible() {
     let slow = filter("time.sleep(0.02)");
     for pipeline in [format!("{slow} </dev/zero | cat | cat >/dev/null"), format!("yes | {slow} | cat >/dev/null")] {
         let report = Running::new(&pipeline).look(&["--for", "1s", "--access", "stat"]);
@@ -373,7 +373,7 @@ fn live_pipelines_are_listed_to_choose_from() {
 }
 
 #[test]
-fn no_pipe_is_opened_where_that_is_asked_for() {
+fn no_touch_opens_no_pipe() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
         return report_skip("why --no-touch under strace", "strace can't trace here");
     }

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_start_where_asked() {
+    fn buffers_start_at_the_requested_offset() {
         for pages in [Pages::Base, Pages::Huge] {
             let buffer = Buffer::new(10_000, 24, pages).unwrap();
             assert_eq!(buffer.bytes().as_ptr() as usize % page_size(), 24);

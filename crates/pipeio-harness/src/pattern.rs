@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_is_seen_where_it_is() {
+    fn every_changed_bit_is_located() {
         let whole = stream(0, 6000);
         for position in (0..6000).step_by(37) {
             let mut changed = whole.clone();

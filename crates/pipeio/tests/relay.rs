@@ -352,7 +352,7 @@ fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> R
 }
 
 #[test]
-fn every_kind_meets_every_other() {
+fn every_kind_of_input_reaches_every_kind_of_output() {
     let text = content(300_007);
     for from in INPUTS {
         for to in OUTPUTS {
@@ -463,7 +463,7 @@ fn append_mode_falls_back_to_read_and_write() {
 }
 
 #[test]
-fn nothing_and_little_are_passed_too() {
+fn empty_and_tiny_inputs_are_passed_on() {
     for text in [&b""[..], b"x\n"] {
         for from in [Kind::Pipe, Kind::File, Kind::Unix, Kind::Tcp] {
             for to in OUTPUTS {
@@ -680,7 +680,7 @@ fn sockets_that_lose_messages_are_refused() {
 }
 
 #[test]
-fn capacities_are_as_asked() {
+fn pipes_have_the_requested_capacities() {
     let capacity = |wanted| {
         let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
         drop(from.writer);

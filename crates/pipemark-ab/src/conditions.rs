@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_a_list_of_those_that_are_there() {
+    fn a_cpu_list_names_existing_cpus() {
         let allowed = sched_getaffinity(None).unwrap();
         let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap();
         let set = cpu_list(&first.to_string()).unwrap();

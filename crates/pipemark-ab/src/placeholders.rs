@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn all_combine_and_the_last_varies_fastest() {
+    fn parameters_combine_and_the_last_varies_fastest() {
         let all = combinations(&["a=1,2".parse().unwrap(), "b=x,y".parse().unwrap()]);
         let all: Vec<String> = all.iter().map(|one| one.iter().map(|(_, value)| value.as_str()).collect()).collect();
         assert_eq!(all, ["1x", "1y", "2x", "2y"]);

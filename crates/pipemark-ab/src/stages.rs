@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bars_do_not() {
+    fn bars_in_quotes_and_substitutions_do_not_separate_stages() {
         for (text, expected) in [
             ("grep 'a|b' x | wc", ["grep 'a|b' x", "wc"]),
             (r#"grep "a|\"|b" x | wc"#, [r#"grep "a|\"|b" x"#, "wc"]),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_bytes_are_put_into_the_words() {
+    fn blocks_and_bytes_replace_placeholders() {
         let own = program("./pipe_bandwidth {blocks} {block}", None).unwrap();
         assert_eq!(own.name.as_str(), "pipe_bandwidth");
         let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();

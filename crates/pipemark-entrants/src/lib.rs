@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filters_that_come_with_the_program_are_known_by_what_they_do() {
+    fn the_bundled_filters_have_their_tasks() {
         let filter_task = |name: &str| filter_task(&name.parse().unwrap());
         assert_eq!(
             ["sink", "pv", "streamer", "sed"].map(filter_task),

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_taken_by_the_version_that_is_here() {
+    fn the_program_for_the_installed_version_is_used() {
         for (version, run) in [("17.0.15", "old"), ("22", "new"), ("25.0.3", "new")] {
             assert_eq!(project(version).command("tuned").unwrap().words, [run], "{version}");
         }

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_small_pieces_is_named_whichever_end_is_busier() {
+    fn the_writer_of_small_pieces_is_named_whichever_end_is_busier() {
         for (writer, reader) in [(99, 80), (80, 99), (97, 96)] {
             let found = verdict(&line(vec![
                 calling(1, writer, None, Some(33.0), 0.6),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passes_small_pieces_on_is_not_the_cause() {
+    fn a_stage_that_passes_small_pieces_on_is_not_the_cause() {
         let found = verdict(&line(vec![
             calling(1, 40, Some(512.0), Some(512.0), 0.3),
             calling(2, 98, Some(512.0), Some(512.0), 0.9),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_bytes_one_by_one_is_named_himself() {
+    fn a_stage_that_reads_single_bytes_is_named() {
         let found = verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), calling(2, 99, Some(1.0), None, 0.5)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Calls, Some(2)));
         assert_eq!(found.cause, "small reads of one byte");

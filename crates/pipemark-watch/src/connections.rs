@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_messages_are_no_messages() {
+    fn malformed_messages_are_ignored() {
         assert_eq!(messages(&[1, 2, 3]), []);
         assert_eq!(messages(&[255; 16]), []);
         assert_eq!(attribute(&[0, 0, 0, 0], 0, 2), None);

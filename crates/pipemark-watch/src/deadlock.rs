@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_go_on_frees_the_others() {
+    fn a_process_that_can_continue_frees_the_others() {
         let mut one = unread();
         one[1].waits.clear();
         one[1].free = true;
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_write_end_itself_waits_for_ever() {
+    fn a_reader_that_holds_the_write_end_waits_forever() {
         let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
         assert_eq!(found.cause(), "deadlock: write end open");
         assert!(found.text().contains("whose write end itself holds at its descriptor 4"), "{}", found.text());

@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_after_its_end_does_not_count() {
+    fn samples_after_the_end_do_not_count() {
         let counts = counts(10, 0, 10);
         let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
         let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };

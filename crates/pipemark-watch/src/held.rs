@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_has_nothing_to_give_does_not() {
+    fn a_filter_without_pending_output_holds_nothing() {
         for figures in [
             follow("grep hit", 0, 2.0),
             follow("grep hit", 900, 0.2),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_tcp_is_said() {
+    fn the_limit_of_tcp_is_reported() {
         let peer = PeerFigures {
             name: "192.0.2.1:22".to_owned(),
             tcp: true,

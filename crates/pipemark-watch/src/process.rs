@@ -457,13 +457,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_ended_is_not_hidden() {
+    fn a_process_that_has_just_ended_is_not_hidden() {
         let gone = Process::parse(u32::MAX, "7 (a) S 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 99 0 0").unwrap();
         assert_eq!(gone.with_ends().ends, Some(Vec::new()));
     }
 
     #[test]
-    fn ends_are_seen_with_their_ways() {
+    fn ends_of_pipes_have_their_directions() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let own = Process::read(std::process::id()).unwrap().ends.unwrap();
         let of = |fd: &rustix::fd::OwnedFd| {

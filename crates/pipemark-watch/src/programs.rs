@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_on_purpose_are_known_by_their_options() {
+    fn deliberate_rate_limits_are_recognised_by_their_options() {
         assert_eq!(rate_limit(&words("pv -qL 20m")), Some("-L"));
         assert_eq!(rate_limit(&words("/usr/bin/curl -s --limit-rate 8M x")), Some("--limit-rate"));
         assert_eq!(rate_limit(&words("wget -qO- --limit-rate=8m x")), Some("--limit-rate"));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_at_once_or_at_the_end_is_known() {
+    fn programs_that_write_at_once_or_at_the_end_are_recognised() {
         assert!(writes_at_once(&words("grep --line-buffered x")) && !writes_at_once(&words("grep x")));
         assert!(writes_at_once(&words("python3 -u job.py")) && writes_at_once(&words("cat")));
         assert!(

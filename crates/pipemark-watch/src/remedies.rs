@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_whole() {
+    fn every_row_of_the_table_is_complete() {
         let ids = BTreeSet::from_iter(TABLE.iter().map(|row| row.id.as_str()));
         assert_eq!(ids.len(), TABLE.len(), "each id once");
         assert!(TABLE.len() >= 40);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_programs_that_were_seen_and_options_that_lack_are_advised() {
+    fn only_observed_programs_and_missing_options_are_advised() {
         assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("xz -d", "computing"), ["xz-threads-decompress"]);
         assert_eq!(ids("xz -T4", "computing"), ["compression-level"]);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapper_that_unbuffers_is_left_out() {
+    fn a_wrapper_that_unbuffers_is_omitted() {
         let typed = |text: &'static str| move |figures: &mut PipelineFigures| figures.typed = Some(text.to_owned());
         let unbuffered = found("cut -f2", "small writes", typed("cat a | LC_ALL=C stdbuf -o0 cut -f2 | sort"));
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_is_taken_out_where_more_are_advised() {
+    fn single_thread_options_are_removed_when_more_threads_are_advised() {
         let command = |typed: &str| found(typed, "computing", |_| {})[0].command.clone();
         assert_eq!((command("xz -1 -T1"), command("zstd -T 1 -9")), ("xz -T0 -1".to_owned(), "zstd -T0 -9".to_owned()));
         assert_eq!(command("zstd -9 --threads=1 f"), "zstd -T0 -9 f");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_cpus_are_shared_less_work_is_advised() {
+    fn less_work_is_advised_if_cpus_are_shared() {
         let stage = |number: usize, command: &str| StageFigures {
             name: command.split(' ').next().unwrap().to_owned(),
             words: words(command),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_output_is_said_and_commands_are_as_typed() {
+    fn advice_notes_changed_output_and_keeps_commands_as_typed() {
         let sort = found("sort -k 2", "computing", |figures| {
             figures.stages[0].collates = true;
             figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".to_owned());

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_are_told_by_their_descriptor() {
+    fn reads_and_writes_are_classified_by_their_descriptor() {
         assert_eq!(wait(libc::SYS_read, &[0], &fake()), ThreadWait::In(Some(INPUT)));
         assert_eq!(wait(libc::SYS_writev, &[1], &fake()), ThreadWait::Out(Some(OUTPUT)));
         assert_eq!(wait(libc::SYS_read, &[2], &fake()), ThreadWait::Is(ThreadState::Terminal));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_bytes_from_pipe_to_pipe_is_told_by_the_function() {
+    fn splices_between_pipes_are_classified_by_the_kernel_function() {
         let at = |function| Fake { function, ..fake() };
         assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_readable")), ThreadWait::In(Some(INPUT)));
         assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_writable")), ThreadWait::Out(Some(OUTPUT)));
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn poll_is_told_by_what_it_polls() {
+    fn poll_is_classified_by_its_descriptors() {
         let pollfd = |fd: u32, events: u16| {
             let words = [fd.to_ne_bytes().to_vec(), events.to_ne_bytes().to_vec(), vec![0, 0]];
             words.concat()
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn select_and_epoll_are_told_likewise() {
+    fn select_and_epoll_are_classified_by_their_descriptors() {
         let set = |fds: u64| fds.to_ne_bytes().to_vec();
         let thread = Fake { memory: set(0b1), ..fake() };
         assert_eq!(wait(libc::SYS_pselect6, &[1, 8, 0], &thread), ThreadWait::In(Some(INPUT)));

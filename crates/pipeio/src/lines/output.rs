@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_forgets() {
+    fn returning_to_a_mark_discards_later_output() {
         let long = vec![b'x'; LEND];
         let mut output = Output::new(Store::new(1).unwrap());
         output.extend(b"keep");
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     #[should_panic = "the mark is in a part of the output that was removed"]
-    fn a_mark_does_not_outlive_what_it_is_behind() {
+    fn a_mark_in_removed_output_is_rejected() {
         let long = vec![b'x'; LEND];
         let mut output = Output::new(Store::new(1).unwrap());
         let begin = output.mark();
@@ -345,13 +345,13 @@ mod tests {
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn without_spare_nothing_is_appended() {
+    fn advancing_without_a_spare_slice_panics() {
         advance_panics(|_| ());
     }
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn what_was_spare_is_not_after_something_else_was_appended() {
+    fn advancing_after_another_append_panics() {
         advance_panics(|output| {
             let _ = output.spare(10);
             output.extend(b"x");
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn what_was_spare_is_not_after_something_was_taken_back() {
+    fn advancing_after_returning_to_a_mark_panics() {
         advance_panics(|output| {
             output.extend(b"x");
             let mark = output.mark();
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn no_more_is_appended_than_was_spare() {
+    fn advancing_beyond_the_spare_slice_panics() {
         advance_panics(|output| {
             let len = output.spare(10).unwrap().len();
             output.advance(len);

@@ -526,7 +526,7 @@ mod tests {
 
     /// If such a line didn't count as idle, output that is held back would wait for the end of the line.
     #[test]
-    fn a_line_that_goes_on_counts_as_idle() {
+    fn an_unfinished_line_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();
         rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20).unwrap();
         let long = vec![b'x'; 300_000];
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_line_too_long_there_is_nothing() {
+    fn the_input_ends_after_a_line_that_is_too_long() {
         let (input, mut writer) = pipe().unwrap();
         writer.write_all(&[b'x'; 20_000]).unwrap();
         let plan = Plan { block: 100, fixed: true, max_line: 5000, ..plan() };

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_mapped() {
+    fn a_region_too_large_to_map_is_refused() {
         assert!(Region::new(usize::MAX).is_err());
     }
 }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_stall_no_more_than_a_pipe_is_made_up_for() {
+    fn after_a_stall_at_most_one_pipe_of_bytes_is_sent_at_once() {
         let (sum, ahead) = pass(1 << 20, 10.0, 5.0);
         assert!(ahead <= 65536.0 + f64::from(1 << 20) / PIECES_A_SECOND as f64 + 1.0, "{ahead}");
         assert!((sum / (5.0 * f64::from(1 << 20)) - 1.0).abs() < 0.02, "{sum}");

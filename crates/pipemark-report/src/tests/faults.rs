@@ -376,7 +376,7 @@ fn an_invented_figure_is_seen() {
 }
 
 #[test]
-fn a_throughput_of_another_trial_or_place_is_seen() {
+fn a_throughput_of_another_trial_or_place_is_detected() {
     let all = [record("e", &[], 1.0, &STEADY), record("e", &[("send", "vmsplice")], 2.0, &STEADY)];
     let evidence = compared(&all[1], &all[0]);
     let faults = |text: &str| misplaced("zero-copy", text, &evidence, &all).len();
@@ -387,7 +387,7 @@ fn a_throughput_of_another_trial_or_place_is_seen() {
 
 /// Two trials of one finding that no comparison of it may pair.
 #[test]
-fn a_pair_that_differs_in_more_than_its_finding_says_is_seen() {
+fn a_pair_that_differs_in_unstated_parameters_is_detected() {
     let all = [
         record("e", &[("place", "same"), ("block", "1k")], 1.0, &STEADY),
         record("e", &[("place", "cross"), ("block", "1k")], 2.0, &STEADY),
@@ -399,7 +399,7 @@ fn a_pair_that_differs_in_more_than_its_finding_says_is_seen() {
 
 /// Likewise for claims: a true ratio to a row that differs in more than the claim says.
 #[test]
-fn a_claim_about_more_than_it_says_is_seen() {
+fn a_claim_that_covers_unstated_parameters_is_detected() {
     let with = |experiment: &str, params: &[(&str, &str)]| {
         let own = [("capacity", "default"), ("place", "cross"), ("verify", "count"), ("time", "200ms")];
         let kept = own.iter().filter(|(key, _)| !params.iter().any(|(other, _)| key == other));

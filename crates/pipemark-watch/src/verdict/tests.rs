@@ -72,7 +72,7 @@ fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
 }
 
 #[test]
-fn what_a_stage_waits_for_is_its_reason() {
+fn the_reason_of_a_stage_is_its_wait() {
     let mut slow = stage(2, 95, 5, 0);
     (slow.computing, slow.sleep) = (0.02, 0.93);
     let found = verdict(&line(vec![stage(1, 5, 0, 95), slow]));
@@ -93,7 +93,7 @@ fn what_a_stage_waits_for_is_its_reason() {
 }
 
 #[test]
-fn of_two_busy_stages_the_one_that_waits_for_something_unknown_is_not_the_slow_one() {
+fn a_busy_stage_that_waits_for_something_unknown_is_not_the_slow_one() {
     let waits = StageFigures { computing: 0.02, other: 0.95, ..stage(1, 97, 3, 0) };
     for computes in [stage(2, 98, 2, 0), stage(2, 90, 10, 0)] {
         let found = verdict(&line(vec![waits.clone(), computes]));
@@ -135,13 +135,13 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
 }
 
 #[test]
-fn two_that_are_busy_alike_are_balanced() {
+fn two_equally_busy_stages_are_balanced() {
     let found = verdict(&line(vec![stage(1, 93, 0, 7), stage(2, 97, 3, 0)]));
     assert_eq!((found.kind, found.stage, found.next), (VerdictKind::Balanced, Some(2), Some(1)));
 }
 
 #[test]
-fn stages_that_pay_for_each_other_are_not_told_apart_by_little() {
+fn stages_that_cause_each_others_overhead_need_a_clear_difference() {
     let mut two = line(vec![stage(1, 98, 0, 2), stage(2, 82, 15, 3)]);
     assert_eq!(verdict(&two).kind, VerdictKind::Stage);
     two.stages[1].switches_per_second = Some(16_000.0);
@@ -193,7 +193,7 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
 }
 
 #[test]
-fn where_others_have_the_cpus_no_stage_is_to_blame() {
+fn no_stage_is_blamed_if_others_use_the_cpus() {
     let mut slow = [stage(1, 62, 0, 38), stage(2, 89, 1, 10)];
     for (one, (run, wait)) in slow.iter_mut().zip([(0.01, 0.61), (0.13, 0.75)]) {
         (one.cpu, one.cpu_wait, one.cpus) = (Some(run), Some(wait), vec![0, 1]);
@@ -217,7 +217,7 @@ fn a_limit_that_was_hit_comes_before_all() {
 }
 
 #[test]
-fn what_can_not_be_told_is_said_so() {
+fn insufficient_evidence_gives_no_verdict() {
     let mut few = line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]);
     few.samples = 3;
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
@@ -231,7 +231,7 @@ fn what_can_not_be_told_is_said_so() {
 }
 
 #[test]
-fn stages_of_one_name_are_told_apart() {
+fn stages_of_one_name_are_numbered() {
     let mut all = vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)];
     all.iter_mut().for_each(|stage| stage.name = "grep".to_owned());
     assert!(verdict(&line(all)).text.starts_with("grep (stage 2) holds the pipeline back"));
@@ -255,7 +255,7 @@ fn advice_follows_from_the_reason_only() {
 }
 
 #[test]
-fn where_all_wait_for_each_other_no_stage_is_to_blame() {
+fn no_stage_is_blamed_if_all_wait_for_each_other() {
     let found = verdict(&line(vec![stage(1, 1, 0, 99), stage(2, 2, 98, 0)]));
     assert_eq!((found.kind, found.reason.as_str(), found.stage), (VerdictKind::Unknown, "idle", None));
 }
@@ -269,7 +269,7 @@ fn a_stage_that_is_hidden_is_not_blamed_for_what_is_not_seen() {
 }
 
 #[test]
-fn what_ctrl_z_stopped_is_said_to_be_stopped() {
+fn a_pipeline_stopped_by_ctrl_z_is_reported_as_stopped() {
     let stopped =
         |number| StageFigures { stopped: 1.0, computing: 0.0, pid: 100 + number as u32, ..stage(number, 100, 0, 0) };
     let found = verdict(&line(vec![stopped(1), stopped(2), stage(3, 0, 100, 0)]));
@@ -311,7 +311,7 @@ fn more_cpus_are_advised_only_where_they_gain_more_than_a_faster_stage() {
 }
 
 #[test]
-fn a_limit_on_purpose_is_named_whatever_it_waits_for() {
+fn a_deliberate_rate_limit_is_named_whatever_the_wait() {
     let words = ["curl", "-s", "--limit-rate", "8M"].map(str::to_owned).to_vec();
     let curl = StageFigures { name: "curl".to_owned(), words, other: 0.72, computing: 0.01, ..stage(1, 73, 0, 27) };
     let mut figures = line(vec![curl, stage(2, 22, 77, 1)]);
@@ -326,7 +326,7 @@ fn a_limit_on_purpose_is_named_whatever_it_waits_for() {
 }
 
 #[test]
-fn a_stage_that_wants_a_cpu_is_not_said_to_wait_for_something_else() {
+fn a_stage_that_wants_a_cpu_is_not_reported_as_waiting() {
     let ssh = StageFigures { computing: 0.27, waiting_for_cpu: 0.24, network: 0.39, ..stage(1, 90, 10, 0) };
     assert_eq!(reasons(&ssh)[..2], [("computing", 0.27), ("waiting for the network", 0.39)]);
     let slow = StageFigures { network: 0.6, ..ssh };

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_shown_where_they_bind() {
+    fn binding_limits_are_shown() {
         let cpu = |cpu, core| CpuTopology { cpu: Cpu(cpu), core, package: 0, node: None };
         let host = Host {
             cpus: 2,

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_runs_or_the_budget() {
+    fn the_estimated_time_is_that_of_the_runs_or_the_budget() {
         let text = "name = \"x\"\ntitle = \"x\"\n[schedule]\nruns = 3\n[[experiment]]\nname = \"e\"\ntitle = \"e\"\nparams = { time = \"200ms\" }\n";
         let text = sentence(&plan(text), 2);
         assert_eq!(text, "x: 1 trial, 3 runs each, 2 sessions, about 1 s");

@@ -377,7 +377,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(real|user|sys|seconds|MB/s|[0-9.,m{}\":a-z\t ]{0,9}|\n){0,30}") {
+        fn any_text_is_parsed_or_refused(text in "(real|user|sys|seconds|MB/s|[0-9.,m{}\":a-z\t ]{0,9}|\n){0,30}") {
             if let Ok(document) = read("a file", &text, &settings(&["total=1g"])) {
                 prop_assert!(document.trials.iter().flat_map(|trial| &trial.samples).all(|sample| sample.ns > 0));
             }
