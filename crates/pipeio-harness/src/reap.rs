@@ -8,7 +8,7 @@ use crate::usage::{Usage, wait4};
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {
-    /// Its process id, which another process may have by now.
+    /// The child's process id. Another process may have the id by now.
     pub pid: u32,
     /// The exit status of the child.
     pub status: ExitStatus,

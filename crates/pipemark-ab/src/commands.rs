@@ -1,4 +1,4 @@
-//! The commands to measure: those typed, for each combination of parameters, with names and hooks.
+//! The commands to measure: each command that the user typed, for each combination of parameters, with names and hooks.
 
 use pipemark_model::{Capacity, neutral};
 

@@ -1,4 +1,4 @@
-//! What commands write to standard error: each text is printed once, however many runs write it.
+//! The text that commands write to standard error. Each text is printed once, however many runs write it.
 
 use std::io::{Write, stderr};
 

@@ -9,11 +9,11 @@ use crate::pipeline::PipelineRun;
 /// A figure: its name, its unit, and which direction is better.
 #[derive(Debug, Clone)]
 pub struct FigureKind {
-    /// Its key in JSON and `--by`.
+    /// The figure's key in JSON and `--by`.
     pub key: String,
-    /// Its heading in tables.
+    /// The figure's heading in tables.
     pub heading: String,
-    /// Its unit.
+    /// The figure's unit.
     pub unit: FigureUnit,
     /// Which direction is better.
     pub better: Better,

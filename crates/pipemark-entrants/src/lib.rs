@@ -64,11 +64,11 @@ pub struct Entrants {
 /// Progress of preparing one entrant.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
-    /// Detecting its tools, then building its programs.
+    /// Detecting the entrant's tools, then building its programs.
     Begun(&'a str),
-    /// It can run; `built` if anything had to be built.
+    /// The entrant can run. `built` says whether anything had to be built.
     Ready { name: &'a str, built: bool },
-    /// It cannot run: a tool is missing, or the build failed.
+    /// The entrant cannot run, because a tool is missing or the build failed.
     Absent(&'a str, RunError),
 }
 

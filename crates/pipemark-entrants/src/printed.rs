@@ -9,9 +9,9 @@ use pipemark_model::{Better, neutral};
 /// A figure and how it is found.
 #[derive(Debug, Clone)]
 pub struct PrintedFigure {
-    /// Its name, different from those of all other figures.
+    /// The figure's name, different from those of all other figures.
     pub name: String,
-    /// Its unit; empty for a plain number.
+    /// The figure's unit; empty for a plain number.
     pub unit: String,
     /// Whether higher or lower is better.
     pub better: Better,

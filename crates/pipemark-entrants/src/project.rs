@@ -30,7 +30,7 @@ const OUT: &str = "{out}";
 
 /// Programs that are built together, with their tools and their state.
 pub struct Project {
-    /// Its name for users.
+    /// The project's name for users.
     pub name: String,
     /// The programs, by their names in trials.
     pub programs: BTreeMap<String, EntrantProgram>,
@@ -52,7 +52,7 @@ pub struct Project {
 pub struct Runnable {
     /// The program's name for users. The answers of a language also contain it.
     pub name: String,
-    /// The command.
+    /// The command and its arguments.
     pub words: Vec<String>,
     /// The folder of the program's description.
     pub folder: PathBuf,

@@ -14,7 +14,7 @@ use crate::topology;
 pub struct LivePipeline {
     /// One of its processes, which identifies it.
     pub pid: u32,
-    /// Its stages, in the order of the data.
+    /// The names of the stages, in the order of the data.
     pub stages: Vec<String>,
 }
 

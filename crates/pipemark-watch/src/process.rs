@@ -324,7 +324,7 @@ pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
-/// A process and all of its descendants, itself first; those that have exited meanwhile are skipped.
+/// A process and all of its descendants, itself first. Processes that have exited meanwhile are skipped.
 pub fn family(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;

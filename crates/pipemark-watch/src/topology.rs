@@ -267,8 +267,8 @@ fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap
         let shares = |pid: u32| {
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
         };
-        // Its standard input or output joins the process to the older one. Other pipes between the two, such as the
-        // queues of a worker pool, are within the stage.
+        // The process's standard input or output joins it to the older process. Other pipes between the two, such as
+        // the queues of a worker pool, are within the stage.
         let opposes = |pid: u32| {
             let joint =
                 |end: &PipeEnd, own: &PipeEnd| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;

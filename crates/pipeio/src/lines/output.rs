@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(content(&output), b"abcd");
     }
 
-    /// Calls `before`, then `advance`, which must panic: it would append arbitrary memory.
+    /// Calls `before`, then `advance`, which must panic, because it would append arbitrary memory.
     fn advance_panics(before: impl FnOnce(&mut Output<'_>)) {
         let mut output = Output::new(Store::new(100).unwrap());
         before(&mut output);

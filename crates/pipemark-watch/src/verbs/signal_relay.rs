@@ -43,7 +43,7 @@ struct Witness {
     reports: ChildStdout,
 }
 
-/// Signals that are not intercepted: those about children, and those that stop a process in the terminal's background.
+/// Signals that are not intercepted: SIGCHLD, and the signals that stop a process in the terminal's background.
 const KEPT: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 
 /// Signals to leave alone: `KEPT`, and those ignored when this program started. The latter stay ignored for the

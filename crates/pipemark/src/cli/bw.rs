@@ -37,7 +37,7 @@ impl KeySet for BwKeys {
     const HIDDEN: &'static [Key] = &[Key::Mode, Key::Rate, Key::Gap];
 }
 
-/// The parameters of `latency`: those that apply to round trips.
+/// The parameters of `latency`, which are those that apply to round trips.
 #[derive(Debug, Clone)]
 pub struct LatencyKeys;
 

@@ -6,9 +6,9 @@ use pipemark_show::{Cell, Column, Fit, Grid, Sheet, Style, Table};
 /// A choice.
 #[derive(Debug, Clone)]
 pub struct ListedChoice {
-    /// Its name on the command line.
+    /// The choice's name on the command line.
     pub name: String,
-    /// Its description.
+    /// The choice's description.
     pub about: String,
     /// Why the choice can't be used here; `None` if it can.
     pub missing: Option<String>,

@@ -50,7 +50,7 @@ pub struct History {
 /// A trial that a run of the history has measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownTrial {
-    /// Its stable key, as [`pipemark_model::Record`] has it.
+    /// The trial's stable key, as in [`pipemark_model::Record`].
     pub key: String,
     /// The job that the key identifies.
     pub job: Job,
