@@ -28,9 +28,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 STATE = ROOT / "build/ab"
-# Milliseconds, and the largest random addition.
+# Duration in milliseconds, and the largest random addition as a share of it.
 KINDS = {"short": (5, 0), "middle": (25, 0), "long": (75, 0), "noisy": (20, 0.3)}
-# Two thirds of the pairs are equal.
+# Slowdowns of the second command in per cent. Two thirds of the pairs are equal.
 SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
 # Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10

@@ -52,7 +52,7 @@ def as_time(rounds):
             return time.monotonic() - begin
 
         ours = ["--source", "head -c {total} /dev/zero"]
-        # Runs of a tenth of a second differ by a quarter: 31 of them give the median to within 5 %.
+        # Runs of a tenth of a second differ by a quarter, so 31 of them are needed to give the median to within 5 %.
         rounds_here = max(rounds, 31 if length == 0 else 9)
         ratios = alternating(rounds_here, lambda: chain("cat", length, total, *ours)[1], by_time)
         # With stages, scheduling makes equal runs differ by more.

@@ -26,7 +26,7 @@ def bw_pipe(rounds):
         source, sink = place.split(":")
         flags = ["--block", str(block), "--place", place, "--total", "400m"]
         ratios = alternating(rounds, lambda: total_rate(*flags), lambda: pair(block, 0, source, sink))
-        # Being faster than the pair is no failure.
+        # If pipemark is faster than the pair of C programs, that is no failure.
         promise(f"bw_pipe, messages of {block} bytes on CPUs {place}: pipemark / C pair", ratios, least=0.97)
 
 

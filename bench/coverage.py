@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 TRIALS = "--send write,vmsplice --place same,cross --time 20ms".split()
 CHUNK = 100
-# The same as in crates/pipemark-stats/src/estimate.rs.
+# These values are the same as in crates/pipemark-stats/src/estimate.rs.
 PRECISION, FEWEST_TO_STOP, FARTHEST, MOST = 0.03, 12, 5, 30
 
 

@@ -62,7 +62,7 @@ def main():
             params = trial["params"]
             trials[trial["experiment"], params.get("language"), params.get("program")] = trial
 
-    # (promise, new, base, least ratio)
+    # Each row: the promise, the new program, the base program, and the least ratio.
     program = lambda way, language: (way, language, way)
     languages = [language for experiment, language, _ in trials if experiment == "tuned"]
     promises = [
@@ -70,7 +70,7 @@ def main():
         for language in languages
         if language != "c"
     ]
-    # The slowest against the fastest: within 5 %.
+    # The slowest native language is compared with the fastest: within 5 %.
     natives = [program("idiomatic", language) for language in NATIVE]
     measured = [key for key in natives if key in trials and trials[key]["samples"]]
     if len(measured) > 1:

@@ -68,7 +68,7 @@ def fed_by_yes(command, says, line, seconds=0.2, warm_up=0.05):
     return passed / elapsed
 
 
-# Name, repeated piece, file size, flags of `lines`, and the promised ratio.
+# Each row: name, repeated piece, file size in bytes, flags of `lines`, and the promised ratio.
 FILES = [
     ("285-byte lines, all threads", LONG + "\n", SIZE, [], 10),
     ("285-byte lines, one thread", LONG + "\n", SIZE, ["--threads", "1"], 1),

@@ -34,18 +34,19 @@ from pathlib import Path
 from run import PIPEMARK, ROOT
 
 LEAST, ENOUGH_ROUNDS, UNSURE = 0.97, 60, 0.1
-# The analyses: rounds after which a cell may be conclusive, and the share of the error that each may use.
+# The interim analyses: the rounds after which a cell may be conclusive, and the share of the error probability that
+# each analysis may use.
 LOOKS = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
 # Rounds in which a pipeline without a stage runs too.
 NO_STAGE_ROUNDS = 8
 KEPT = ROOT / "build/relay.jsonl"
 NO_STAGE = ["none", "large pipe"]
 STAGES = {"relay": f"{PIPEMARK} relay", "cat": "cat", "pv": "pv -q", "mbuffer": "mbuffer -q"}
-# With --buffer SIZE, the size of both.
+# The buffering commands. With --buffer SIZE, both get that size.
 BUFFERED = {"relay": f"{PIPEMARK} relay --buffer {{}}", "mbuffer": "mbuffer -q -m {}"}
 # Names and commands of sources: {path} is a text file, {size} the number of bytes to read.
 SOURCES = {
-    # Stopped after the time YES.
+    # This source is stopped after the time YES.
     "yes": "yes",
     "head": "head -c {size} /dev/zero",
     "zcat": "zcat {path}.{size}.gz",
@@ -70,7 +71,7 @@ COPY_BOUND = [
     for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE")
     for sink in ("null", "cat", "wc", "grep")
 ]
-# Bytes that take about a tenth of a second: slow readers get fewer.
+# Bytes per run that take about a tenth of a second. Slow readers get fewer bytes.
 SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB} | dict.fromkeys(COPY_BOUND, 256 * MIB)
 SIZE, LARGEST = 96 * MIB, max(SIZES.values())
 ZCAT_SIZES = {size // 2 for size in (SIZE, SIZES["gzip"], SIZES["sort"])}
@@ -120,10 +121,10 @@ def seconds(cell, stage, path):
         size //= 2
     feed, end = SOURCES[source], SINKS[sink]
     if source == "head" and sink in ("grep", "sort"):
-        # Zeros would be a single line.
+        # A file of zeros would be a single line.
         feed = "head -c {size} {path}"
     if (source, sink) == ("yes", "sort"):
-        # sort continues long after its input has ended, so it gets less, in lines of two bytes.
+        # sort continues long after its input has ended, so it gets fewer bytes, in lines of two bytes.
         feed, size = "yes | head -c {size}", size // 8
     if source == "cat FILE":
         subprocess.run(["bash", "-c", f"head -c {size} {path} >{path}.part"], check=True)
@@ -216,7 +217,7 @@ def measure(cells, names, rounds, options, program, error):
             for cell in turn:
                 if time.monotonic() >= end:
                     return
-                # With /dev/null as the sink, no pipe would remain.
+                # If /dev/null were the sink, no pipe would remain.
                 stages = ["relay", *names]
                 bound = cell[:2] in COPY_BOUND and cell[1] != "null" and len(rounds[cell]) < NO_STAGE_ROUNDS
                 here = stages + NO_STAGE if bound else stages

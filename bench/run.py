@@ -76,7 +76,7 @@ def promise(name, ratios, least=None, most=None, unit="×"):
     print(f"{word}  {median:9.3f}{unit}  [{min(ratios):.3f} – {max(ratios):.3f}]  {name} ({wanted})", flush=True)
     if not kept:
         BROKEN.append(name)
-    # Read by bench/results.py.
+    # bench/results.py reads this file.
     if results := os.environ.get("PIPEMARK_RESULTS"):
         row = {
             "what": name,
@@ -105,7 +105,7 @@ def against_c(rounds):
                 flags += ["--capacity", capacity]
             ratios = alternating(rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink))
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
-            # Being faster than the pair is no failure.
+            # If pipemark is faster than the pair of C programs, that is no failure.
             promise(what, ratios, least=0.97)
 
 
@@ -140,7 +140,7 @@ def ceilings(rounds):
                 ]
             ).stdout
         )["trials"][0]
-        # Per CPU time, like the loops in C, because others may use the CPU too.
+        # The rate is per CPU time, as in the loops in C, because others may use the CPU too.
         return statistics.median(s["bytes"] * 1e9 / (s["user_ns"] + s["sys_ns"]) for s in trial["samples"])
 
     for block in (4096, 65536, 1 << 20):

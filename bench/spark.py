@@ -98,7 +98,7 @@ def throughput(bench, rounds):
     source = write(bench.folder / "in", 2 * SIZE)
     ways = list(itertools.product((bench.spark, bench.local), (1, 2)))
     speeds = {way: [] for way in ways}
-    # The first round doesn't count, because memory used for the first time is slower.
+    # The first round doesn't count, because memory is slower when it is used for the first time.
     for _ in range(rounds + 1):
         for way in random.sample(ways, len(ways)):
             how, slots = way

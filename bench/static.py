@@ -18,8 +18,8 @@ from relay import interval
 from run import ROOT
 
 PROGRAMS = {"static": ROOT / "build/stage/static", "ordinary": ROOT / "build/stage/ordinary"}
-# Copies in the kernel, copies in user space (memcpy), and allocation of memory. All on one CPU, where speed doesn't depend on
-# which end happens to sleep.
+# Trials for copies in the kernel, copies in user space (memcpy), and allocation of memory. All run on one CPU, where
+# the speed doesn't depend on which end happens to sleep.
 CELLS = {
     "pipe, 64 KiB": [],
     "vmsplice, 256 KiB": ["--send", "vmsplice", "--block", "256k", "--read-block", "256k", "--capacity", "1m"],

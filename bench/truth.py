@@ -33,7 +33,7 @@ SLOWDOWNS = [0, 3, 5, 10, 20]
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
 # The only slowdowns that are also measured with the longest effort, in per cent.
 LONG = [3]
-# Sessions on each side of `compare`, and planted ones at the end of a series for `trend`.
+# The number of sessions on each side of `compare`, and of planted sessions at the end of a series for `trend`.
 SESSIONS, SERIES = 3, 6
 SUITE = f"""
 name = "truth"
@@ -121,7 +121,7 @@ class Bench:
             time.monotonic() - start,
         )
 
-    # Programs that do equal work, and one that does less.
+    # Programs that do equal work, and a program that does less.
 
     def entrants(self, name, passes):
         """Makes a folder of programs. Each makes a number of passes over an eighth of every block."""
@@ -130,7 +130,7 @@ class Bench:
         call = "        answer.bytes += length;\n"
         assert call in source
         extra = "        for (volatile int pass = 0; pass < PASSES; pass++)\n"
-        # This writes back an unchanged byte, but the compiler can't know that.
+        # This line writes back an unchanged byte, but the compiler can't know that the byte is unchanged.
         extra += "            *(volatile unsigned char *)block ^= add_document(0, block, length / 8) & options->block >> 40;\n"
         for language in LANGUAGES:
             own = folder / language

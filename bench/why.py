@@ -68,7 +68,7 @@ def cases():
     yield "balanced", "balanced", False, line(same, same), ("balanced", None)
     burst = stage("read", "sleep", 1000, 16384, 32)
     yield "bursts", "bursts", False, line(burst, burst), ("pipe", 1)
-    # Held out while rules were chosen.
+    # These cases were held out while rules were chosen.
     for wait in ("select", "epoll", "uring", "threads"):
         for margin in (1.25, 3):
             yield f"{wait} slow {margin}", wait, True, *planted(2, margin, wait=wait)
@@ -198,7 +198,8 @@ class Kept:
 
 
 def confusion(options, folder):
-    # Two watchers take CPU time from the pipeline, so for shares there is only one, over more time than a verdict needs.
+    # Two watchers take CPU time from the pipeline. So for shares there is only one watcher, and it watches longer than
+    # a verdict needs.
     accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
     tables = {access: collections.defaultdict(collections.Counter) for access in accesses}
     # All cases take too long for one call on a shared machine, so earlier results of the same binary count too.
@@ -329,7 +330,8 @@ def own_cost(options, folder):
         above = cost(with_it)
         return above, below or cost(without)
 
-    # One pair varies by 6 %, so it takes many; pairs from earlier calls of the same binary count too.
+    # The cost of one pair varies by 6 %, so the mean needs many pairs. Pairs from earlier calls of the same binary count
+    # too.
     kept = Kept("why-cost.json", options.fresh)
     pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
@@ -361,7 +363,7 @@ def scale(folder):
             seconds = []
             for _ in range(9):
                 begin = time.monotonic()
-                # Too short for a verdict, so it exits with an error.
+                # The pipeline is too short for a verdict, so `why` exits with an error.
                 subprocess.run(
                     [PIPEMARK, "why", str(shell.pid), "--for", "1ms"],
                     stdout=subprocess.DEVNULL,

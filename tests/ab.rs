@@ -18,12 +18,12 @@ fn two_pipelines_are_interleaved_and_compared() {
     assert_eq!((&a["output"], &a["runs"].as_array().unwrap().len()), (&18.into(), &6));
     assert_eq!(b["figures"]["time"]["comparison"]["pairing"], "rounds");
     assert!(a["figures"]["time"]["comparison"].is_null(), "it is the reference");
-    // sleep(1) never ends early, so this holds on a busy machine too.
+    // sleep(1) never ends early, so this assertion holds on a busy machine too.
     assert!(b["runs"].as_array().unwrap().iter().all(|run| run["time"].as_f64().unwrap() >= 50e6));
 }
 
 #[test]
-fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
+fn without_a_number_runs_are_added_until_a_change_is_detectable() {
     let runs = |words: &[&str]| {
         let results = ab(&[&["--json", "-", "--budget", "4s"], words].concat()).measured();
         let seen = results["commands"][1]["figures"]["time"]["comparison"]["smallest_change"].as_f64();
@@ -31,14 +31,15 @@ fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
     };
     // A change of a millionth is never detected, so the budget ends the measurement.
     let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
-    // A change of 90 % is soon detectable. The whole interval must be past it, so the change itself must be larger.
+    // A change of 90 % is soon detectable. The whole interval must lie beyond 90 %, so the change itself must be
+    // larger.
     let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
     assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
 
 #[test]
 fn verdicts_have_codes_when_asked_for() {
-    // Long enough that delays on a busy machine hardly matter.
+    // The commands are long enough that delays on a busy machine hardly matter.
     let (fast, slow) = ("sleep 0.05", "sleep 0.7");
     let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", fast, "--", slow];
     let ended = ab(&words);
@@ -61,7 +62,7 @@ fn verdicts_have_codes_when_asked_for() {
 
 /// Each session repeats the warm-up of both commands, in an environment of another size, and counts as one observation.
 #[test]
-fn sessions_are_fresh_starts_and_are_what_is_compared() {
+fn sessions_start_afresh_and_are_compared_by_session() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let script = format!("echo ${{#PIPEMARK_PADDING}} >>{}; sleep 0.01", file.path().display());
     let words = ["--runs", "1", "--sessions", "5", "--json", "-", "--", &script, "--", "sleep 0.4"];
@@ -128,7 +129,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
 
 #[test]
 fn one_pipeline_is_timed_with_the_time_of_its_processes() {
-    // Long enough for its CPU time to exceed one tick of the clock.
+    // The command is long enough for its CPU time to exceed one tick of the clock.
     let ended = ab(&["--runs", "3", "--json", "-", "--", "seq 400000 | sort -n | tail -1"]);
     let results = ended.measured();
     assert_eq!(results["commands"].as_array().unwrap().len(), 1);
@@ -174,7 +175,7 @@ fn a_timed_out_command_is_killed_with_its_children() {
     for background in ["sleep 50 >/dev/null 2>&1 & true", "sleep 50 >/dev/null & true"] {
         assert_eq!(ab(&["--runs", "1", "--", background, "--", "true"]).code(), Some(0), "{background}");
     }
-    // The end of the output is waited for.
+    // The run waits for the end of the output.
     let late = ab(&["--runs", "1", "--json", "-", "--", "(sleep 0.1; echo late) & true"]).measured();
     assert_eq!(late["commands"][0]["output"], 5);
     let ended = ab(&["--limit", "200ms", "--", "sleep 50 & echo x"]);
@@ -280,13 +281,13 @@ fn a_text_on_standard_error_is_printed_once() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("nosuchcommand: not found").count(), 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("A: repeated 4 times on standard error: "), "{}", ended.stderr);
-    // The advice shows the failure.
+    // The advised flag reports the failure.
     assert!(ended.stderr.contains("--capacity default reports any"), "{}", ended.stderr);
     let ended = ab(&["--runs", "1", "--capacity", "default", "--", "nosuchcommand | wc -c"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("'nosuchcommand' ended with exit code 127"), "{}", ended.stderr);
 
-    // Also of a run that fails or takes too long; long texts without their middle.
+    // The text of a run that fails or takes too long is printed too. Long texts are printed without their middle.
     let ended = ab(&["--limit", "300ms", "--", "echo password: >&2; sleep 50"]);
     assert!(ended.code() == Some(1) && ended.stderr.contains("password:"), "{}", ended.stderr);
     let ended = ab(&["--runs", "1", "--", "echo first >&2; seq 100000 >&2; echo last >&2"]);
@@ -307,7 +308,7 @@ fn log(script: &str, flags: &[&str]) -> (Ended, Vec<String>) {
 }
 
 #[test]
-fn several_commands_are_ranked_and_what_is_tied_shares_a_rank() {
+fn several_commands_are_ranked_and_tied_ones_share_a_rank() {
     let words = ["--runs", "6", "--reference", "2", "--json", "-", "--"];
     let commands = ["sleep 0.8", "--", "sleep 0.25", "--", "sleep 0.25; true", "--", "sleep 0.02"];
     let result = ab(&[&words[..], &commands].concat()).measured();
@@ -391,7 +392,7 @@ fn a_command_runs_under_the_conditions_asked_for() {
     let plain = ab(&["--shell", "none", "--runs", "1", "--json", "-", "--", "echo 'a  b' $X"]).measured();
     assert_eq!(plain["commands"][0]["output"], "a  b $X\n".len());
     assert!(ab(&["--shell", "none", "--", "nosuchcommand"]).stderr.contains("the command was not found"));
-    // The outputs of all copies are counted.
+    // The output of every copy is counted.
     let copies = ab(&["--concurrent", "3", "--runs", "1", "--json", "-", "--", "echo x"]).measured();
     assert_eq!((&copies["commands"][0]["output"], &copies["concurrent"]), (&6.into(), &3.into()));
 }

@@ -1,4 +1,5 @@
-//! `run --against`: programs written from two published descriptions, beside pipemark's own rows, and programs that fail.
+//! `run --against`: programs written from two published descriptions, beside pipemark's own rows, and programs that
+//! fail.
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +68,7 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
     assert!(!table.contains('●'), "nobody checked their bytes: {table}");
 }
 
-/// Programs are found by their names, so a name of others' rows would run the wrong one.
+/// Programs are found by their names, so a name that another row has would run the wrong program.
 #[test]
 fn a_program_named_like_a_row_of_others_has_its_own_name() {
     let folder = TempDir::new().unwrap();
@@ -105,7 +106,7 @@ fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
 }
 
 #[test]
-fn a_program_that_goes_wrong_has_no_figure() {
+fn a_failing_program_has_no_figure() {
     let folder = TempDir::new().unwrap();
     let suite = suite(&folder, "");
     let figure = "time,s=took ([0-9.]+) s";

@@ -70,7 +70,7 @@ fn grep_that_finds_nothing_ends_with_1_and_has_a_speed() {
 
 #[test]
 fn a_stage_that_ends_with_another_code_is_a_failure() {
-    // This grep finds matches, so it ends with 0.
+    // This grep finds matches, so it exits with 0.
     let mut found = GREP;
     found[3] = "grep -m1 -c e";
     for (words, reason) in [
@@ -220,8 +220,8 @@ fn wait_for_count(text: &str, enough: impl Fn(usize) -> bool) {
     }
 }
 
-/// A chain of `length` stages that never end and have `mark` in their command line. They start no processes, so killing
-/// the chain ends all.
+/// A chain of `length` stages that never end and have `mark` in their command line. The stages start no processes, so
+/// killing the chain ends all processes.
 fn start_hanging(length: &str, mark: &str) -> Child {
     let stage = format!("sleep {mark}");
     let mut command = chain(&["--length", length, "--stage", &stage, "--total", "64m", "-q"]);
@@ -236,7 +236,7 @@ fn a_hanging_stage_is_killed_with_its_children() {
     assert_eq!(code, Some(1));
     assert!(document["trials"][0]["reason"].as_str().unwrap().contains("limit"));
     assert_eq!(running(&mark), 0);
-    // The stage's child is not waited for, so it may end later.
+    // No process waits for the stage's child, so the child may end later.
     wait_for_count("sleep 321", |running| running == 0);
 }
 
@@ -244,7 +244,7 @@ fn a_hanging_stage_is_killed_with_its_children() {
 fn an_interrupt_in_the_middle_leaves_nothing() {
     let mark = format!("100.1{}", std::process::id());
     let mut child = start_hanging("300", &mark);
-    // While the stages are being started.
+    // Signals arrive while the stages are being started.
     wait_for_count(&mark, |running| running > 100);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -255,7 +255,7 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
 fn a_run_that_is_killed_takes_its_stages_along() {
     let mark = format!("100.2{}", std::process::id());
     let mut child = start_hanging("50", &mark);
-    // The parent's command line has the mark too.
+    // The command line of the parent contains the mark too.
     wait_for_count(&mark, |running| running > 50);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -23,7 +23,7 @@ fn is_installed(program: &str) -> bool {
     here
 }
 
-/// What bash offers as completions of the last word.
+/// The completions that bash offers for the last word.
 fn completions_of(script: &Path, words: &[&str]) -> Vec<String> {
     let complete = "source \"$1\"; shift; COMP_WORDS=(pipemark \"$@\"); COMP_CWORD=$#; \
                     complete -p pipemark >/dev/null; \
@@ -73,7 +73,7 @@ fn a_reader_of_completions_may_leave() {
 }
 
 #[test]
-fn everything_is_installed_where_it_is_looked_for() {
+fn files_are_installed_where_programs_look_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut make = Command::new("make");
     // The program is already built; `make install` must not build it again, which takes minutes.
@@ -221,7 +221,7 @@ fn openmetrics_are_read_by_prometheus_s_own_parsers() {
             report_skip("OpenMetrics as Prometheus reads it", "prometheus_client is not here");
             return;
         };
-        // First the strict OpenMetrics parser, then the text parser, whose format node_exporter reads.
+        // The strict OpenMetrics parser runs first, then the text parser, whose format node_exporter reads.
         let script = "import json, sys\n\
                       from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict\n\
                       from prometheus_client.parser import text_string_to_metric_families as old\n\

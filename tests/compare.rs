@@ -133,7 +133,7 @@ fn the_table_says_what_changed() {
     assert!(row.contains("-20.0 %") && row.ends_with("worse"), "{}", ended.stdout);
     assert!(ended.stdout.contains("geometric mean of 2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("2 trials: 1 worse, 1 same"), "{}", ended.stdout);
-    // Unchanged trials follow changed ones.
+    // Unchanged trials are listed after changed ones.
     let row = |capacity: &str| ended.stdout.lines().position(|line| line.contains(capacity)).expect("a row");
     assert!(row("capacity default") < row("capacity 1 MiB"), "{}", ended.stdout);
 }
@@ -270,7 +270,7 @@ fn bad_usage_is_code_2() {
 }
 
 #[test]
-fn nothing_measured_on_both_sides_is_a_failure() {
+fn a_comparison_without_common_trials_fails() {
     let files = Files::new();
     let base = files.json("base.json", &document());
     let mut failed = document();
@@ -302,7 +302,7 @@ fn the_noise_floor_is_measured_in_sessions() {
     let words = ["--aa", "--sessions", "5", "--rounds", "4", "--with", "time=20ms,place=free", "--json", "-"];
     let floor = compare(&words).measured();
     assert_eq!((&floor["rounds"], &floor["sessions"], &floor["pairs"]), (&json!(4), &json!(5), &json!(10)));
-    // Both sides were measured: comparing one measurement with itself would show no noise.
+    // Both sides were measured. A comparison of one measurement with itself would show no noise.
     assert!(floor["itself"]["low"].as_f64() < floor["itself"]["high"].as_f64(), "{}", floor["itself"]);
     assert_eq!((&floor["itself"]["base_sessions"], &floor["itself"]["base_runs"]), (&json!(5), &json!(20)));
     let floors = floor["floors"].as_array().unwrap();

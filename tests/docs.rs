@@ -61,7 +61,7 @@ fn links(text: &str) -> Vec<String> {
     events(text).filter_map(link).collect()
 }
 
-/// What is wrong with a link on `page`, if anything.
+/// What is wrong with a link on `page`; `None` if the link works.
 fn broken_link(page: &Path, text: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -134,7 +134,7 @@ fn examples_work_as_they_stand() {
     assert!(run >= 3, "only {run} examples");
 }
 
-/// Each finding's rule has a name in the output, which docs must explain.
+/// Each finding's rule has a name in the output, and docs must explain every such name.
 #[test]
 fn every_rule_of_findings_is_explained() {
     let folder = root().join("crates/pipemark-report/src/findings");
@@ -148,7 +148,7 @@ fn every_rule_of_findings_is_explained() {
             rules.extend(rule.map(str::to_owned));
         }
     }
-    // Rules that compare filters are in TOML.
+    // The rules that compare filters are in TOML files.
     for form in ["tools", "lines"] {
         let text = fs::read_to_string(root().join(format!("entrants/{form}/filters.toml"))).unwrap();
         rules.extend(text.split("rule = \"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
@@ -196,7 +196,7 @@ fn the_readme_image_is_the_output_of_why() {
     assert!(output.status.success(), "{output:?}");
     let kept = fs::read_to_string(root().join("docs/why.svg")).unwrap();
     assert!(fs::read_to_string(&drawn).unwrap() == kept, "run docs/picture.py");
-    // The current program prints the same form: first words, first columns, and lines between stages.
+    // The current program prints output of the same form: first words, first columns, and lines between stages.
     let why = Command::new(PIPEMARK).args(["why", "yes | head -c 600m | tail -c 1"]).output().unwrap();
     let today = String::from_utf8(why.stderr).unwrap();
     let form = |text: &str| {

@@ -55,7 +55,7 @@ fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn documents_are_kept_and_come_out_as_they_were() {
+fn documents_are_stored_and_returned_unchanged() {
     for (name, document) in documents() {
         let past = with(&name);
         let exported: Value = serde_json::from_str(&past.history(&["export"])).unwrap();
@@ -222,7 +222,7 @@ fn comparisons_are_as_they_were() {
         let report = pipemark(&[&["compare"], &words[..], &["--json", "-"]].concat()).measured();
         let mut expected = comparisons(&read(kept));
         if kept == "compare.json" {
-            // With one session on each side the old program gave a verdict; now it is inconclusive.
+            // With one session on each side the old program gave a verdict. The new verdict is inconclusive.
             expected.iter_mut().for_each(|values| values[5] = json!("inconclusive"));
         }
         assert_eq!(comparisons(&report), expected, "{kept}");
@@ -247,9 +247,9 @@ fn pages_and_charts_are_made_of_them() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
 }
 
-/// README names one trial of the suite `quick` by these words; a parameter that isn't named has its default.
+/// README names one trial of the suite `quick` by these words. A parameter that isn't named has its default.
 #[test]
-fn a_trial_is_named_by_what_is_not_its_default() {
+fn a_trial_is_named_by_its_nondefault_parameters() {
     let past = with("quick.json");
     let trial = |words: &[&str]| {
         let shown = past.history(&[&["trend"], words].concat());
@@ -290,7 +290,7 @@ fn comparisons_show_labels() {
 }
 
 #[test]
-fn a_history_is_read_and_goes_on() {
+fn an_older_history_is_read_and_extended() {
     let past = Past::new();
     fs::copy(path("history.db"), past.db()).unwrap();
     fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();

@@ -1,5 +1,5 @@
-//! The real entrants: each program of every installed language keeps the contract, as pipemark checks it, and in `make
-//! soak` as entrants/check.py does.
+//! The real entrants: each program of every installed language keeps the contract. pipemark checks this, and in `make
+//! soak` entrants/check.py too.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ fn pipemark(words: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// The languages that can run here. Those that `make test` installed must be among them.
+/// The languages that can run here. Languages that `make test` installed must be among them.
 fn languages() -> Vec<String> {
     let (code, text) = pipemark(&["list", "languages", "--format", "json"]);
     assert_eq!(code, Some(0));
@@ -41,7 +41,7 @@ fn languages() -> Vec<String> {
 }
 
 /// pipemark builds and runs each program, with both patterns and a block that doesn't divide the total. Before the
-/// first run each must detect a changed byte.
+/// first run each program must detect a changed byte.
 #[test]
 fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     let languages = languages();
@@ -76,8 +76,8 @@ fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
 #[test]
 #[ignore = "soak: each runtime starts seventy times"]
 fn soak_every_program_keeps_the_contract_at_every_size() {
-    // Most of the time is the start of runtimes, so two checks run in parallel; each computes the expected answers
-    // once.
+    // Most of the time is the start of runtimes, so two checks run in parallel. Each check computes the expected
+    // answers once.
     let languages = languages();
     let checks = languages.chunks(languages.len().div_ceil(2)).map(|half| {
         let words = ["entrants/check.py", "--only", &half.join(",")];

@@ -11,7 +11,7 @@ use crate::program::{Role, Started, only, samples, trials};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A run long enough that the test always ends it.
+/// A run so long that it never ends before the test ends it.
 const LONG: [&str; 6] = ["bw", "--place", "free", "--time", "40s", "--runs"];
 
 fn long(more: &[&str]) -> Started {
@@ -144,7 +144,7 @@ fn an_interruption_at_any_moment_ends_it_whole() {
         let (ended, left) = started.end();
         assert!(left.is_empty() || left == ["pipemark.csv"], "after step {step}: {left:?}");
         match (ended.code(), ended.status.signal()) {
-            // Before its handler is installed the signal kills it, and there is nothing to save.
+            // A signal that arrives before the handler is installed kills the program, and there is nothing to save.
             (None, Some(2)) => assert!(left.is_empty(), "after step {step}: {left:?}"),
             (Some(130), _) => assert!(!left.is_empty(), "after step {step}: {ended:?}"),
             other => assert_eq!(other, (Some(0), None), "{ended:?}"),
@@ -170,9 +170,9 @@ fn an_interruption_ends_a_program_that_cannot_write() {
     assert!(made.success());
     let words = ["bw", "--place", "free", "--time", "40s", "--runs", "1", "--json", fifo.to_str().unwrap()];
     let mut started = Started::pipemark(&words);
-    // By now its signal handlers are installed.
+    // When both ends exist, the program's signal handlers are installed.
     started.ends(2);
-    // Nobody reads the FIFO; wherever the program waits, it must end.
+    // Nobody reads the FIFO. Wherever the program waits, it must end.
     for _ in 0..100 {
         started.signal(Signal::INT);
         thread::sleep(Duration::from_millis(20));
@@ -205,7 +205,7 @@ fn full_and_empty_pipes_are_distinguished() {
         let words = ["bw", "--place", "free", "--time", "4s", "--limit", "5s", "--runs", "1"];
         let mut started = Started::pipemark(&words);
         let end = started.end_with(stopped);
-        // Inside the measured window, where the other end soon finds the pipe full or empty.
+        // The end is within the measured window, where the other end soon finds the pipe full or empty.
         assert!(end.reaches_window());
         end.stop();
         let (ended, left) = started.end();

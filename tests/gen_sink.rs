@@ -11,7 +11,7 @@ fn pipemark(words: &[&str]) -> Command {
     command
 }
 
-/// What `gen` writes to a pipe.
+/// The bytes that `gen` writes to a pipe.
 fn generated(words: &[&str]) -> Vec<u8> {
     let output = pipemark(&[&["gen"], words].concat()).stderr(Stdio::inherit()).output().unwrap();
     assert!(output.status.success(), "{words:?}");
@@ -27,7 +27,7 @@ fn sink(words: &[&str], input: &[u8]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // This fails if `sink` refuses its flags, because then it never reads.
+    // The write fails if `sink` refuses its flags, because it then never reads.
     let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().unwrap()
@@ -121,7 +121,7 @@ fn sink_counts_by_splice_too() {
 }
 
 #[test]
-fn sink_finds_what_is_wrong_or_missing() {
+fn sink_detects_wrong_or_missing_bytes() {
     for content in CONTENTS {
         let good = generated(&[content, "--total", "300000"]);
         let mut bad = good.clone();
@@ -155,7 +155,7 @@ fn a_different_seed_is_reported() {
 }
 
 #[test]
-fn ctrl_c_reports_what_had_come() {
+fn ctrl_c_reports_the_bytes_that_arrived() {
     for (format, expected) in [("text", "(4 bytes, "), ("csv", "\n4,")] {
         let mut child = pipemark(&["sink", "--verify", "line:abc", "--format", format])
             .stdin(Stdio::piped())
@@ -168,7 +168,7 @@ fn ctrl_c_reports_what_had_come() {
         std::thread::sleep(std::time::Duration::from_millis(300));
         let process = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-        // It ends although its input is still open.
+        // The program ends although its input is still open.
         let output = child.wait_with_output().unwrap();
         drop(stdin);
         assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
@@ -200,7 +200,7 @@ fn every_byte_is_in_the_line_of_an_interval() {
 }
 
 #[test]
-fn nothing_is_no_failure() {
+fn empty_input_and_output_are_no_failure() {
     let output = sink(&[], b"");
     assert_eq!(text(&output.stdout), "no bytes\n");
     assert!(output.status.success());

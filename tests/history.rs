@@ -20,7 +20,7 @@ fn exports_equal_the_written_json() {
     let copy = past.file("copy.json");
     past.history(&["export", "1", "--output", copy.to_str().unwrap()]);
     assert_eq!(fs::read(&copy).unwrap(), written);
-    // Importing skips runs that are there, and restores deleted ones.
+    // Importing skips runs that are already in the history, and restores deleted runs.
     assert!(past.history(&["import", copy.to_str().unwrap()]).contains("is run 1"));
     assert_eq!(past.ids(&[]), [1]);
     past.history(&["delete", "--yes", "1"]);
@@ -44,7 +44,7 @@ fn shown_runs_equal_the_printed_output() {
 }
 
 #[test]
-fn every_measuring_verb_keeps_unless_told_not_to() {
+fn every_measuring_verb_saves_unless_no_save_is_given() {
     let past = Past::new();
     let suite = past.file("own.toml");
     fs::write(
@@ -78,7 +78,7 @@ fn the_default_folder_is_private_to_the_user() {
 }
 
 #[test]
-fn without_a_place_the_measurement_goes_on() {
+fn measuring_works_without_a_place_for_the_history() {
     for (data, home, expected) in [
         (Some("relative"), Some("/root"), "not an absolute path"),
         (None, None, "neither XDG_DATA_HOME nor HOME"),
@@ -103,7 +103,7 @@ fn without_a_place_the_measurement_goes_on() {
     command.args(small(&[])).env("XDG_DATA_HOME", "").env("HOME", home.path());
     assert!(command.output().unwrap().stderr.is_empty());
     assert!(home.path().join(".local/share/pipemark/history.db").is_file());
-    // sudo may keep HOME, and the user couldn't write to a history that root made there.
+    // sudo may keep HOME, and the user couldn't write to a history that root created there.
     if rustix::process::getuid().is_root() {
         let home = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
@@ -116,7 +116,7 @@ fn without_a_place_the_measurement_goes_on() {
         };
         refused(None);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
-        // A symbolic link into that home is refused too, and a folder that exists there.
+        // A symbolic link into the user's home is refused too, and so is a folder that exists there.
         let data = tempfile::tempdir().unwrap();
         symlink(home.path(), data.path().join("pipemark")).unwrap();
         refused(Some(data.path()));
@@ -223,7 +223,7 @@ fn deleting_removes_only_the_selected_runs() {
     }
 }
 
-/// Runs the program on a pseudo-terminal made by Python's pty: only there does `delete` ask.
+/// Runs the program on a pseudo-terminal made by Python's pty, because `delete` asks only on a terminal.
 #[test]
 fn deleting_asks_at_a_terminal() {
     let past = Past::new();
@@ -247,7 +247,7 @@ fn deleting_asks_at_a_terminal() {
 }
 
 #[test]
-fn a_trend_tells_changes_from_noise() {
+fn a_trend_distinguishes_changes_from_noise() {
     let past = Past::new();
     let measured = document();
     // An outlier, then a lasting change that comes with another kernel and another load.
@@ -315,7 +315,7 @@ fn a_trend_tells_changes_from_noise() {
         2
     );
 
-    // A whole key selects its trial; a selection of nothing is an error.
+    // A whole key selects its trial. Parameters that select no trial are an error.
     let key = points_key(&past);
     assert!(past.history(&["trend", &key]).starts_with(&key));
     let ended = past.run(&["history", "trend", "link=shm"]);
@@ -356,7 +356,7 @@ fn runs_are_found_by_their_labels() {
 }
 
 #[test]
-fn nothing_kept_yet_is_no_error_to_list() {
+fn listing_an_empty_history_is_no_error() {
     let past = Past::new();
     for words in [&["history"][..], &["history", "list"], &["history", "trend"]] {
         let ended = pipemark(words);
@@ -370,7 +370,7 @@ fn nothing_kept_yet_is_no_error_to_list() {
     assert!(!past.db().exists(), "looking makes nothing");
     past.measure(&[]);
     assert_eq!(past.run(&["history", "show", "7"]).code(), Some(2));
-    // A history that is named has to be there.
+    // A history that the user names must exist.
     for words in [&["history"][..], &["history", "trend"], &["history", "show"], &["compare", "a", "b"], &["report"]] {
         for missing in ["/nosuchfolder/h.db", "nosuchfile.db"] {
             let ended = pipemark(&[words, &["--db", missing]].concat());
@@ -381,7 +381,7 @@ fn nothing_kept_yet_is_no_error_to_list() {
 }
 
 #[test]
-fn db_may_precede_what_history_does_and_other_options_may_not() {
+fn only_the_db_option_may_precede_the_subcommand_of_history() {
     let past = Past::new();
     past.measure(&[]);
     let db = past.db().display().to_string();
@@ -412,7 +412,7 @@ fn bad_usage_is_a_sentence() {
 }
 
 #[test]
-fn nothing_but_a_result_is_taken_in() {
+fn only_results_can_be_imported() {
     let past = Past::new();
     let mut document = document();
     for (field, value, expected) in

@@ -32,7 +32,7 @@ fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Expects a measurement to succeed although the history can't be written, with one message about it.
+/// Checks that a measurement succeeds although the history can't be written, and prints one message about the failure.
 fn measures_without_history(past: &Past, launcher: &[&str], expected: &str) {
     let flag = past.flag();
     let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
@@ -72,7 +72,8 @@ fn two_measurements_at_once_are_both_kept() {
     assert_eq!(labels, [Some("one".to_owned()), Some("other".to_owned())]);
 }
 
-/// After each kill all runs reported as saved are there, and the one that was being saved is there whole or not at all.
+/// After each kill all runs reported as saved are in the history. The run that was being saved is there whole or not at
+/// all.
 #[test]
 fn a_kill_at_any_time_leaves_whole_runs() {
     let past = Past::new();
@@ -103,7 +104,7 @@ fn check(past: &Past, kept: &[String], maybe: &[String]) {
         assert!(kept.is_empty());
         return;
     }
-    // Open it with pipemark first, which must cope with the files that a kill left.
+    // pipemark opens the database first, so it must cope with the files that a kill left.
     past.ids(&["--limit", "0"]);
     let found: Vec<String> = past.checked_labels().into_iter().map(|label| label.unwrap()).collect();
     for label in kept {
@@ -326,7 +327,7 @@ fn first_form(path: &Path, documents: &[&Value]) {
 }
 
 #[test]
-fn older_forms_are_brought_up_to_date_or_stay() {
+fn older_databases_are_migrated_or_left_unchanged() {
     let document = document();
     // Version 0 is an empty file: the program was killed after creating it.
     let past = Past::new();
@@ -339,7 +340,7 @@ fn older_forms_are_brought_up_to_date_or_stay() {
     let past = Past::new();
     first_form(&past.db(), &[&document, &document]);
     let before = fs::read(past.db()).unwrap();
-    // The file can't grow, so the new tables can't be made and nothing changes.
+    // The file can't grow, so the new tables can't be created and nothing changes.
     measures_without_history(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
     assert_eq!(fs::read(past.db()).unwrap(), before);
     // Trials of old runs are found like those of new ones.

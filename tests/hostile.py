@@ -379,7 +379,7 @@ def nonblock_toggled():
                     break
                 out.append(b)
 
-        # The socket holds less than all of it, so read while writing.
+        # The socket holds less than all of the bytes, so the test reads while it writes.
         rt = threading.Thread(target=read)
         rt.start()
         ts[1].join()
@@ -903,7 +903,7 @@ def event_descriptors():
         if w[0] == "relay":
             got = p.stdout.read(8)
         else:
-            # Without a newline the bytes come out only at the end, which an eventfd doesn't have.
+            # Without a newline the bytes are written only at the end of the input, and an eventfd has no end.
             got = want if still_running_after(p, 0.3) else b""
         say(f"eventfd {w}", got == want, got)
         p.kill()
@@ -1103,7 +1103,7 @@ def watch_resized():
                 try:
                     seen += os.read(master, 65536)
                 except OSError:
-                    # It has closed the terminal and is about to end.
+                    # The program has closed the terminal and is about to end.
                     time.sleep(0.01)
         if code is None:
             os.kill(pid, signal.SIGKILL)
@@ -1118,7 +1118,7 @@ def watch_resized():
 
 @case
 def uninterruptible():
-    # A vfork(2) keeps its parent in state D until the child ends; here that is the reader.
+    # A vfork(2) keeps the parent in state D until the child ends. Here the parent is the reader.
     if not shutil.which("cc"):
         return skipped("D state", "no cc")
     source, program = path(

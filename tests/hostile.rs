@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::program::PIPEMARK;
 
 #[test]
-fn hostile_surroundings_lose_no_byte_and_no_end() {
+fn hostile_environments_lose_no_bytes() {
     hostile(1, "250");
 }
 

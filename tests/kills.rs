@@ -1,4 +1,4 @@
-//! Whichever one or two processes of a verb are killed, and whenever, nothing remains: no process, not even a distant
+//! Nothing remains when one or two processes of a verb are killed at any time: no process, not even a distant
 //! descendant, no file, no queue.
 
 use std::fs;
@@ -119,7 +119,7 @@ macro_rules! groups {
         #[test]
         #[ignore = "soak"]
         fn $long() {
-            // PIPEMARK_KILLS sets a smaller number.
+            // PIPEMARK_KILLS sets a smaller number of kills.
             $group(std::env::var("PIPEMARK_KILLS").map_or(1000, |times| times.parse().unwrap()));
         }
     )*};

@@ -1,5 +1,5 @@
 //! Entrants through the whole program: fakes that keep the contract or break it in each known way, and what they leave
-//! behind. Fakes stream no bytes; entrants.rs tests the real ones.
+//! behind. Fakes stream no bytes. entrants.rs tests the real entrants.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with fake entrants. Each breaks the contract in the way its name says.
+/// A folder with fake entrants. Each fake breaks the contract in the way that its name says.
 struct FakeEntrants {
     folder: TempDir,
 }
@@ -43,7 +43,7 @@ impl FakeEntrants {
         self.folder.path().join(name)
     }
 
-    /// Processes that fakes start sleeping have this path on their command line.
+    /// Sleeping processes that fakes start have this path on their command line.
     fn mark(&self) -> &Path {
         self.folder.path()
     }
@@ -240,7 +240,7 @@ fn missing_tools_are_skipped_and_build_errors_are_failures() {
     }
 }
 
-/// Whether a program can run is checked before the first run; if it can't be started later, that run fails.
+/// Whether a program can run is checked before the first run. If it can't be started later, that run fails.
 #[test]
 fn a_program_that_disappears_is_a_failure() {
     let fake_entrants = FakeEntrants::new(&[]);
@@ -257,7 +257,7 @@ fn a_program_that_disappears_is_a_failure() {
 }
 
 #[test]
-fn a_build_is_made_again_when_something_changed() {
+fn a_change_triggers_a_new_build() {
     let fake_entrants = FakeEntrants::new(&[]);
     fake_entrants.add("honest", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo built >>{out}/count\"]]");
     let built = || fs::read_to_string(fake_entrants.path("build/entrants/honest/count")).unwrap().lines().count();

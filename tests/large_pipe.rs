@@ -11,7 +11,7 @@ fn the_whole_suite_runs_at_a_small_scale() {
         let all = document["trials"].as_array().unwrap();
         all.iter().filter(|trial| trial["experiment"] == experiment && trial["status"] == "ok").collect()
     };
-    // With one CPU, trials on two are skipped.
+    // On a machine with one CPU, trials on two CPUs are skipped.
     for (experiment, least) in [("grep", 9), ("bw-pipe", 90), ("pipeflex", 80), ("pipeflex-nonblocking", 12)] {
         assert!(of(experiment).len() >= least, "{experiment}: {} trials", of(experiment).len());
     }

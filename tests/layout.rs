@@ -207,7 +207,7 @@ fn every_crate_and_module_is_described() {
 }
 
 #[test]
-fn only_the_program_uses_the_program() {
+fn no_crate_depends_on_the_program() {
     for folder in crates().into_iter().filter(|folder| !folder.ends_with("pipemark")) {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         assert!(

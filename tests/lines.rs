@@ -46,7 +46,7 @@ fn reference(input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Reads one line byte by byte, so that it takes nothing of the next.
+/// Reads one line byte by byte, so that no byte of the next line is consumed.
 fn read_line(mut pipe: &PipeReader) -> String {
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {
@@ -81,7 +81,7 @@ fn the_document_s_example() {
 }
 
 #[test]
-fn every_transform_does_what_it_says() {
+fn every_transform_works_as_documented() {
     let input = b"a,b c\n\nx,\xff,z";
     for (words, expected) in [
         (&["spaces"][..], &b"[spaces: 1]a,b c\n[spaces: 0]\n[spaces: 0]x,\xff,z"[..]),
@@ -129,7 +129,7 @@ fn a_file_is_read_like_a_pipe() {
     fs::remove_file(&path).unwrap();
 }
 
-/// Hangs if an answer waits for the next line, or for a batch to be full.
+/// This test hangs if an answer waits for the next line, or for a batch to be full.
 #[test]
 fn slow_input_is_answered_line_by_line() {
     for threads in ["auto", "1", "2"] {
@@ -270,7 +270,7 @@ fn files_are_read_in_order() {
     assert_eq!(run(&["upper", &one, &two], b""), "A B\nC\nD\n");
     assert_eq!(run(&["upper", &two, "-", &one], b"in\n"), "D\nIN\nA B\nC");
     assert_eq!(run(&["field", "1", "-d", " ", "--stats", &one, &one], b""), "a\nc\na\nc");
-    // Without a transform each line gets its number of spaces.
+    // Without a transform, each line gets its number of spaces.
     assert_eq!(run(&[&one], b""), "[spaces: 1]a b\n[spaces: 0]c");
     assert_eq!(run(&["--threads", "2", &two, &two], b""), "[spaces: 0]d\n[spaces: 0]d\n");
     // After `--` every word is a file, even the name of a transform.
@@ -338,7 +338,7 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
     let expected = reference(input.as_bytes());
     for program in four_programs() {
         let output = filter(Command::new(&program), input.as_bytes());
-        // They drop a \r at the end of a line, as std's and tokio's `lines` do; pipemark keeps it.
+        // The other programs drop a \r at the end of a line, as std's and tokio's `lines` do. pipemark keeps it.
         let kept = text(&expected).replace("\r\n", "\n");
         assert!(text(&output.stdout) == kept, "{}", program.display());
         assert!(output.status.success());
@@ -357,14 +357,14 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 
 #[test]
 fn a_closed_input_is_reported() {
-    // If standard input is closed, the program itself opens /dev/null like this at its start.
+    // If standard input is closed, the program itself opens /dev/null in this way at its start.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("pipemark: the input can't be read: Bad file descriptor"), "{output:?}");
 }
 
-/// Reading there would take data meant for another reader.
+/// Reading through the write end would take data meant for another reader.
 #[test]
 fn a_pipe_is_not_read_through_its_writing_end() {
     for threads in ["1", "3"] {
@@ -379,7 +379,7 @@ fn a_pipe_is_not_read_through_its_writing_end() {
     }
 }
 
-/// Together the lines exceed one message.
+/// All lines together exceed one message.
 #[test]
 fn short_lines_are_written_to_a_socket_of_messages() {
     let content = b"abcdefg\n".repeat(1 << 20);
@@ -447,7 +447,7 @@ fn messages_are_read_whole() {
     }
 }
 
-/// Once a thread has found a line too long, later threads must not read it: its memory may have moved.
+/// Once a thread has found a line too long, later threads must not read that line, because its memory may have moved.
 #[test]
 fn a_line_too_long_ends_all_threads() {
     let input = format!("{}{}\n{}", "ab\n".repeat(50), "x".repeat(20_000), "ab\n".repeat(5000));
@@ -526,7 +526,7 @@ fn of_range(file: &Path, range: &str, words: &[&str]) -> Vec<u8> {
 
 /// All ways to cut a file in two, and some to cut it into many ranges: each line occurs once, in order.
 #[test]
-fn ranges_have_together_what_the_file_has() {
+fn adjacent_ranges_cover_the_file_exactly() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("input");
     let long = "x".repeat(11);
@@ -611,7 +611,7 @@ fn inputs_without_ranges_are_reported() {
     ] {
         assert!(stderr_of(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
     }
-    // Only the range in which a line starts reports it as too long, with its offset in the file.
+    // Only the range in which the line starts reports it as too long, with its offset in the file.
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("input");
     fs::write(&path, format!("ab\n{}\nc\n", "x".repeat(50_000))).unwrap();
@@ -622,8 +622,8 @@ fn inputs_without_ranges_are_reported() {
     assert_eq!(run("50001:").stdout, b"c\n");
 }
 
-/// Input that never becomes ready must not be polled for by several threads: reading an unopened FIFO ends at once,
-/// reading a listening socket fails at once.
+/// Several threads must not poll for input that never becomes ready. Reading an unopened FIFO ends at once, and reading
+/// a listening socket fails at once.
 #[test]
 fn inputs_without_writers_do_not_block() {
     let folder = tempfile::TempDir::new().unwrap();

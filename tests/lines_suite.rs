@@ -47,7 +47,7 @@ fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Outp
 }
 
 #[test]
-fn each_feed_through_ours_and_the_top_line() {
+fn every_feed_passes_through_our_filters_and_the_sink() {
     for feed in ["yes-short", "yes-middle", "yes-long", "file", "zcat"] {
         for filter in ["sink", "lines-1", "lines-all"] {
             let (record, output) = trial(feed, filter, &[]);
@@ -87,7 +87,7 @@ fn lines_are_timed_on_their_way_through_a_filter() {
         assert_eq!(latency["due"], 400);
         assert_eq!(record["params"]["mode"], "latency");
     }
-    // Lines that come out only when the input ends count as held back.
+    // Lines that are written only when the input ends count as held back.
     let (record, held) = latency("cat", &[("cat", "input=$(/bin/cat; echo .); printf %s \"${input%.}\"")]);
     assert_eq!(held["round_trips"], 0);
     assert!(record["estimate"]["latency"]["p50"].is_null(), "{record}");
@@ -147,7 +147,7 @@ fn a_failing_filter_is_reported_with_its_stderr() {
     let (record, output) = trial("yes-short", "awk", &[("awk", "echo no such luck >&2; exit 4")]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(record["reason"], "awk ended with exit code 4: no such luck");
-    // It passes the check of its output, then ends early in the timed run.
+    // The filter passes the check of its output, then ends early in the timed run.
     let folder = TempDir::new().unwrap();
     let mark = folder.path().join("tried");
     let script = format!(

@@ -1,5 +1,5 @@
-//! Each link on the command line: content and order at sizes around every boundary, in both modes, with its options;
-//! skipped with a reason where the system lacks or forbids it. links_left.rs tests what remains.
+//! Each link on the command line: content and order at sizes around every boundary, in both modes, with its options. A
+//! link that the system lacks or forbids is skipped with a reason. links_left.rs tests what remains.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,7 +17,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// Whether a trial was measured. If not, it must say why, and what would help.
+/// Whether a trial was measured. A trial that wasn't must have a reason and advice.
 fn measured(trial: &Value) -> bool {
     if trial["status"] == "skipped" {
         assert!(text(trial, "reason").split_whitespace().count() > 8, "{trial}");
@@ -48,8 +48,8 @@ fn proven(flags: &str) -> Vec<Value> {
     trials
 }
 
-/// Both modes at all sizes; the last three sizes, which are near the limit or above it, also with read blocks that
-/// divide none of them.
+/// Measures both modes at all sizes. The last three sizes, which are near the limit or above it, are also measured with
+/// read blocks that divide none of them.
 fn measure_around(link: &str, sizes: &str) {
     let all: Vec<&str> = sizes.split(',').collect();
     let last = all[all.len().saturating_sub(3)..].join(",");
@@ -209,8 +209,8 @@ fn other_ways_to_send_over_sockets() {
 }
 
 #[test]
-fn percentiles_are_there_where_there_are_enough() {
-    // Exactly this number of round trips.
+fn percentiles_need_enough_samples() {
+    // The number of round trips is exactly the number requested.
     let of = |trips: u64| {
         let document = bw(&format!("--mode latency --block 8 --total {}", 8 * trips));
         let trial = only(&document).clone();
@@ -240,7 +240,7 @@ fn percentiles_are_there_where_there_are_enough() {
 fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     let document = bw("--mode latency --block 64 --rate 1000,2000 --time 100ms");
     for trial in trials(&document) {
-        // One more may be in flight when the time is over; a stalled machine sends fewer.
+        // One more message may be in flight when the time is over. A stalled machine sends fewer messages.
         let most = number(&trial["params"]["rate"]) / 10 + 2;
         let trips = number(&samples(trial)[0]["latency"]["round_trips"]);
         assert!((1..=most).contains(&trips), "{trips} {trial}");
@@ -249,12 +249,12 @@ fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     let trips: Vec<u64> =
         trials(&document).iter().map(|trial| number(&samples(trial)[0]["latency"]["round_trips"])).collect();
     assert!(trips[1] <= 100 + 1, "{trips:?}");
-    // The gap isn't part of the round trip: the fastest takes less than one gap.
+    // The gap isn't part of the round trip, so the fastest round trip takes less than one gap.
     let paused = &samples(trials(&document)[1])[0]["latency"];
     assert!(number(&paused["min"]) < 1_000_000, "{paused}");
 }
 
-/// No coordinated omission: messages due while the answering end is stopped are timed from when they were due.
+/// There is no coordinated omission: messages due while the answering end is stopped are timed from when they were due.
 #[test]
 fn an_open_loop_counts_the_stall() {
     const STALL: Duration = Duration::from_millis(300);
@@ -272,7 +272,7 @@ fn an_open_loop_counts_the_stall() {
         assert_eq!(left, Vec::<String>::new());
         let document = ended.measured();
         let latency = &samples(only(&document))[0]["latency"];
-        // A closed loop would have only one round trip with the stall.
+        // In a closed loop, the stall would lengthen only one round trip.
         if u128::from(number(&latency["p90"])) > STALL.as_nanos() / 3 {
             return;
         }
@@ -294,7 +294,7 @@ fn rows_carry_loop_and_wait_policy() {
 
 /// In a network namespace with few ports, strangers that try all of them repeatedly find every port that opens.
 #[test]
-fn strangers_get_no_byte_in() {
+fn other_processes_can_inject_no_bytes() {
     let namespace = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
     let flooded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/program/flooded.py");
     for _ in 0..10 {
@@ -379,7 +379,8 @@ fn the_folder_of_a_name_is_private() {
     }
 }
 
-/// The reason why a link is skipped under a launcher. Panics if it isn't skipped, or if the pipe beside it is.
+/// The reason why a link is skipped under a launcher. Panics if the link isn't skipped, or if a pipe trial beside it
+/// is.
 fn skipped(launcher: &[&str], link: &str) -> String {
     let mut words = launcher.to_vec();
     words.push(PIPEMARK);
@@ -403,7 +404,7 @@ fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
         for error in ["EPERM", "ENOSYS"] {
             let reason = skipped(&refusing(error, call), link);
             assert!(reason.contains(&format!("--link {link}")) && reason.contains("filter"), "{error}: {reason}");
-            // This ending would mean that the refusal has no message of its own.
+            // Such an ending would mean that the refusal has no message of its own.
             assert!(!reason.ends_with("(os error 1)") && !reason.ends_with("(os error 38)"), "{error}: {reason}");
         }
     }
@@ -413,7 +414,7 @@ fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
 }
 
 #[test]
-fn nothing_that_can_be_measured_is_a_failure_with_the_reasons() {
+fn a_run_without_measurable_trials_fails_with_reasons() {
     let mut words = refusing("EPERM", "msgget");
     words.push(PIPEMARK);
     let ended = program::run(&words, &["bw", "--link", "sysv-mq", "--time", "2ms", "--runs", "1", "--place", "free"]);
@@ -443,8 +444,8 @@ fn a_limit_on_queues_is_named() {
     assert!(reason.contains("ulimit -q"), "{reason}");
 }
 
-/// Words that start pipemark as an unprivileged user, from a copy which that user can execute; only its path if this
-/// user has no privileges.
+/// Words that start pipemark as an unprivileged user, from a copy which that user can execute. If this user has no
+/// privileges, only the path of the program.
 fn unprivileged(folder: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return vec![PIPEMARK.to_owned()];

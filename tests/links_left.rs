@@ -1,4 +1,4 @@
-//! Whichever process of a link is killed, and whenever, nothing of the link remains.
+//! Nothing of a link remains when any of its processes is killed at any time.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -43,7 +43,7 @@ fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Op
         if now.iter().any(|process| seen.contains(process)) {
             continue;
         }
-        // The next run began before this one had that many processes.
+        // The next run began before this run had that many processes.
         if run.first().is_some_and(|first| !now.contains(first)) {
             run.clear();
         }
@@ -67,7 +67,7 @@ fn ends_killed(link: &str, mode: &str) {
         POINTS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
     let mut killed = kill(link, mode, &kills);
     let hit = |killed: &[String], name: &str| killed.iter().any(|reason| reason.contains(&format!("the {name}")));
-    // A keeper makes its link within a millisecond; on a busy machine all these kills may come later.
+    // A keeper makes its link within a millisecond. On a busy machine all these kills may come later.
     for _ in 0..50 {
         if keepers == 0 || hit(&killed, "keeper") {
             break;
@@ -80,10 +80,10 @@ fn ends_killed(link: &str, mode: &str) {
     assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
 }
 
-/// Kills processes within one measurement of many short trials: each by its number in its run, some time after it was
-/// seen. Returns the reasons of the failed trials.
+/// Kills processes within one measurement of many short trials. Each kill has the number of a process in its run, and a
+/// delay after the process was seen. Returns the reasons of the failed trials.
 fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
-    // A kill ends its trial, so each has one; two more trials run undisturbed.
+    // Each kill ends its trial, so there is a trial for each kill. Two more trials run undisturbed.
     let blocks: Vec<String> = (0..kills.len() + 2).map(|nth| (1000 + nth).to_string()).collect();
     let blocks = blocks.join(",");
     let verify = if link == "null" { "count" } else { "full" };
@@ -93,7 +93,7 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     for &(nth, point) in kills {
         let Some(process) = nth_of_next_run(&mut started, &mut seen, nth) else { break };
         thread::sleep(point);
-        // While it is a child of pipemark, even a dead one, no other process has its number.
+        // As long as the process is a child of pipemark, even a dead one, no other process has its number.
         if started.children().contains(&process) {
             let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
         }
@@ -150,14 +150,14 @@ fn nothing_remains_of_a_link_whose_parent_is_killed() {
     }
 }
 
-/// A stopped keeper doesn't block its parent for ever, and what it made is removed.
+/// A stopped keeper doesn't block its parent for ever, and the objects that it made are removed.
 #[test]
 fn a_stopped_keeper_is_done_without() {
     for link in ["fifo", "sysv-mq"] {
         let words = ["bw", "--link", link, "--place", "free", "--time", "2s", "--runs", "1", "--limit", "3s"];
         let mut started = Started::pipemark(&words);
         let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0).unwrap();
-        // If it were stopped before its exec, it would block the call that starts it.
+        // A keeper that is stopped before its exec would block the call that starts it.
         let name = || fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
         while !started.is_over() && !name().ends_with(b"__end\0") {}
         let _ = kill_process(Pid::from_raw(keeper as i32).unwrap(), Signal::STOP);

@@ -1,6 +1,6 @@
-//! What the program does as a whole, as a person sees it: one test program, a module for each subject.
+//! Tests of the whole program as a user runs it. All tests are in one test program, with a module for each subject.
 //!
-//! `cargo test -p pipemark --test program compare::` runs one module; `make soak` the tests that take long.
+//! `cargo test -p pipemark --test program compare::` runs one module. `make soak` runs the tests that take long.
 
 mod program;
 

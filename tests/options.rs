@@ -12,8 +12,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// A trial that needs something `pipemark list` shows as missing is skipped with a reason. In all others every byte is
-/// verified, and as many arrive as were sent.
+/// A trial that needs something that `pipemark list` shows as missing is skipped with a reason. In all other trials
+/// every byte is verified, and as many bytes arrive as were sent.
 fn every_trial_is_proven(flags: &str, count: usize) {
     let document = bw(&format!("{flags} --block 8k --time 4ms"));
     let trials = trials(&document);
@@ -103,7 +103,7 @@ fn odd_blocks_and_offsets_arrive_whole() {
 }
 
 #[test]
-fn capacity_is_what_was_asked_for_and_read_back() {
+fn the_requested_capacity_is_set_and_read_back() {
     let document = bw("--capacity default,4k,5000,64k,1m,quota --time 5ms");
     let granted: Vec<u64> =
         trials(&document).iter().map(|trial| number(&samples(trial)[0]["capacity_granted"])).collect();
@@ -123,7 +123,7 @@ fn a_capacity_above_the_limit_is_skipped_or_granted() {
         let reason = text(refused, "reason");
         assert!(limit < 1 << 30 && reason.contains("pipe-max-size") && reason.contains("1 GiB"), "{reason}");
     } else {
-        // Root may exceed the limit if the kernel has the memory.
+        // Root may exceed the limit if the kernel has enough memory.
         assert!(refused["status"] == "failed" || samples(refused)[0]["capacity_granted"] == 1 << 30);
     }
 }
@@ -153,7 +153,7 @@ fn ends_run_where_they_are_placed() {
 }
 
 #[test]
-fn a_cpu_that_is_not_there_is_a_skip() {
+fn a_trial_on_a_missing_cpu_is_skipped() {
     let document = bw("--place same,0:1023 --time 5ms");
     assert_eq!(trials(&document)[1]["status"], "skipped");
     assert!(text(trials(&document)[1], "reason").contains("CPU 1023"));
@@ -221,7 +221,7 @@ fn a_run_moves_the_total_or_takes_the_time() {
 }
 
 #[test]
-fn runs_are_as_many_as_asked_or_as_needed() {
+fn the_number_of_runs_is_as_requested_or_as_needed() {
     let document = bw("--runs 3 --time 5ms");
     let trial = only(&document);
     assert_eq!((samples(trial).len(), text(trial, "stopped")), (3, "runs"));

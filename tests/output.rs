@@ -54,7 +54,7 @@ pub fn schema_violation(root: &Value, schema: &Value, value: &Value, path: &str)
             "properties" => {
                 let properties = rule.as_object().unwrap();
                 let mut present = properties.iter().filter_map(|(name, schema)| Some((name, schema, value.get(name)?)));
-                // Documents have no fields that the schema lacks.
+                // Documents have no fields that are missing from the schema.
                 let unknown = value.as_object().and_then(|object| {
                     object.keys().find(|name| !properties.contains_key(*name)).filter(|_| !schema.contains_key("oneOf"))
                 });
@@ -96,7 +96,7 @@ fn documents_match_the_schema() {
         let words: Vec<&str> = SMALL.iter().copied().filter(|word| !["--place", "free"].contains(word)).collect();
         let document = pipemark(&[&words[..], more].concat()).document();
         assert_eq!(schema_violation(&schema, &schema, &document, "document"), None);
-        // The check itself detects errors.
+        // The check detects errors in a wrong document.
         let mut wrong = document.clone();
         wrong["trials"][0]["params"]["block"] = "64k".into();
         assert!(schema_violation(&schema, &schema, &wrong, "document").unwrap().contains("block"));
@@ -158,7 +158,7 @@ fn rows(text: &str) -> Vec<csv::StringRecord> {
 }
 
 #[test]
-fn csv_and_json_tell_the_same() {
+fn csv_and_json_agree() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (json, csv, markdown) = (path("a.json"), path("a.csv"), path("a.md"));
@@ -192,7 +192,7 @@ fn a_reader_that_leaves_is_no_error() {
         let mut command = Command::new(PIPEMARK);
         command.args(words).env("XDG_DATA_HOME", data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Like `head`, only sooner.
+        // The reader leaves like `head`, only sooner.
         drop(child.stdout.take());
         let mut error = String::new();
         child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
@@ -290,7 +290,7 @@ fn without_standard_input_there_is_an_error() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
         assert!(stderr.contains("Bad file descriptor"), "{words:?}: {stderr}");
-        // With this limit there is no room for replacements of the closed descriptors.
+        // With this limit on descriptors, the closed ones can't be replaced.
         let mut command = Command::new("sh");
         command.args(["-c", "exec prlimit --nofile=2 \"$@\" <&- >&- 2>&-", "sh", PIPEMARK]).args(words);
         assert_eq!(command.status().unwrap().code(), Some(1), "{words:?}");
@@ -368,7 +368,7 @@ fn no_cell_is_a_formula() {
 }
 
 #[test]
-fn no_result_replaces_what_it_is_made_of() {
+fn a_result_never_overwrites_its_inputs() {
     let document = small(&["--json", "-"]).stdout;
     let (one, other) = (file(document.as_bytes(), ".json"), file(document.as_bytes(), ".json"));
     let [a, b] = [&one, &other].map(|file| file.path().to_str().unwrap());
@@ -385,7 +385,7 @@ fn no_result_replaces_what_it_is_made_of() {
 }
 
 #[test]
-fn without_proc_there_is_a_sentence() {
+fn missing_proc_is_reported() {
     let words = ["unshare", "--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"];
     if !Command::new(words[0]).args(&words[1..]).arg("true").status().is_ok_and(|status| status.success()) {
         return program::report_skip("a system without /proc", "unshare and mount are refused");
@@ -398,7 +398,7 @@ fn without_proc_there_is_a_sentence() {
     }
 }
 
-/// Each run and each trial is a line of JSON; with '-' they are all of standard output.
+/// Each run and each trial is a line of JSON. With '-' these lines are all of standard output.
 #[test]
 fn lines_are_written_for_runs_and_trials() {
     let words = ["bw", "--block", "4k,64k", "--runs", "2", "--time", "5ms", "--place", "free", "--json-lines", "-"];

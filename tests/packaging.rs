@@ -48,7 +48,7 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
     folder
 }
 
-/// The check's complaints; none if the commit can be released.
+/// The complaints of the check; none if the commit can be released.
 fn refused(source: &TempDir) -> Vec<String> {
     let output = run(source.path(), "sh", &["packaging/release-check.sh"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -97,7 +97,7 @@ fn a_release_needs_its_tag_and_a_clean_tree() {
 }
 
 #[test]
-fn crates_are_published_behind_those_they_need() {
+fn crates_are_published_after_their_dependencies() {
     let output = run(&root(), "packaging/crates.py", &[]);
     assert!(output.status.success(), "{output:?}");
     let order: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();

@@ -103,7 +103,7 @@ fn a_reader_that_leaves_early_ends_it_as_it_ends_cat() {
         ));
         assert_eq!(text(&output.stdout), "y\n141 141 0\n3\n");
         assert_eq!(text(&output.stderr), "");
-        // Where SIGPIPE is ignored, the failed write ends it.
+        // If SIGPIPE is ignored, the failed write ends the relay.
         let output =
             shell(&format!("trap '' PIPE; yes 2>&- | $RELAY --method {method} | head -n 1; echo ${{PIPESTATUS[1]}}"));
         assert_eq!(text(&output.stdout), "y\n1\n");
@@ -157,7 +157,7 @@ fn errors_are_reported() {
 
 #[test]
 fn a_capacity_that_is_refused_stops_nothing() {
-    // Without its capabilities even root is bound by pipe-max-size.
+    // Without its capabilities, pipe-max-size limits even root.
     let output = shell(
         "drop=; [ $(id -u) = 0 ] && drop='setpriv --bounding-set=-sys_resource,-sys_admin --inh-caps=-all'
          echo all of it | $drop $RELAY --capacity 1g | cat",
@@ -173,14 +173,14 @@ fn a_capacity_that_is_refused_stops_nothing() {
 fn signals_end_it_as_they_end_any_filter() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let (reader, mut writer) = std::io::pipe().unwrap();
-        // Whoever runs the tests may ignore signals (nohup does), and a child inherits that.
+        // The process that runs the tests may ignore signals (as under nohup), and a child inherits that.
         let mut child = Command::new("env")
             .args(["--default-signal=TERM,INT,HUP", PIPEMARK, "relay"])
             .stdin(reader)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // A byte has passed through, so it is running.
+        // A byte has passed through the relay, so the relay is running.
         writer.write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -234,7 +234,7 @@ fn undelivered_bytes_are_reported() {
     assert!(text(&output.stdout).ends_with("141\n"), "{}", text(&output.stdout));
     let stderr = text(&output.stderr);
     assert!(stderr.contains("bytes were read and not delivered"), "{stderr}");
-    // A signal ends it. The pipe behind it holds 64 KiB, which nobody reads.
+    // A signal ends the relay. The pipe at its output holds 64 KiB, which nobody reads.
     for signal in [Signal::TERM, Signal::INT] {
         let (input, mut writer) = std::io::pipe().unwrap();
         let (reader, output) = std::io::pipe().unwrap();
@@ -247,7 +247,7 @@ fn undelivered_bytes_are_reported() {
             .spawn()
             .unwrap();
         writer.write_all(&content(3_000_000)).unwrap();
-        // Progress shows when everything is read and the pipe is full.
+        // Progress shows when the relay has read everything and the pipe is full.
         let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
         let left = stderr.find_map(|line| {
             let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
@@ -290,7 +290,7 @@ fn a_buffer_gives_its_memory_back() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_refused() {
+fn a_buffer_larger_than_memory_is_refused() {
     let output = relay(&["--buffer", "60t"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
@@ -320,7 +320,7 @@ fn a_limit_is_changed_while_it_runs() {
     let sent = bytes.clone();
     let source = thread::spawn(move || drop(writer.write_all(&sent)));
     let mut out = child.stdout.take().unwrap();
-    // It is running, and at this limit would take 23 days.
+    // The relay is running, and at this limit would take 23 days.
     let mut arrived = vec![0];
     out.read_exact(&mut arrived).unwrap();
     let output = set(child.id(), "limit=1g");

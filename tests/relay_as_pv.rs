@@ -22,7 +22,7 @@ fn relay(words: &[&str]) -> Command {
     command
 }
 
-/// Writes `bytes` to its standard input, a pipe, in pieces of this size.
+/// Writes `bytes` to the program's standard input, a pipe, in pieces of this size. Returns its output.
 fn pipe_through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
     let mut command = relay(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -65,7 +65,7 @@ fn bytes_stay_as_they_were() {
 
 /// mbuffer and pv: an empty input, and an input of one byte.
 #[test]
-fn little_is_no_special_case() {
+fn inputs_of_zero_and_one_bytes_are_passed_on() {
     for words in
         [&["--buffer", "1m"][..], &["--buffer", "1m", "--start-at", "100"], &["--limit", "1m"], &["--progress"]]
     {
@@ -88,7 +88,7 @@ fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
     let mut bytes = [0; 16];
     output.read_exact(&mut bytes).unwrap();
     assert!(begin.elapsed() >= Duration::from_secs(1) && &bytes == b"less than a half");
-    // Above the mark nothing pauses until all is written.
+    // Above the mark, writing doesn't pause until all bytes are written.
     let many = content(3 << 20);
     input.write_all(&many).unwrap();
     let mut arrived = vec![0; many.len()];
@@ -118,7 +118,7 @@ fn nothing_is_held_back() {
 
 /// pv: -s, the size of a file without it, and numeric output that ends with the total.
 #[test]
-fn progress_says_how_much_of_it_there_was() {
+fn progress_reports_the_percentage_and_the_total() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("content");
     fs::write(&path, content(1_000_000)).unwrap();
@@ -159,9 +159,9 @@ fn bytes_not_taken_by_the_reader_are_undelivered() {
     child.wait().unwrap();
 }
 
-/// pv: -L is never exceeded, except by what a pipe holds.
+/// pv: -L is never exceeded, except by the bytes that a pipe holds.
 #[test]
-fn a_limit_is_a_limit() {
+fn the_rate_limit_is_never_exceeded() {
     for words in
         [&["--limit", "200k", "--capacity", "keep"][..], &["--limit", "200k/s", "--buffer", "1m", "--capacity", "keep"]]
     {
@@ -172,7 +172,7 @@ fn a_limit_is_a_limit() {
     }
 }
 
-/// mbuffer: a full disk is an error. pv: it is reported, and the exit code isn't 0.
+/// mbuffer: a full disk is an error. pv: the error is reported, and the exit code isn't 0.
 #[test]
 fn a_full_disk_is_an_error() {
     for words in [&["--buffer", "1m"][..], &["--limit", "1g"], &["--progress", "json"]] {

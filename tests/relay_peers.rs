@@ -1,5 +1,5 @@
-//! `pipemark relay` between neighbours that wait, hang up or die: on every kind of pipe, socket and terminal it blocks
-//! neither.
+//! `pipemark relay` between neighbours that wait, hang up or die. On every kind of pipe, socket and terminal it blocks
+//! neither neighbour.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::program::PIPEMARK;
 
-/// Only a hang takes this long.
+/// The time after which a test counts as hanging.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Ways to connect two processes.
@@ -102,7 +102,7 @@ impl Process {
         Process::start(Command::new(PIPEMARK).arg("relay"), input, output)
     }
 
-    /// Whether it stays in a sleep that signals can't end (state D).
+    /// Whether the process stays in a sleep that signals can't end (state D).
     fn hangs(&self) -> bool {
         (0..20).all(|_| {
             thread::sleep(Duration::from_millis(1));
@@ -195,7 +195,7 @@ fn byte_at(position: u64) -> u8 {
 #[derive(Default)]
 struct Progress {
     sent: AtomicU64,
-    /// How often there was no room.
+    /// How often a write found no room.
     refused: AtomicU64,
     enough: AtomicBool,
 }
@@ -237,7 +237,7 @@ fn waits_alone(from: Kind, to: Kind) {
         let free = progress.refused.load(Relaxed) >= 100;
         progress.enough.store(true, Relaxed);
         if !free {
-            // Frees the producer if it hangs.
+            // Frees the producer if the producer hangs.
             relay.0.kill().unwrap();
         }
         assert!(free, "{what}: the producer hangs");
@@ -263,7 +263,7 @@ fn waits_alone(from: Kind, to: Kind) {
 
 #[test]
 fn a_consumer_that_waits_holds_up_no_producer_and_gets_everything() {
-    // Before it is read, a terminal may accept too little to fill anything else.
+    // Until it is read, a terminal may accept too few bytes to fill anything else.
     for (from, to) in every_pair().filter(|pair| pair.0 != Kind::Tty) {
         waits_alone(from, to);
     }
@@ -315,7 +315,7 @@ fn a_consumer_that_dies_ends_it() {
         thread::scope(|scope| {
             let producer = scope.spawn(|| {
                 while !progress.enough.load(Relaxed) {
-                    // The relay closes the other end when it ends.
+                    // The relay closes this end when the relay ends.
                     if send_or_write(&writer, from).is_err() {
                         break;
                     }
@@ -325,7 +325,7 @@ fn a_consumer_that_dies_ends_it() {
             read_some(reader.as_fd(), &mut piece, &what);
             drop(reader);
             let status = relay.end(&what);
-            // Like cat, it ends by SIGPIPE or with a message.
+            // Like cat, the relay ends by SIGPIPE or with a message.
             assert!(status.signal() == Some(13) || status.code() == Some(1), "{what}: {status}");
             progress.enough.store(true, Relaxed);
             producer.join().unwrap();

@@ -80,8 +80,8 @@ fn measured() -> Value {
     MEASURED.clone()
 }
 
-/// Charts on its page: one for each experiment, one for the links' other placement and one for the distribution of
-/// round trips.
+/// The number of charts on the page of [`SUITE`]: one for each experiment, one for the links' other placement and one
+/// for the distribution of round trips.
 const CHARTS: usize = 8;
 
 struct Files(TempDir);
@@ -133,7 +133,7 @@ fn open_in_browser(page: &Path, name: &str) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Checks for every page.
+/// Checks that hold for every page.
 fn assert_sound(found: &Value) {
     for nothing in ["errors", "requests", "owned", "strange", "axe", "axe_dark"] {
         assert_eq!(found[nothing], json!([]), "{nothing}");
@@ -174,7 +174,7 @@ fn a_page_of_a_real_run_is_whole_and_works() {
     assert_eq!(found["raw"], json!({"schema": "pipemark/1", "trials": trials.len(), "samples": samples}));
 }
 
-/// Text that attacks whoever opens the page.
+/// Text that attacks the user who opens the page.
 const ATTACKS: [&str; 5] = [
     "</script><script>owned_1=1;alert(1)</script>",
     "<img src=x onerror=\"owned_2=1\">",
@@ -183,7 +183,7 @@ const ATTACKS: [&str; 5] = [
     "javascript:owned_4=1 --><!-- ']; owned_5=1; //",
 ];
 
-/// Puts the attacks wherever a document holds free text.
+/// Puts the attacks into every field of a document that has free text.
 fn with_hostile_text(document: &Value) -> Value {
     let mut document = document.clone();
     let attack = ATTACKS.join(" ");

@@ -19,7 +19,7 @@ fn reason(trial: &Value) -> &str {
     trial["reason"].as_str().unwrap_or_else(|| panic!("no reason: {trial}"))
 }
 
-/// Under a system call filter that makes `calls` fail with `error`.
+/// Runs `bw` under a system call filter that makes `calls` fail with `error`.
 fn without(error: &str, calls: &str, flags: &str) -> Ended {
     bw_under(&["python3", WITHOUT, error, calls, PIPEMARK], flags)
 }
@@ -54,7 +54,7 @@ fn without_affinity_only_free_placement_is_left() {
 }
 
 #[test]
-fn where_nothing_can_run_nothing_is_measured() {
+fn no_trial_is_measured_if_none_can_run() {
     let ended = without("EPERM", "memfd_create", "");
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("can be measured here"), "{}", ended.stderr);
@@ -81,7 +81,7 @@ fn one_cpu_is_enough_for_all_but_cross() {
 }
 
 #[test]
-fn the_memory_limit_fails_what_does_not_fit() {
+fn a_run_beyond_the_memory_limit_fails() {
     let ended = bw_under(&["prlimit", "--as=300000000", PIPEMARK], "--block 64k,512m --time 5ms");
     assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
     assert_eq!(statuses(&ended.document()), ["ok", "failed"]);
@@ -105,7 +105,7 @@ fn may_become_nobody() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A process of that user which holds enough pipes for a new one to get two pages.
+/// A process of the user `NOBODY` that holds enough pipes for a new one to get only two pages.
 struct PipeHolder(Child);
 
 impl PipeHolder {

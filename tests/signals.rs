@@ -1,5 +1,5 @@
-//! Signals while `why` or `tune` runs a pipeline: each process gets each signal exactly once, whether it was sent to
-//! the group or to pipemark alone.
+//! Signals while `why` or `tune` runs a pipeline. Each process gets each signal exactly once, whether the signal was
+//! sent to the group or to pipemark alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::program::PIPEMARK;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Prints the number of each signal it gets, until a file exists.
+/// A Python program that prints the number of each signal it gets, until a file exists.
 const PRINTS: &str = "import os, signal, sys, time
 def got(number, frame): os.write(1, b'%d\\n' % number)
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
@@ -74,7 +74,7 @@ fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
     let mut counts = BTreeMap::new();
     for number in catchable() {
         kill(&target(&child, group), number);
-        // One at a time, because a pending signal isn't queued again.
+        // Signals are sent one at a time, because a pending signal isn't queued again.
         while !counts.contains_key(&number) {
             let line = next().unwrap_or_else(|error| panic!("signal {number}: {error}"));
             *counts.entry(line.parse().unwrap()).or_insert(0) += 1;

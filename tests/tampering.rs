@@ -1,5 +1,5 @@
-//! Bytes that change on their way: each test injects a fault into the link of a running measurement. None may ever give
-//! a figure.
+//! Bytes that change on their way: each test injects a fault into the link of a running measurement. No such
+//! measurement may give a figure.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,8 @@ use crate::program::{End, Ended, Role, Started, only};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Gets the content of a slow sink's pipe in the middle of its window; returns what to put back.
+/// A function that gets the content of a slow sink's pipe in the middle of its window, and returns the bytes to put
+/// back.
 type Change = fn(Vec<u8>) -> Vec<u8>;
 
 const PIECE: usize = 4096;
@@ -32,9 +33,9 @@ fn tampered(verify: &str, link: &str, change: Change) -> Ended {
     panic!("the ends were never caught in their window");
 }
 
-/// False if the window was over.
+/// Tampers with the link once. Returns false if the window was over.
 fn tamper(source: &End, sink: &End, change: Change) -> bool {
-    // The sink is stopped first, so that what the source still writes stays in the pipe.
+    // The sink is stopped first, so that bytes which the source still writes stay in the pipe.
     if !sink.reaches_window() || !sink.stop() || !source.stop() {
         return false;
     }
@@ -43,7 +44,7 @@ fn tamper(source: &End, sink: &End, change: Change) -> bool {
     reader.read_exact(&mut bytes).unwrap();
     drop(reader);
     let in_the_middle = bytes.len() >= 4 * PIECE;
-    // More may go back than the pipe holds, so the sink must run.
+    // The bytes to put back may exceed the pipe's capacity, so the sink must run.
     sink.signal(Signal::CONT);
     writer.write_all(&if in_the_middle { change(bytes) } else { bytes }).unwrap();
     drop(writer);
@@ -102,7 +103,7 @@ fn zeroed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn the_way_round_changes_nothing() {
+fn moving_the_bytes_out_and_back_changes_nothing() {
     for verify in ["full", "xor", "count"] {
         let ended = tampered(verify, "", unchanged);
         assert_eq!(only(&ended.measured())["verified"], true);
@@ -110,7 +111,7 @@ fn the_way_round_changes_nothing() {
 }
 
 #[test]
-fn full_sees_every_fault() {
+fn full_verification_detects_every_fault() {
     for (change, words) in [
         (lost as Change, "are missing"),
         (repeated, "were repeated"),
@@ -125,7 +126,7 @@ fn full_sees_every_fault() {
 }
 
 #[test]
-fn full_sees_faults_behind_zero_copy() {
+fn full_verification_detects_faults_with_zero_copy() {
     for change in [lost as Change, changed] {
         not_verified(&tampered("full", "--send vmsplice", change));
         not_verified(&tampered("full", "--recv vmsplice --wait poll", change));
@@ -133,7 +134,7 @@ fn full_sees_faults_behind_zero_copy() {
 }
 
 #[test]
-fn count_sees_what_is_missing_or_too_much() {
+fn counting_detects_missing_and_surplus_bytes() {
     for change in [lost as Change, repeated, truncated] {
         let reason = not_verified(&tampered("count", "", change));
         assert!(reason.contains("bytes were sent"), "{reason}");
@@ -142,7 +143,7 @@ fn count_sees_what_is_missing_or_too_much() {
 }
 
 #[test]
-fn xor_sees_a_changed_byte() {
+fn xor_verification_detects_a_changed_byte() {
     let reason = not_verified(&tampered("xor", "", changed));
     assert!(reason.contains("XOR"), "{reason}");
 }
@@ -155,7 +156,7 @@ fn unverified_runs_are_not_called_verified() {
 
 /// The table shows no figure for this trial, not even from its first run, which was right.
 #[test]
-fn the_table_has_no_figure_for_what_is_wrong() {
+fn the_table_has_no_figure_for_wrong_data() {
     let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2", "--all"];
     let mut started = Started::pipemark(&words);
     let first = started.ends(2)[0].process;
@@ -178,7 +179,7 @@ fn the_table_has_no_figure_for_what_is_wrong() {
 
 /// Bytes added before the window are detected too.
 #[test]
-fn the_warm_up_is_proven_too() {
+fn the_warm_up_is_verified_too() {
     let words = ["bw", "--place", "free", "--time", "2s", "--limit", "20s", "--runs", "1", "--verify", "full"];
     let mut started = Started::pipemark(&words);
     let sink = started.end_with(Role::Sink);

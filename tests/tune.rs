@@ -22,7 +22,7 @@ fn capacity(reader: &str) -> usize {
     rustix::pipe::fcntl_getpipe_size(File::open(format!("/proc/{reader}/fd/0")).unwrap()).unwrap()
 }
 
-/// Tunes a running pipeline; returns the outcome and the first pipe's capacity afterwards.
+/// Tunes a running pipeline. Returns the outcome and the first pipe's capacity afterwards, in bytes.
 fn tune(pipeline: &str) -> (Value, usize) {
     let running = Running::new(pipeline);
     let reader = reader(&running);
@@ -43,7 +43,7 @@ while True:
 }
 
 #[test]
-fn a_larger_pipe_stays_where_it_helps() {
+fn a_larger_pipe_is_kept_if_it_helps() {
     let (outcome, now) = tune(&format!("{} | {} >/dev/null", bursts(), filter("time.sleep(0.01)")));
     assert_eq!((&outcome["verdict"], now), (&"better".into(), LARGE), "{outcome}");
     assert!(outcome["in_turns"] == true && outcome["low"].as_f64() > Some(1.0), "{outcome}");
@@ -69,7 +69,7 @@ fn a_full_pipe_is_measured_before_and_after_only() {
 }
 
 #[test]
-fn an_interrupt_puts_the_old_capacities_back() {
+fn an_interrupt_restores_the_old_capacities() {
     let running = Running::new(&format!("{} </dev/zero | cat >/dev/null", filter("time.sleep(0.01)")));
     let reader = reader(&running);
     let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
@@ -80,7 +80,7 @@ fn an_interrupt_puts_the_old_capacities_back() {
     started.signal(Signal::INT);
     let (ended, _) = started.end();
     assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
-    // Other signals that would end it restore the capacities too.
+    // Other signals that would end the program restore the capacities too.
     let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
     let large = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));

@@ -30,7 +30,7 @@ fn help_teaches_by_example() {
 }
 
 #[test]
-fn nothing_typed_shows_three_questions() {
+fn running_without_arguments_shows_three_questions() {
     let output = pipemark(&[]);
     let shown = text(&output.stdout);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
@@ -84,7 +84,7 @@ fn every_flag_of_the_examples_is_listed() {
         let listed: Vec<&str> = help.lines().filter(|line| !line.contains("pipemark ")).collect();
         let of_verb = |line: &&str| line.contains(&format!("pipemark {verb} "));
         for line in examples.lines().filter(of_verb) {
-            // From the verb to the end of its command.
+            // The text from the verb to the end of its command.
             let own = line.split(&format!("pipemark {verb} ")).nth(1).unwrap().split(" -- ").next().unwrap();
             let own = own.split(" | ").next().unwrap();
             let flags = own.split([' ', '(', ')', '\'']).filter(|word| word.starts_with("--") && word.len() > 2);
@@ -254,7 +254,7 @@ fn hostile_suites_are_refused_in_a_sentence() {
 #[test]
 fn an_unreadable_suite_is_named() {
     for (path, expected) in [("/dev/zero", "not a regular file"), ("/proc/self/mem", "cannot read the suite")] {
-        // A word with a slash is a file.
+        // A word with a slash is taken for a file.
         let output = pipemark(&["run", path]);
         assert_eq!(output.status.code(), Some(2), "{path}");
         assert!(text(&output.stderr).contains(expected), "{path}: {}", text(&output.stderr));

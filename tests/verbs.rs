@@ -26,8 +26,8 @@ params = { verify = "full", send = "vmsplice" }
 "#;
 
 #[test]
-fn nothing_measured_of_what_was_asked_for_is_a_failure() {
-    // CPU 1023 doesn't exist here, so the trial is skipped; the memory-copy limit is measured nevertheless.
+fn a_run_that_measures_no_requested_trial_fails() {
+    // CPU 1023 doesn't exist here, so the trial is skipped. The memory-copy limit is measured nevertheless.
     for words in [&["bw", "--place", "0:1023"][..], &["chain", "--length", "1", "--place", "0:1023", "--total", "1m"]] {
         let ended = pipemark(&[words, &["--runs", "1", "--json", "-"]].concat());
         assert_eq!(ended.code(), Some(1), "{words:?}: {}", ended.stderr);
@@ -89,7 +89,7 @@ fn suites_run_one_after_the_other() {
     assert_eq!(document["suite"], "mine, other");
     let trials = trials(&document);
     assert_eq!(trials.len(), 6);
-    // A trial of both suites is measured once: two figures for one trial would contradict each other.
+    // A trial of both suites is measured once, because two figures for one trial would contradict each other.
     for (one, other) in trials[..3].iter().zip(&trials[3..]) {
         assert_eq!((&one["id"], &one["samples"]), (&other["id"], &other["samples"]));
     }

@@ -8,7 +8,7 @@ use crate::why::Running;
 /// The report on a pipeline that `why` starts.
 fn run_why(words: &[&str]) -> Value {
     let all = [&["why", "--for", "2500ms", "--json", "/dev/stderr"][..], words].concat();
-    // A higher priority than parallel tests, where permitted.
+    // `why` gets a higher priority than parallel tests, where permitted.
     without_contention(|| report(run(&["nice", "-n", "-10", "timeout", "-k", "1", "5", PIPEMARK], &all)))
 }
 
@@ -48,10 +48,10 @@ fn has(program: &str) -> bool {
     found
 }
 
-/// The system's python3, because others may be scripts that start it.
+/// The path of the system's python3. Other python3 may be scripts that start it.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Python that hashes what its child sends.
+/// A Python program that hashes what its child sends.
 const HASHES: &str = "import hashlib,subprocess
 child = subprocess.Popen(['cat', '/dev/zero'], stdout=subprocess.PIPE)
 h = hashlib.sha256()
@@ -84,7 +84,7 @@ require('child_process').spawn('cat',['/dev/zero']).stdout.on('data',b=>{for(let
     assert_eq!(report["pipes"][0]["is_socket"], true, "{report}");
 }
 
-/// Python that sends to its child through multiprocessing.Pipe, of which each process holds both ends.
+/// A Python program that sends to its child through multiprocessing.Pipe. Each of the two processes holds both ends.
 const SENDS: &str = "import hashlib,multiprocessing
 def work(connection):
     while block := connection.recv_bytes(): hashlib.sha512(block * 4)

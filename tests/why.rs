@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::output::schema_violation;
 use crate::program::{Ended, PIPEMARK, Started, pipemark, report_skip, run, without_contention};
 
-/// A filter that passes blocks on and runs `work` for each: Python, which may use `block`.
+/// A filter in Python that passes blocks on and runs `work` for each. `work` may use `block`.
 pub fn filter(work: &str) -> String {
     format!(
         "python3 -c 'import os,time
@@ -29,7 +29,8 @@ impl Running {
         let mut command = Command::new("bash");
         command.args(["-c", pipeline]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().unwrap();
-        // A higher priority than parallel tests, where permitted: they must not become the pipeline's bottleneck.
+        // The pipeline gets a higher priority than parallel tests, where permitted, so that they don't become its
+        // bottleneck.
         let _ = rustix::process::setpriority_pgrp(rustix::process::Pid::from_raw(child.id().cast_signed()), -10);
         std::thread::sleep(Duration::from_millis(500));
         Running(child)
@@ -113,7 +114,7 @@ while False:
         assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
         assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
     }
-    // The relay splices from pipe to pipe: the kernel function it sleeps in shows which side it waits for.
+    // The relay splices from pipe to pipe. The kernel function that it sleeps in shows which side it waits for.
     let relay = format!("{PIPEMARK} relay --capacity keep");
     let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).look(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 3, "{report}");
@@ -121,8 +122,8 @@ while False:
     let report = Running::new(&format!("{slow} </dev/zero | {relay} | cat >/dev/null")).look(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 1, "{report}");
     assert!(share(&report, 2, "starved") > 0.5, "{report}");
-    // While the relay lets its input fill it sleeps in a poll without descriptors, which must not count as its own
-    // sleep.
+    // While the relay lets its input fill, it sleeps in a poll without descriptors. This must not count as a sleep of
+    // its own.
     let small = format!("dd if=/dev/zero bs=64 status=none | {PIPEMARK} relay | cat >/dev/null");
     let report = Running::new(&small).look(&["--for", "1s"]);
     assert!(share(&report, 2, "sleep") < 0.05, "{report}");
@@ -274,7 +275,7 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "4294967297"], 2),
         (vec!["why", "1 99999999999999999999"], 2),
         (vec!["why", &own, "--for", "1ms"], 1),
-        // This fails before the pipeline starts, which would print something.
+        // The call fails before the pipeline starts, which would print something.
         (vec!["why", "--json", "/nonexistent/file", "echo it ran"], 125),
     ] {
         let ended = pipemark(&words);
@@ -285,7 +286,7 @@ fn own_failures_have_codes_of_their_own() {
 }
 
 #[test]
-fn no_stage_is_blamed_where_only_sleeping_can_be_seen() {
+fn no_stage_is_blamed_if_only_sleeping_is_visible() {
     let slow = filter("time.sleep(0.02)");
     for pipeline in [format!("{slow} </dev/zero | cat | cat >/dev/null"), format!("yes | {slow} | cat >/dev/null")] {
         let report = Running::new(&pipeline).look(&["--for", "1s", "--access", "stat"]);
@@ -310,7 +311,7 @@ fn a_full_device_is_an_error_with_a_sentence() {
         let sentence = format!("pipemark: cannot write the {what} to standard output");
         assert!(stderr.starts_with(&sentence), "{words:?}: {stderr}");
     }
-    // A reader that leaves early is no error.
+    // It is no error if a reader leaves early.
     let ended = run(&["bash", "-c"], &[&format!("{PIPEMARK} {} | true; echo ${{PIPESTATUS[0]}}", watch.join(" "))]);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("0\n", ""));
 }
@@ -372,7 +373,7 @@ fn live_pipelines_are_listed_to_choose_from() {
 }
 
 #[test]
-fn no_pipe_is_opened_where_that_is_asked_for() {
+fn no_touch_opens_no_pipe() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
         return report_skip("why --no-touch under strace", "strace can't trace here");
     }

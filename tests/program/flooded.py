@@ -46,7 +46,7 @@ def main():
         sys.exit(77)
     for _ in range(2):
         words = [sys.executable, __file__, "stranger", sys.argv[1], str(os.getpid())]
-        # No mark of the test, because they don't belong to the program.
+        # The processes get no mark of the test, because they don't belong to the program.
         subprocess.Popen(words, env={}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.execv(sys.argv[2], sys.argv[2:])
 

@@ -19,10 +19,10 @@ use tempfile::TempDir;
 
 pub const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
-/// Far longer than anything here takes on any machine.
+/// A time limit far longer than any test here takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An environment variable that marks our processes; children inherit it.
+/// The environment variable that marks our processes. Children inherit it.
 const MARK: &str = "PIPEMARK_TEST_MARK";
 
 /// How the program ended and what it printed.
@@ -80,7 +80,8 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     run(launcher, &words)
 }
 
-/// Calls `report` until its verdict isn't `cpu`, which parallel tests and other programs may cause; at most six times.
+/// Calls `report` until its verdict isn't `cpu`, but at most six times. Parallel tests and other programs may cause the
+/// verdict `cpu`.
 pub fn without_contention(mut report: impl FnMut() -> Value) -> Value {
     for _ in 0..5 {
         let report = report();
@@ -110,7 +111,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts the program in an empty folder, which is its TMPDIR too.
+    /// Starts the program in an empty folder, which is also its TMPDIR.
     pub fn new(launcher: &[&str], words: &[&str]) -> Started {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -136,7 +137,7 @@ impl Started {
         Started { child, output: Some(output), mark, folder, before }
     }
 
-    /// `pipemark WORDS`.
+    /// Starts `pipemark WORDS`.
     pub fn pipemark(words: &[&str]) -> Started {
         Started::new(&[PIPEMARK], words)
     }
@@ -145,34 +146,34 @@ impl Started {
         send(self.child.id(), signal);
     }
 
-    /// Its process id.
+    /// The process id of the program.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Whether the program has ended.
     pub fn is_over(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The processes it has started and not yet reaped, oldest first.
+    /// The processes that the program has started and not yet reaped, oldest first.
     pub fn children(&self) -> Vec<u32> {
         let process = self.child.id();
         let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
         list.split_whitespace().map(|number| number.parse().unwrap()).collect()
     }
 
-    /// The ids of its process and all descendants.
+    /// The ids of the program's process and of all descendants.
     pub fn marked(&self) -> Vec<u32> {
         marked(&self.mark)
     }
 
-    /// Its working folder.
+    /// The working folder of the program.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Its ends, once `count` of them have their links; panics if the program ends first.
+    /// The ends of the program, once `count` of them have their links. Panics if the program ends first.
     pub fn ends(&mut self, count: usize) -> Vec<End> {
         let begin = Instant::now();
         // Every process also inherits the pipes that the tests themselves were started with.
@@ -192,13 +193,13 @@ impl Started {
         }
     }
 
-    /// The end with this role, of the first pair of a run.
+    /// The end with this role, in the first pair of a run.
     pub fn end_with(&mut self, role: Role) -> End {
         self.ends(2).into_iter().find(|end| end.role == role).expect("a pair has both roles")
     }
 
-    /// Waits for its end. Also returns what it left behind: processes, files in its folder, shared memory, System V
-    /// queues.
+    /// Waits until the program ends. Also returns what it left behind: processes, files in its folder, shared memory,
+    /// System V queues.
     pub fn end(mut self) -> (Ended, Vec<String>) {
         let begin = Instant::now();
         let status = loop {
@@ -258,7 +259,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// System V queues of any pipemark that don't disappear: those of parallel tests do, within moments.
+/// System V queues of any pipemark that don't disappear. Queues of parallel tests do, within moments.
 fn remaining_queues() -> Vec<String> {
     let mut lasting = sysv_queues();
     let begin = Instant::now();
@@ -281,7 +282,8 @@ pub fn sysv_queues() -> Vec<(i64, u64, u32)> {
     list.lines().skip(1).filter_map(queue).filter(|&(key, ..): &(i64, _, _)| key >> 28 == 2).collect()
 }
 
-/// The names of all POSIX queues; `None` without the right to mount their file system, which listing them needs.
+/// The names of all POSIX queues; `None` without the right to mount their file system. Listing the queues needs that
+/// mount.
 pub fn posix_queues() -> Option<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let list = "mount -t mqueue pipemark-test \"$0\" && ls \"$0\"";
@@ -330,7 +332,7 @@ pub enum Role {
     Sink,
 }
 
-/// A process that holds one side of a link.
+/// A process that has one side of a link open.
 #[derive(Debug, Clone)]
 pub struct End {
     pub role: Role,
@@ -339,7 +341,7 @@ pub struct End {
 }
 
 impl End {
-    /// `None` for a process that isn't an end, or has no link yet.
+    /// The end that this process is; `None` if it isn't an end, or has no link yet.
     fn of(process: u32, inherited: &BTreeSet<String>) -> Option<End> {
         let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
         words.split(|&byte| byte == 0).any(|word| word == b"__end").then_some(())?;
@@ -355,15 +357,15 @@ impl End {
         send(self.process, signal);
     }
 
-    /// The fields of its /proc/PID/stat from the state on.
+    /// The fields of the process's /proc/PID/stat from the state on; `None` if it has ended.
     fn stat(&self) -> Option<Vec<String>> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
-        // The name before them may contain any character.
+        // The process name before these fields may contain any character.
         Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
     }
 
-    /// Waits until a busy end (with delays or spinning) must be in its measured window: before that it uses only a few
-    /// milliseconds of CPU time. False if it has ended.
+    /// Waits until a busy end (with delays or spinning) must be in its measured window: before the window it uses only
+    /// a few milliseconds of CPU time. Returns false if the end has ended.
     pub fn reaches_window(&self) -> bool {
         while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
             let ticks: u64 = stat[11..13].iter().map(|word| word.parse::<u64>().unwrap()).sum();
@@ -375,7 +377,7 @@ impl End {
         false
     }
 
-    /// Stops it and waits until it has stopped. False if it has ended.
+    /// Stops the process and waits until it has stopped. Returns false if it has ended.
     pub fn stop(&self) -> bool {
         self.signal(Signal::STOP);
         while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
@@ -387,13 +389,13 @@ impl End {
         false
     }
 
-    /// Opens a second reader and a second writer of its link.
+    /// Opens a second reader and a second writer of the end's link.
     pub fn link(&self) -> io::Result<(File, File)> {
         Ok((File::open(&self.link)?, File::options().write(true).open(&self.link)?))
     }
 }
 
-/// Reports what a test skips, and why; `make test` lists all such skips at its end.
+/// Reports what a test skips, and why. `make test` lists all such skips at its end.
 pub fn report_skip(what: &str, why: impl fmt::Display) {
     eprintln!("skipped: {what}: {why}");
     if let Some(list) = std::env::var_os("PIPEMARK_SKIPPED") {

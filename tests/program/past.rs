@@ -14,10 +14,10 @@ pub struct Past {
     folder: TempDir,
 }
 
-/// A short measurement: five runs of one trial.
+/// The words of a short measurement: five runs of one trial.
 pub const SMALL: [&str; 8] = ["bw", "--block", "4k", "--place", "free", "--runs", "5", "--time"];
 
-/// [`SMALL`], completed, and more words.
+/// [`SMALL`] with its time and `--quiet`, and then `more`.
 pub fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], &["2ms", "--quiet"], more].concat()
 }
@@ -58,7 +58,7 @@ impl Past {
         ended.stdout
     }
 
-    /// The list as JSON.
+    /// The list of runs, as JSON.
     pub fn list(&self, words: &[&str]) -> Vec<Value> {
         serde_json::from_str(&self.history(&[&["list", "--format", "json"], words].concat())).unwrap()
     }

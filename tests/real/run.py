@@ -399,7 +399,7 @@ def judge(case, answer):
     amiss = []
     places = [right for right in case["right"] if same_place(right, verdict, stages, answer)]
     if not any(right["kind"] == kind for right in places):
-        # A kind without a stage, such as `balanced`, names no place, so it can't be half right.
+        # A kind without a stage, such as `balanced`, names no place, so it can't be partly right.
         named = any("stage" in right or "pipe" in right for right in places)
         if named and kind not in ("balanced", "cpu"):
             return "half", f"kind {kind} instead of {' or '.join(sorted({right['kind'] for right in places}))}"

@@ -1,8 +1,9 @@
-//! An allocator that reports lack of memory in a sentence and exits with code 1, where std would abort.
+//! An allocator that prints a message and exits with code 1 when memory runs out, where std would abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator. If there is no more memory, it ends the process with exit code 1. Use it as the global allocator:
+/// The system's allocator. If there is no more memory, it ends the process with exit code 1. Use it as the global
+/// allocator:
 ///
 /// ```
 /// #[global_allocator]
@@ -39,13 +40,14 @@ unsafe impl GlobalAlloc for ExitOnFailure {
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this layout, and
-        // that the new size is above 0 and valid for its alignment.
+        // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this
+        // layout, and that the new size is above 0 and valid for its alignment.
         exit_if_null(unsafe { System.realloc(start, layout, size) })
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this layout.
+        // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this
+        // layout.
         unsafe { System.dealloc(start, layout) }
     }
 }

@@ -7,7 +7,7 @@ use std::{io, slice};
 
 pub use pipeio::memory::{Pages, Region, page_size};
 
-/// Bytes to read: a slice, or memory that others may change meanwhile and to which no reference may exist.
+/// Bytes to read: a slice, or memory that others may change meanwhile. No reference to such memory may exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     start: NonNull<u8>,
@@ -45,7 +45,7 @@ impl<'a> Bytes<'a> {
     /// The bytes as a slice; `None` for memory that others may change, which has to be copied.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [u8]> {
-        // SAFETY: they aren't shared, so `self` was made from a slice of this length and lifetime.
+        // SAFETY: the bytes aren't shared, so `self` was made from a slice of this length and lifetime.
         (!self.shared).then(|| unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) })
     }
 
@@ -73,7 +73,8 @@ impl<'a> Bytes<'a> {
 
     /// Copies the first bytes to `to`, as many as both have.
     pub fn copy_to(self, to: &mut [u8]) {
-        // SAFETY: that many bytes are readable here and writable there. They don't overlap, since `to` is borrowed exclusively.
+        // SAFETY: that many bytes are readable here and writable there. They don't overlap, since `to` is borrowed
+        // exclusively.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
     }
 }
@@ -98,7 +99,8 @@ impl<'a> BytesMut<'a> {
     /// Memory that others may read or change.
     ///
     /// # Safety
-    /// `len` bytes from `start` on are readable and writable for this lifetime, and this process makes no reference to them.
+    /// `len` bytes from `start` on are readable and writable for this lifetime, and this process makes no reference to
+    /// them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, memory: PhantomData }
     }
@@ -144,8 +146,8 @@ impl<'a> BytesMut<'a> {
 
     /// Copies bytes from `from` to the first of these, as many as both have.
     pub fn copy_from(&mut self, from: &[u8]) {
-        // SAFETY: that many bytes are readable there and writable here. They don't overlap, since these are borrowed exclusively
-        // or nobody has a reference to them.
+        // SAFETY: that many bytes are readable there and writable here. They don't overlap, since these are borrowed
+        // exclusively or nobody has a reference to them.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr(), self.len.min(from.len())) };
     }
 
@@ -181,8 +183,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `len` bytes, starting `align` bytes after a page boundary. Touches all its pages, so that later use causes no
-    /// page faults.
+    /// A buffer of `len` bytes, starting `align` bytes after a page boundary. Touches all its pages, so that later use
+    /// causes no page faults.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -213,15 +215,15 @@ impl Buffer {
 pub struct GiftMemory {
     region: Region,
     align: usize,
-    /// Where the next block may start.
+    /// Offset at which the next block may start, in bytes.
     next: usize,
-    /// Where the last block is.
+    /// The range of the last block in the region, in bytes.
     last: std::ops::Range<usize>,
 }
 
 impl GiftMemory {
-    /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped each time
-    /// it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
+    /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped
+    /// each time it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -270,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_start_where_asked() {
+    fn buffers_start_at_the_requested_offset() {
         for pages in [Pages::Base, Pages::Huge] {
             let buffer = Buffer::new(10_000, 24, pages).unwrap();
             assert_eq!(buffer.bytes().as_ptr() as usize % page_size(), 24);

@@ -1,4 +1,4 @@
-//! Drops the pages of a file from memory, so that it is read from storage again, and counts them.
+//! Drops a file's pages from memory, so that the file is read from storage again, and counts the pages in memory.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::result_of;
 
-/// Bytes queried in one call; with pages of 4 KiB, the answers take 256 KiB.
+/// Bytes of a file queried in one call. With pages of 4 KiB, the answers take 256 KiB.
 const PIECE: u64 = 1 << 30;
 
-/// The number of a file's pages, and of those in memory.
+/// The number of a file's pages, and the number of those pages that are in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CachedPages {
     /// Pages in memory.
@@ -21,8 +21,8 @@ pub struct CachedPages {
     pub all: u64,
 }
 
-/// Writes a file's changes back and asks the kernel to drop its pages, by posix_fadvise(2), which needs no privileges. The kernel
-/// keeps pages that others map or lock; [`count`] returns how many remain.
+/// Writes a file's changes back and asks the kernel to drop its pages, by posix_fadvise(2), which needs no privileges.
+/// The kernel keeps pages that others map or lock; [`count`] returns how many remain.
 ///
 /// # Errors
 /// When the file can't be written back.

@@ -1,9 +1,10 @@
-//! One source passes positions in a ring to one sink through lines of shared memory, and each waits for the other.
-//! Where the bytes are doesn't matter here: in shared memory ([`crate::ring`]), or in private memory of the source that
-//! the sink reads from outside ([`crate::vm`]).
+//! One source passes positions in a ring to one sink through lines of shared memory, and each waits for the other. The
+//! bytes may be in shared memory ([`crate::ring`]), or in private memory of the source, which the sink reads from
+//! outside ([`crate::vm`]).
 //!
-//! A position counts bytes since the start. Each end keeps its own, publishes it, and never reads it back. It accepts the
-//! other's position only within what the ring can hold, so that a hostile or damaged peer can't lead it out of bounds.
+//! A position counts bytes since the start. Each end keeps its own position, publishes it, and never reads it back. It
+//! accepts the other's position only within what the ring can hold, so that a hostile or damaged peer can't lead it out
+//! of bounds.
 
 use std::io;
 use std::ops::Deref;
@@ -29,11 +30,12 @@ const SOURCE: usize = 4;
 /// The sink's state.
 const SINK: usize = 6;
 
-/// How often a polling end checks before it sleeps: 10 to 30 µs, about the cost of sleeping and waking. So a wait costs
-/// at most twice as much as the cheaper of polling and sleeping.
+/// How often a polling end checks before it sleeps. These checks take 10 to 30 µs, about the cost of sleeping and
+/// waking. So a wait costs at most twice as much as the cheaper of polling and sleeping.
 const MAX_SPINS: u32 = 500;
 
-/// An end's state, for the other end: the gate says whether the end sleeps, the first word whether it is present.
+/// An end's state, as the other end sees it: the gate says whether the end sleeps, and the first word whether it is
+/// present.
 impl CacheLine {
     const TAKEN: u64 = 1;
     const GONE: u64 = 2;
@@ -57,15 +59,15 @@ impl CacheLine {
         self.words[0].load(Acquire) == Self::GONE
     }
 
-    /// Wakes this end if it sleeps. Called after storing something that it may wait for.
+    /// Wakes this end if it sleeps. Called after a store that this end may wait for.
     #[inline]
     fn wake(&self, calls: &mut u32) {
-        // Both ends store, fence and then load. So either we see that the other sleeps, or it sees what we stored before
-        // it falls asleep.
+        // Both ends store, fence and then load. So either we see that the other sleeps, or it sees what we stored
+        // before it falls asleep.
         fence(SeqCst);
         if self.gate.load(Relaxed) != 0 && self.gate.swap(0, Relaxed) != 0 {
             *calls += 1;
-            // It fails only for a bad address or operation, and both are valid.
+            // The call fails only for a bad address or operation, and both are valid here.
             let _ = futex::wake(&self.gate, futex::Flags::empty(), 1);
         }
     }
@@ -113,12 +115,12 @@ fn position_error(which: &str) -> io::Error {
     )
 }
 
-/// The end that publishes.
+/// The end that publishes bytes.
 pub(crate) struct Source<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
     head: u64,
-    /// The sink's position when last read. Read again only if there seems to be no room.
+    /// The sink's position when last read, in bytes. It is read again only if there seems to be no room.
     tail: u64,
     wait: Wait,
 }
@@ -141,7 +143,8 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         (self.head % self.capacity) as usize
     }
 
-    /// Waits until there is room for `want` bytes (at most the capacity), and returns how many bytes there is room for.
+    /// Waits until there is room for `want` bytes (at most the capacity), and returns the number of bytes for which
+    /// there is room.
     ///
     /// # Errors
     /// `BrokenPipe` if the sink is gone, `InvalidData` if its position isn't within the ring.
@@ -169,7 +172,7 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         Ok(room(self.tail))
     }
 
-    /// Passes the next `bytes` to the sink. They have been written, and there was room for them.
+    /// Passes the next `bytes` bytes, which are already written to the ring, to the sink.
     #[inline]
     pub(crate) fn publish(&mut self, bytes: usize, calls: &mut u32) {
         self.head += bytes as u64;
@@ -192,11 +195,11 @@ impl<L: Deref<Target = [CacheLine]>> Drop for Source<L> {
     }
 }
 
-/// The end that receives.
+/// The end that receives bytes.
 pub(crate) struct Sink<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
-    /// The source's position when last read. Read again only after everything before it was taken.
+    /// The source's position when last read, in bytes. It is read again only after all bytes before it were taken.
     head: u64,
     tail: u64,
     wait: Wait,
@@ -215,10 +218,10 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         self.capacity as usize
     }
 
-    /// Corrects the capacity, also after bytes have been published.
+    /// Sets the true capacity, also after bytes have been published.
     ///
     /// # Errors
-    /// `InvalidData` if more bytes have been published than that.
+    /// `InvalidData` if more bytes than the capacity have been published.
     pub(crate) fn learn(&mut self, capacity: usize) -> io::Result<()> {
         self.capacity = capacity as u64;
         if self.head - self.tail > self.capacity { Err(position_error("sender")) } else { Ok(()) }
@@ -229,7 +232,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         (self.tail % self.capacity) as usize
     }
 
-    /// Waits until there are bytes, and returns how many; 0 once the source has ended and all were taken.
+    /// Waits until there are bytes, and returns their number; 0 once the source has ended and all bytes were taken.
     ///
     /// # Errors
     /// `InvalidData` if the source's position isn't within the ring.
@@ -239,8 +242,8 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         let (state, source, position) = (&self.lines[SINK], &self.lines[SOURCE], &self.lines[HEAD].words[0]);
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
-                // In this order: an end that sees the mark of the end also sees everything that was published before
-                // it.
+                // Loads the end mark before the position: an end that sees the mark also sees everything that was
+                // published before it.
                 let ended = source.peer_left();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {
@@ -253,7 +256,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         Ok((self.head - tail) as usize)
     }
 
-    /// Returns the room of the next `bytes` to the source. The sink no longer uses them.
+    /// Frees the next `bytes` bytes of the ring for the source. The sink no longer uses them.
     #[inline]
     pub(crate) fn release(&mut self, bytes: usize, calls: &mut u32) {
         self.tail += bytes as u64;

@@ -1,7 +1,7 @@
 //! What the benchmark `pipemark` needs beyond the library [`pipeio`]. Linux only.
 //!
-//! **No API promise:** this crate is published only because `pipemark` depends on it, and may change in any release. To move
-//! bytes in your own program, use [`pipeio`].
+//! **No API promise:** this crate is published only because `pipemark` depends on it, and may change in any release. To
+//! move bytes in your own program, use [`pipeio`].
 //!
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take bytes out of a pipe ([`recv::Receiver`]).

@@ -2,19 +2,19 @@
 //!
 //! Word `i` of a stream (8 bytes, little-endian) is `seed + i × STEP` for an odd `STEP`, so no two of the 2⁶⁴ positions
 //! share a word. A receiver compares every byte with the one expected at its position. So it detects any piece that was
-//! lost, repeated, swapped, moved, truncated or changed, unless equal bytes replaced it. The rule can be inverted: it
-//! also tells where a wrong byte belongs.
+//! lost, repeated, swapped, moved, truncated or changed, unless equal bytes replaced it. The rule can be inverted, so
+//! it also shows where a wrong byte belongs.
 //!
-//! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and nothing
-//! relies on reading the same value twice.
+//! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and
+//! nothing relies on reading the same value twice.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
 
-/// Defines a function that runs `$body` compiled for the widest vectors of this processor, which are chosen at the first call.
-/// Its safety conditions are those of `$body`.
+/// Defines a function that runs `$body` compiled for the widest vectors of this processor, which are chosen at the
+/// first call. Its safety conditions are those of `$body`.
 macro_rules! widest {
     (unsafe fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
         #[inline]
@@ -43,7 +43,8 @@ macro_rules! widest {
                     $body
                 };
                 CHOSEN.store(body as *mut (), Ordering::Relaxed);
-                // SAFETY: the caller promises what the body requires, and the processor has the features it was compiled for.
+                // SAFETY: the caller promises what the body requires, and the processor has the features it was
+                // compiled for.
                 unsafe { body($($name),*) }
             }
             static CHOSEN: AtomicPtr<()> = AtomicPtr::new(choose as *mut ());
@@ -63,7 +64,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
 
-/// The number of wrong bytes that are kept to find where they belong.
+/// The number of wrong bytes that are kept, to find the position where they belong.
 const WRONG: usize = 24;
 
 /// The rule for the bytes of a stream.
@@ -74,8 +75,8 @@ pub enum Rule {
         /// Distinguishes this stream from others.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a period that is lost or replaced by
-    /// zeros is not detected.
+    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a period that is lost or replaced
+    /// by zeros is not detected.
     Counting,
 }
 
@@ -130,8 +131,8 @@ impl Pattern {
         });
     }
 
-    /// The first word at `position`, if `len` bytes from there on are whole words within one period. This fast path
-    /// serves nearly all blocks; any further step in it would take as long as filling a small block.
+    /// The first word at `position`, if `len` bytes from there on are whole words within one period; otherwise `None`.
+    /// This fast path serves nearly all blocks. Any further step in it would take as long as filling a small block.
     #[inline]
     fn first_word(&self, position: u64, len: usize) -> Option<u64> {
         match self.rule {
@@ -142,7 +143,7 @@ impl Pattern {
         }
     }
 
-    /// The number of `bytes` that are the content from `position` on, before the first that is not.
+    /// The number of bytes at the start of `bytes` that equal the content from `position` on.
     fn matching(&self, position: u64, bytes: Bytes<'_>) -> usize {
         let mut matched = 0;
         self.pieces(position, bytes.len(), |start, range| {
@@ -158,13 +159,13 @@ impl Pattern {
         matched
     }
 
-    /// Cuts `len` bytes from `position` on at the ends of periods. Calls `piece` with each piece's position in its period and its
-    /// range in the bytes.
+    /// Cuts `len` bytes from `position` on at the ends of periods. Calls `piece` with each piece's position in its
+    /// period and its range in the bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;
         while done < len {
-            // Divide only if necessary: it takes as long as a quarter of a page of content.
+            // Divides only if necessary, because a division takes as long as a quarter of a page of content.
             let start = match position + done as u64 {
                 start if start < self.period => start,
                 start => start % self.period,
@@ -187,15 +188,15 @@ impl Pattern {
     }
 }
 
-/// No stream is longer. Bytes that would belong further on are from another stream.
+/// The longest plausible stream, in bytes. Bytes that would belong further on are from another stream.
 const LONGEST: u64 = 1 << 50;
 
 /// The first byte that does not belong at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// Its position in the stream.
+    /// The byte's position in the stream.
     pub position: u64,
-    /// The position where it and the bytes after it belong, if they are from this stream.
+    /// The position where the byte and those after it belong; `None` if they are not from this stream.
     pub origin: Option<u64>,
 }
 
@@ -273,8 +274,8 @@ impl Checker {
         self.fault
     }
 
-    /// The position where wrong bytes belong. Two whole words have to match: with one, a changed byte could seem to
-    /// come from far away.
+    /// The position where wrong bytes belong; `None` if unknown. Two whole words have to match. With one word, a
+    /// changed byte could seem to come from far away.
     fn origin(&self, position: u64, bytes: &[u8]) -> Option<u64> {
         let Rule::Position { seed } = self.pattern.rule else { return None };
         (0..8.min(bytes.len())).find_map(|shift| {
@@ -300,7 +301,7 @@ fn word(seed: u64, index: u64) -> u64 {
 /// `words` words from `start` on are writable.
 #[inline(always)]
 unsafe fn fill_body(first: u64, start: *mut [u8; 8], words: usize) {
-    // Added instead of multiplied, because vectors of words have no multiplication that is as fast.
+    // The step is added instead of multiplied, because vectors of words have no multiplication that is as fast.
     let mut word = first;
     for i in 0..words {
         // SAFETY: the caller promises `words` words, of which this is one.
@@ -367,8 +368,8 @@ fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
 }
 
 fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
-    /// Bytes compared before checking whether all were right: few enough to find the fault by comparing them again, and
-    /// enough that the checks cost nothing.
+    /// Bytes compared before checking whether all of them were right. The number is small enough to find the fault by
+    /// comparing them again, and large enough that the checks cost nothing.
     const STRIDE: usize = 4096;
     let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
     let equal = |from: usize, to: usize| {
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_is_seen_where_it_is() {
+    fn every_changed_bit_is_located() {
         let whole = stream(0, 6000);
         for position in (0..6000).step_by(37) {
             let mut changed = whole.clone();
@@ -440,7 +441,7 @@ mod tests {
     fn a_lost_piece_is_reported_with_its_origin() {
         let mut bytes = stream(0, 20_000);
         bytes.drain(5000..9096);
-        // Words that are a page apart have the same first byte, so the second byte is the first that differs.
+        // Words that are a page apart have the same first byte, so the fault is found at the second byte.
         assert_eq!(fault_in(&bytes, 4096), Some(Fault { position: 5001, origin: Some(9097) }));
     }
 

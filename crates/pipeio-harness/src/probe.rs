@@ -27,8 +27,8 @@ use crate::result_of;
 /// The bytes that the probes send.
 const MESSAGE: [u8; 8] = *b"pipemark";
 
-/// A separate page that begins with `bytes`. When dropped it is unmapped, never reused: the kernel keeps it as long as it is in a
-/// pipe, and nobody can write to it any more.
+/// A separate page that begins with `bytes`. When dropped, the page is unmapped and never reused. The kernel keeps the
+/// page as long as it is in a pipe, and nobody can write to it any more.
 fn page(bytes: [u8; MESSAGE.len()]) -> io::Result<Buffer> {
     let mut page = Buffer::new(MESSAGE.len(), 0, Pages::Base)?;
     page.bytes_mut().copy_from_slice(&bytes);
@@ -40,7 +40,7 @@ fn iovec(page: &mut Buffer) -> libc::iovec {
     libc::iovec { iov_base: page.bytes_mut().as_mut_ptr().cast(), iov_len: MESSAGE.len() }
 }
 
-/// A pipe that never blocks: a call that only seems to work then leads to EAGAIN, not to a hang.
+/// A non-blocking pipe. A call that only seems to work then leads to EAGAIN, not to a hang.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
 }
@@ -78,8 +78,8 @@ pub fn vmsplice() -> io::Result<()> {
     expect_message(sink.bytes())
 }
 
-/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: the reader sees a later change of the page)
-/// or copied (`false`: the call costs as much as write(2)).
+/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: the reader sees a later change of the
+/// page) or copied (`false`: the call costs as much as write(2)).
 ///
 /// Gives a page away, changes it while it is in the pipe, and then reads from the pipe.
 pub fn vmsplice_shares_pages() -> io::Result<bool> {
@@ -192,7 +192,8 @@ pub fn huge_page_advice() -> io::Result<()> {
     Ok(unsafe { rustix::mm::madvise(start, page_size(), Advice::LinuxHugepage) }?)
 }
 
-/// Whether process_vm_readv(2) works, on this process itself. Reading another process needs more permissions: see ptrace(2).
+/// Whether process_vm_readv(2) works, on this process itself. Reading another process needs more permissions: see
+/// ptrace(2).
 pub fn process_vm_readv() -> io::Result<()> {
     let (mut source, mut sink) = (page(MESSAGE)?, page([0; _])?);
     let (local, remote) = (iovec(&mut sink), iovec(&mut source));
@@ -208,7 +209,7 @@ pub fn posix_queues() -> io::Result<()> {
     // SAFETY: the name is a C string, and without O_CREAT there are no further arguments.
     let queue = unsafe { libc::mq_open(c"/pipeio-probe-none".as_ptr(), libc::O_RDONLY) };
     if queue >= 0 {
-        // SAFETY: it was just opened, and nobody else knows it.
+        // SAFETY: the queue was just opened, and nobody else knows its descriptor.
         unsafe { libc::mq_close(queue) };
         return Ok(());
     }
@@ -239,10 +240,11 @@ fn allow_missing(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// Whether perf_event_open(2) can count this event for the calling thread, including its time in the kernel, which does the
-/// work of moving bytes through a pipe.
+/// Whether perf_event_open(2) can count this event for the calling thread, including the thread's time in the kernel,
+/// where most work of a pipe is done.
 ///
-/// Without such a counter in hardware (most virtual machines) the error is ENOENT or EOPNOTSUPP; a refusal is EACCES or EPERM.
+/// Without such a counter in hardware (most virtual machines) the error is ENOENT or EOPNOTSUPP; a refusal is EACCES or
+/// EPERM.
 fn counter(event: impl Event) -> io::Result<()> {
     perf_event::Builder::new(event).exclude_kernel(false).exclude_hv(true).build().map(drop)
 }
@@ -261,7 +263,7 @@ pub fn software_counter() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Every Linux permits these, so if a probe fails here, the probe is wrong.
+    /// Every Linux kernel permits these calls, so if a probe fails here, the probe is wrong.
     #[test]
     fn features_of_every_kernel_are_detected() {
         for (name, result) in
@@ -297,7 +299,7 @@ mod tests {
             let _ = (unix_sockets(), tcp_sockets());
             let _ = (hardware_counter(), software_counter());
         };
-        // A hundred rounds, because other tests open and close a few descriptors meanwhile.
+        // A hundred rounds show a leak, although other tests open and close a few descriptors meanwhile.
         let before = open();
         (0..100).for_each(|_| all());
         assert!(open() < before + 50, "{before} descriptors before, {} after", open());

@@ -1,4 +1,4 @@
-//! Waits for children and returns the resources that each used. getrusage(2) only has the sum of all children.
+//! Waits for children and returns the resources that each used. getrusage(2) only reports the sum over all children.
 
 use std::io;
 use std::process::ExitStatus;
@@ -8,14 +8,14 @@ use crate::usage::{Usage, wait4};
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {
-    /// Its process id, which another process may have by now.
+    /// The child's process id. Another process may have the id by now.
     pub pid: u32,
-    /// How it ended.
+    /// The exit status of the child.
     pub status: ExitStatus,
-    /// The resources that it used, and the children that it reaped.
+    /// The resources used by the child and by the children that it reaped.
     pub usage: Usage,
     /// The largest resident memory, in bytes, of the child or of any child that it reaped. The kernel counts from the
-    /// fork, so this is at least what the parent had resident then.
+    /// fork, so this is at least the resident memory of the parent at that time.
     pub max_rss: u64,
 }
 

@@ -50,11 +50,11 @@ impl RecvOptions {
 /// The result of one receive.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
-    /// The number of bytes; 0 at the end of the stream.
+    /// The number of bytes received; 0 at the end of the stream.
     pub bytes: usize,
     /// System calls made, including refused attempts and calls that only waited.
     pub calls: u32,
-    /// The bytes, if they are in this process's memory.
+    /// The bytes received; `None` if they never were in this process's memory.
     pub data: Option<Bytes<'a>>,
 }
 
@@ -79,21 +79,22 @@ pub fn open(
 ) -> io::Result<Box<dyn Receiver + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
-    // io_uring polls the descriptor itself, and fails with EAGAIN on a non-blocking one.
+    // io_uring polls the descriptor itself, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == ReceiveCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if method == ReceiveCall::Vmsplice && !reads_only(&pipe)? {
         return Err(crate::invalid("vmsplice receives only from the read end of a pipe"));
     }
     let (wait, block) = (options.wait, options.block);
-    // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking: they have a flag for that.
+    // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking. They need a flag of their own.
     let flags = wait.splice_flags();
     Ok(match method {
         ReceiveCall::Read => Box::new(read(pipe, options)?),
         ReceiveCall::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
             wait.retry(pipe.as_fd(), Direction::In, calls, || {
                 let slice = IoSliceRaw::from_slice_mut(buffer);
-                // SAFETY: the memory is borrowed exclusively, so it may be written, and from a read end the pipe keeps none of it.
+                // SAFETY: the memory is borrowed exclusively, so it may be written, and from a read end the pipe keeps
+                // none of it.
                 unsafe { vmsplice(&pipe, &[slice], flags) }
             })
         }),
@@ -136,8 +137,8 @@ pub(crate) fn reads_only(fd: impl AsFd) -> io::Result<bool> {
     Ok(fcntl_getfl(fd)? & OFlags::ACCMODE == OFlags::RDONLY)
 }
 
-/// A receiver that uses one buffer for all blocks. `take` receives bytes to the start of its slice, returns how many (0 at the
-/// end), and counts its system calls. It is dropped before the buffer.
+/// A receiver that uses one buffer for all blocks. `take` receives bytes to the start of its slice, returns their
+/// number (0 at the end), and counts its system calls. The receiver drops `take` before the buffer.
 pub fn buffered(
     buffer: Buffer,
     take: impl FnMut(&mut [u8], &mut u32) -> io::Result<usize> + Send + 'static,

@@ -11,8 +11,8 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// One cache line: a word to wait on with futex(2), and seven counters. Each has a cache line to itself, so a process that
-/// counts in its own line slows no other.
+/// One cache line: a word to wait on with futex(2), and seven counters. A process that counts in a line of its own does
+/// not slow other processes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct CacheLine {
@@ -69,9 +69,9 @@ impl SharedMapping {
     /// They fit into the mapping, and their memory is used for lines only.
     #[inline]
     pub(crate) unsafe fn lines(&self, count: usize) -> &[CacheLine] {
-        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. Its size is sealed, so
-        // nobody can shrink it. mmap returns page-aligned memory, which suits a line. Any content is a valid value of atomics,
-        // and other processes may write to atomics.
+        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. Its size is
+        // sealed, so nobody can shrink it. mmap returns page-aligned memory, which suits a line. Any content is a valid
+        // value of atomics, and other processes may write to atomics.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), count) }
     }
 }
@@ -96,8 +96,8 @@ pub struct Shared(SharedMapping);
 pub const MAX_LINES: usize = 16 << 10;
 
 impl Shared {
-    /// Makes `lines` zeroed lines in a memfd without a name. Its size is sealed, so that no holder can shrink it and make another
-    /// one fault.
+    /// Makes `lines` zeroed lines in a memfd without a name. Its size is sealed, so that no holder can shrink it and
+    /// make another one fault.
     ///
     /// # Errors
     /// If there is no memory or no descriptor for them, or for 0 or more than [`MAX_LINES`] lines.
@@ -115,8 +115,8 @@ impl Shared {
     /// If `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
         let mapping = SharedMapping::open(fd, MapFlags::empty(), "shared lines")?;
-        // Only a mapping of lines has such a length, and no length can change. So this memory is used for lines only,
-        // by every process that opens it.
+        // Only a mapping of lines has such a length, and no length can change. So every process that opens this memory
+        // uses it for lines only.
         if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }

@@ -1,4 +1,4 @@
-//! Signals as events: they are blocked and read from a descriptor, so that none interrupts or ends the program.
+//! Signals as events: they are blocked and read from a descriptor, so that no signal interrupts or ends the program.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,7 +15,8 @@ use crate::result_of;
 pub struct SentSignal {
     /// The signal's number.
     pub number: i32,
-    /// Whether a process sent it; otherwise the kernel did, for example for Ctrl-C or a pipe without a reader.
+    /// Whether a process sent the signal. Otherwise the kernel sent it, for example for Ctrl-C or a pipe without a
+    /// reader.
     pub by_process: bool,
 }
 
@@ -23,14 +24,15 @@ pub struct SentSignal {
 #[derive(Debug)]
 pub struct SignalQueue {
     fd: OwnedFd,
-    /// The signals that were blocked before.
+    /// The signal mask before this queue blocked signals.
     before: libc::sigset_t,
 }
 
 impl SignalQueue {
-    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call it before other
-    /// threads run. SIGKILL and SIGSTOP can't be blocked, and a fault of the program itself (SIGSEGV, for example) still ends it.
-    /// Programs that this one starts have the signals blocked too, unless they are given to [`SignalQueue::restore_in`].
+    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call it
+    /// before other threads run. SIGKILL and SIGSTOP can't be blocked, and a fault of the program itself (SIGSEGV, for
+    /// example) still ends it. Programs that this one starts have the signals blocked too, unless they are given to
+    /// [`SignalQueue::restore_in`].
     ///
     /// # Errors
     /// If no descriptor is available.
@@ -58,8 +60,8 @@ impl SignalQueue {
         Ok(SignalQueue { fd, before: unsafe { before.assume_init() } })
     }
 
-    /// Makes a program start with the signals blocked that were blocked before. Without this, `std::process::Command` passes on
-    /// this program's own mask.
+    /// Makes `command` start with the signal mask that was set before [`SignalQueue::block`]. Without this,
+    /// `std::process::Command` passes on this program's current mask.
     pub fn restore_in(&self, command: &mut Command) {
         let before = self.before;
         let restore = move || {
@@ -73,7 +75,8 @@ impl SignalQueue {
         unsafe { command.pre_exec(restore) };
     }
 
-    /// The signals that arrived since the last call. A signal that was sent several times meanwhile may occur only once.
+    /// The signals that arrived since the last call. A signal that was sent several times meanwhile may occur only
+    /// once.
     pub fn take(&self) -> Vec<SentSignal> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut buffer = [0_u8; 16 * SIZE];

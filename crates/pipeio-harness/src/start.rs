@@ -1,5 +1,6 @@
-//! The start of a program, in place of Rust's. Rust's start polls the standard descriptors, and a pipe that was polled once wakes
-//! its reader at every later write (`poll_usage` in fs/pipe.c). That made writes of 8 KiB to a `relay` take 4 % longer on one CPU.
+//! The start of a program, in place of Rust's. Rust's start polls the standard descriptors, and a pipe that was polled
+//! once wakes its reader at every later write (`poll_usage` in fs/pipe.c). That made writes of 8 KiB to a `relay` take
+//! 4 % longer on one CPU.
 //!
 //! Like Rust's, this start opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also records
 //! whether standard output was closed and SIGPIPE ignored. Unlike with Rust's, reading a closed standard input fails,
@@ -22,7 +23,8 @@ struct Started {
     sigpipe_was_ignored: bool,
 }
 
-/// Makes `$main`, a function that returns the exit code, the program's main function. For a program with `#![no_main]`, once.
+/// Makes `$main`, a function that returns the exit code, the program's main function. For a program with `#![no_main]`,
+/// once.
 #[macro_export]
 macro_rules! start {
     ($main:path) => {
@@ -70,8 +72,8 @@ fn open_if_closed(fd: c_int) -> bool {
         let access = if fd == libc::STDIN_FILENO { libc::O_WRONLY } else { libc::O_RDWR };
         // SAFETY: the name is a C string.
         let opened = unsafe { libc::open(c"/dev/null".as_ptr(), access) };
-        // open(2) uses the lowest free number, and lower ones are taken. After a failure, the next file that is opened would
-        // become a standard descriptor.
+        // open(2) uses the lowest free number, and all lower numbers are taken. After a failure, the next file that is
+        // opened would become a standard descriptor.
         if opened != fd {
             let error = io::Error::last_os_error();
             let _ = writeln!(

@@ -10,7 +10,7 @@ use crate::wait::Wait;
 pub(crate) struct Ring {
     ring: IoUring,
     wait: Wait,
-    /// A call failed, so an operation that nobody waits for may be in the submission queue.
+    /// A call failed, so the submission queue may hold an operation that nobody waits for.
     broken: bool,
 }
 
@@ -30,8 +30,8 @@ impl Ring {
         Ok(Ring { ring, wait, broken: false })
     }
 
-    /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was interrupted or
-    /// refused with EAGAIN. Whatever it returns, no operation is in progress afterwards.
+    /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was
+    /// interrupted or refused with EAGAIN. Whatever it returns, no operation is in progress afterwards.
     ///
     /// # Safety
     /// The operation's memory and descriptor stay valid and untouched until this returns.
@@ -40,11 +40,13 @@ impl Ring {
             return Err(io::Error::other("this ring failed before; open another"));
         }
         loop {
-            // SAFETY: the caller keeps the operation's memory until we return. That is after its completion, or when the kernel has
-            // not taken it out of the queue: the ring is then `broken`, and the kernel never reads the queue again.
+            // SAFETY: the caller keeps the operation's memory until we return. That is after its completion, or when
+            // the kernel has not taken it out of the queue: the ring is then `broken`, and the kernel never reads the
+            // queue again.
             unsafe { self.ring.submission().push(entry) }
                 .map_err(|_| io::Error::other("the submission queue is full"))?;
-            // A spinning end doesn't sleep in the kernel, but has to enter it for completions to be delivered.
+            // A spinning end doesn't sleep in the kernel, but has to enter the kernel so that completions are
+            // delivered.
             let wanted = usize::from(self.wait != Wait::Spin);
             let result = loop {
                 *calls = calls.saturating_add(1);
@@ -69,21 +71,23 @@ impl Ring {
         }
     }
 
-    /// Cancels the operation if the kernel has taken it out of the submission queue, and waits until it is complete, without the
-    /// call that failed. If the kernel refuses to cancel it, waits until the pipe's other end ends it.
+    /// Cancels the operation if the kernel has taken it out of the submission queue, and waits until the operation is
+    /// complete. Does not use the call that failed. If the kernel refuses to cancel, waits until the pipe's other end
+    /// completes the operation.
     fn cancel_and_wait(&mut self) {
         if !self.ring.submission().is_empty() {
             return;
         }
         while self.ring.completion().next().is_none() {
-            // The kernel completes operations of a thread when that returns from a system call, such as this or the pause.
+            // The kernel completes a thread's operations when the thread returns from a system call, such as this call
+            // or the pause.
             let _ = self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
             std::thread::sleep(PAUSE);
         }
     }
 }
 
-/// Between two attempts to end an operation.
+/// The time between two attempts to end an operation.
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -109,7 +113,7 @@ mod tests {
         unsafe { ring.ring.submission().push(&read) }.unwrap();
         ring.ring.submit().unwrap();
         ring.cancel_and_wait();
-        // What is written now is not taken by that read.
+        // The cancelled read doesn't take bytes that are written now.
         writer.write_all(b"x").unwrap();
         drop(writer);
         let mut byte = [0];

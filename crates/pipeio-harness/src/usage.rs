@@ -1,4 +1,4 @@
-//! Resources used by this process or by a child: CPU time, context switches, page faults; and moves to another CPU.
+//! Resources used by this process or by a child: CPU time, context switches, page faults and migrations to another CPU.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,17 +17,16 @@ pub struct Usage {
     pub user_ns: u64,
     /// CPU time in the kernel, in nanoseconds.
     pub sys_ns: u64,
-    /// Times the process gave up the CPU to wait.
+    /// Number of times that the process gave up the CPU to wait.
     pub voluntary_switches: u64,
-    /// Times the kernel took the CPU away.
+    /// Number of times that the kernel took the CPU away.
     pub involuntary_switches: u64,
     /// Page faults served without I/O.
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
     /// The most memory that the process had resident at once, in bytes. For a reaped child: the most of any one of its
-    /// processes, and at least what this process had resident when it started the child, because the kernel includes
-    /// that.
+    /// processes. The kernel includes the memory that this process had resident when it started the child.
     pub peak_bytes: u64,
 }
 
@@ -35,7 +34,8 @@ impl Usage {
     /// The resources used by this process so far, by getrusage(2).
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid anyway.
+        // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid
+        // anyway.
         unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
         // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
         let usage = unsafe { usage.assume_init() };
@@ -75,14 +75,15 @@ impl Usage {
 /// Whether to wait for a child that is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
-    /// Until it ends.
+    /// Wait until the child ends.
     Block,
-    /// Not at all: WNOHANG.
+    /// Don't wait: WNOHANG.
     NoHang,
 }
 
-/// Reaps a child by wait4(2). Returns how it ended, and the resources used by it and the children that it waited for; `None`
-/// if it is still running. Its process id may belong to another process from now on.
+/// Reaps a child by wait4(2). Returns the child's exit status, and the resources used by the child and the children
+/// that it waited for; `None` if the child is still running. The child's process id may belong to another process from
+/// now on.
 ///
 /// # Errors
 /// If it is no child of this process, or was reaped before.
@@ -92,7 +93,7 @@ pub fn reap(child: Pid, mode: WaitMode) -> io::Result<Option<(ExitStatus, Usage)
     Ok(reaped.map(|(_, status, usage)| (status, Usage::of(&usage))))
 }
 
-/// wait4(2), repeated after a signal; `None` if all these children are still running.
+/// wait4(2), repeated after a signal; `None` if all children selected by `child` are still running.
 pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32, ExitStatus, libc::rusage)>> {
     loop {
         let mut status = 0;
@@ -111,7 +112,8 @@ pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32,
     }
 }
 
-/// How often this process moved to another CPU; `None` if the kernel doesn't report it. Takes some 10 µs.
+/// How often this process has migrated to another CPU; `None` if the kernel doesn't report it. The call takes some 10
+/// µs.
 pub fn migrations() -> Option<u64> {
     let sched = std::fs::read_to_string("/proc/self/sched").ok()?;
     sched

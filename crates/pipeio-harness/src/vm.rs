@@ -1,10 +1,11 @@
-//! A ring in the sender's private memory, which the receiver reads with process_vm_readv(2): one copy, by the kernel, directly
-//! from one process to the other. Only positions are shared.
+//! A ring in the sender's private memory, which the receiver reads with process_vm_readv(2): one copy, by the kernel,
+//! directly from one process to the other. Only positions are shared.
 //!
-//! Both processes exchange their process ids through a small memfd without a name, so they must be in one PID namespace. The
-//! kernel lets the receiver read if it may trace the sender (ptrace(2)): as the same user, or with CAP_SYS_PTRACE. If Yama
-//! restricts that to a process's descendants, the sender permits the receiver and nobody else, as long as the sender lives.
-//! The receiver reads where the sender tells it to, so use it only between processes that trust each other.
+//! Both processes exchange their process ids through a small memfd without a name, so they must be in one PID
+//! namespace. The kernel lets the receiver read if it may trace the sender (ptrace(2)): as the same user, or with
+//! CAP_SYS_PTRACE. If Yama restricts that to a process's descendants, the sender permits the receiver and nobody else,
+//! as long as the sender lives. The receiver reads where the sender tells it to, so use it only between processes that
+//! trust each other.
 
 use std::io;
 use std::ops::Deref;
@@ -30,14 +31,14 @@ pub const RING_BYTES: usize = 1 << 20;
 /// How long a sender waits for its receiver before the first block.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The line in which both ends identify themselves. The receiver opens its gate after that.
+/// The line in which both ends identify themselves. The receiver opens this line's gate after it has identified itself.
 const ABOUT: usize = LINES;
-/// Words of that line: the process ids of both, and the address and length of the sender's memory.
+/// Words of the line `ABOUT`: the process ids of both ends, and the address and length of the sender's memory.
 const RECEIVER: usize = 0;
 const SENDER: usize = 1;
 const ADDRESS: usize = 2;
 const CAPACITY: usize = 3;
-/// Not 0 once the sender's memory may be gone before all of it was read.
+/// A word that is not 0 once the sender's memory may be gone before all of it was read.
 const TORN: usize = 4;
 
 /// Makes the shared lines of one link.
@@ -58,16 +59,16 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     }
 }
 
-/// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so `align`
-/// does not apply.
+/// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so
+/// `align` does not apply.
 ///
 /// The first send waits for the receiver, ten seconds at most. [`Sender::finish`] waits until the receiver has read
 /// everything or is gone, because the memory disappears with the sender. If the sender is dropped earlier, the receiver
 /// fails. The sender waits and counts calls like [`ring::sender`](crate::ring::sender).
 ///
 /// # Errors
-/// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails with
-/// `TimedOut` if no receiver has appeared.
+/// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails
+/// with `TimedOut` if no receiver has appeared.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let lines = open(&fd, options.block)?;
     let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, "the block is too large");
@@ -87,8 +88,8 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Se
 ///
 /// # Errors
 /// If `fd` is no such link, or has or had a receiver already, or if the memory can't be allocated. Receiving fails with
-/// `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with `UnexpectedEof` if the sender
-/// is gone before everything was read.
+/// `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with `UnexpectedEof` if the
+/// sender is gone before everything was read.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let lines = open(&fd, options.block)?;
     let buffer = options.buffer()?;
@@ -124,8 +125,8 @@ impl Deref for Private {
     }
 }
 
-// SAFETY: `start` is the start of the region, which is as long as the handover's capacity, lives as long as `self`, does not
-// move when `self` is moved, and is not accessed in any other way.
+// SAFETY: `start` is the start of the region, which is as long as the handover's capacity, lives as long as `self`,
+// does not move when `self` is moved, and is not accessed in any other way.
 unsafe impl Memory for Private {
     fn start(&self) -> NonNull<u8> {
         self.start
@@ -139,7 +140,7 @@ struct VmSender {
 }
 
 impl VmSender {
-    /// Waits for the receiver, permits it to read, and tells it where.
+    /// Waits for the receiver, permits it to read, and publishes where the memory is.
     fn connect(&mut self) -> io::Result<()> {
         let source = self.inner.source();
         let (capacity, start) = (source.capacity(), source.lines.start);
@@ -157,13 +158,13 @@ impl VmSender {
             }
         }
         if let Some(receiver) = i32::try_from(about.words[RECEIVER].load(Relaxed)).ok().and_then(Pid::from_raw) {
-            // Fails on systems without Yama, which need no permission. Where it was needed, the receiver reports an
-            // error.
+            // Fails on systems without Yama, which need no permission. If permission was needed and refused, the
+            // receiver reports an error.
             let _ = set_ptracer(PTracer::ProcessID(receiver));
         }
         about.words[SENDER].store(number(getpid()), Relaxed);
         about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
-        // The receiver sees this together with the first position that is published.
+        // The receiver sees the capacity together with the first position that is published.
         about.words[CAPACITY].store(capacity as u64, Relaxed);
         self.connected = true;
         Ok(())
@@ -202,7 +203,7 @@ impl Sender for VmSender {
 impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
-            // Before the memory is unmapped: from now on its addresses may hold anything.
+            // Set before the memory is unmapped, because its addresses may hold anything from then on.
             self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
         }
         if self.connected {
@@ -248,7 +249,7 @@ impl VmReader {
         let len = filled.min(buffer.len());
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
-        // During the read the memory may have been unmapped.
+        // The memory may have been unmapped during the read.
         if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
             return Err(sender_gone());
         }
@@ -265,8 +266,8 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
         .map(|(offset, len)| libc::iovec { iov_base: (peer.address + offset) as *mut _, iov_len: len });
     let pieces = if buffer.len() > head { 2 } else { 1 };
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this process. The
-    // counts passed are those of the vectors.
+    // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this
+    // process. The counts passed are those of the vectors.
     let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
     result_of(read).map(isize::unsigned_abs).map_err(|error| {
         let what = format!("cannot read the memory of process {}", peer.process);

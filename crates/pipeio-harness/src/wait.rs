@@ -16,8 +16,8 @@ pub enum Wait {
     Block,
     /// Calls don't block, and poll(2) follows EAGAIN. Costs two more system calls per wait.
     Poll,
-    /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of a time
-    /// slice per wait.
+    /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of
+    /// a time slice per wait.
     Spin,
     /// For a descriptor shared with other processes: its O_NONBLOCK flag stays as it is. The kernel puts the caller to
     /// sleep, in poll(2) if the descriptor is non-blocking.
@@ -45,8 +45,8 @@ impl Wait {
         matches!(self, Wait::Block | Wait::Shared)
     }
 
-    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. A non-blocking pipe end alone doesn't
-    /// make them return.
+    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. O_NONBLOCK on the pipe end
+    /// alone doesn't make these calls return.
     pub(crate) fn splice_flags(self) -> SpliceFlags {
         if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }
@@ -69,7 +69,8 @@ impl Wait {
                 Ok(value) => return Ok(value),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self == Wait::Spin => std::hint::spin_loop(),
-                // Even if the caller's descriptor was blocking: another process that shares it may have made it non-blocking.
+                // Wait even if the caller's descriptor was blocking: another process that shares it may have made it
+                // non-blocking.
                 Err(Errno::AGAIN) => {
                     *calls += 1;
                     until_ready(fd, direction)?;

@@ -1,8 +1,8 @@
-//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and later reports on its
-//! error queue that it no longer needs them.
+//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and later reports
+//! on its error queue that it no longer needs them.
 //!
-//! Memory of fresh blocks is written again only after that report. Prepared content never changes. If the bytes stay on this
-//! machine, or the device can't gather pages, the kernel copies anyway and reports that ([`Sender::note`]). See
+//! Memory of fresh blocks is written again only after that report. Prepared content never changes. If the bytes stay on
+//! this machine, or the device can't gather pages, the kernel copies anyway and reports that ([`Sender::note`]). See
 //! msg_zerocopy.rst in the kernel's documentation.
 
 use std::collections::VecDeque;
@@ -20,23 +20,24 @@ use rustix::net::{SendFlags, SocketType, sockopt};
 
 use crate::{errno_of, result_of};
 
-/// Bytes of memory that fresh blocks cycle through, with room for two blocks at least. Less than the 8 MiB of locked memory
-/// that an unprivileged user commonly may have, because pages in flight count as such.
+/// Bytes of memory that fresh blocks cycle through, with room for two blocks at least. The memory is smaller than the 8
+/// MiB of locked memory that an unprivileged user commonly may have, because pages in flight count as locked.
 const RING_BYTES: usize = 4 << 20;
 
-/// Once this many sends are in flight, completions are collected, so that the socket has room for them
+/// The number of sends in flight from which completions are collected, so that the socket has room for them
 /// (/proc/sys/net/core/optmem_max).
 const COLLECT_AT: usize = 32;
 
 /// The kernel's ENOTSUPP, which is not in errno(3): its error for sockets without SO_ZEROCOPY.
 const ENOTSUPP: i32 = 524;
 
-/// A sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be its other end. `align` applies
-/// to prepared content only. `calls` includes those that collect completions.
+/// A sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be its other end. `align`
+/// applies to prepared content only. `calls` includes those that collect completions.
 ///
 /// # Errors
-/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket; an error if the memory can't be allocated. Sending
-/// fails with `OutOfMemory` for a block above the limit on locked memory (`ulimit -l`) or above the socket's own limit.
+/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket; an error if the memory can't be allocated.
+/// Sending fails with `OutOfMemory` for a block above the limit on locked memory (`ulimit -l`) or above the socket's
+/// own limit.
 pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     check_block(options.block)?;
     if sockopt::socket_type(&fd)? != SocketType::STREAM {
@@ -86,7 +87,8 @@ enum SendMemory {
     Fresh(SendRing),
 }
 
-/// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in it.
+/// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in
+/// it.
 struct SendRing {
     region: Region,
     /// The position of the next block, unless it would cross the end of the region.
@@ -96,7 +98,8 @@ struct SendRing {
 }
 
 impl SendRing {
-    /// The position for a block of `len` bytes: the head, or the start of the region if the rest of it is too short.
+    /// The position for a block of `len` bytes: the head, or the next start of the region if the region has fewer bytes
+    /// left.
     fn place(&self, len: usize) -> u64 {
         let capacity = self.region.len() as u64;
         let before_end = capacity - self.head % capacity;
@@ -113,14 +116,15 @@ impl SendRing {
 struct PendingSends {
     /// The number of the first send in the queue.
     first: u32,
-    /// The position at which each send ends, and whether it is complete.
+    /// For each send, the position at which it ends, and whether it is complete.
     sends: VecDeque<(u64, bool)>,
     completed: u64,
     copied: u64,
 }
 
 impl PendingSends {
-    /// Records that the sends `low` to `high` are complete. Returns the position before which the ring is free, if that moved.
+    /// Records that the sends `low` to `high` are complete. Returns the position before which the ring is now free;
+    /// `None` if that position has not changed.
     fn complete(&mut self, low: u32, high: u32, copied: bool) -> Option<u64> {
         let from = low.wrapping_sub(self.first) as usize;
         let count = high.wrapping_sub(low) as usize + 1;
@@ -145,7 +149,7 @@ struct ZeroCopySender {
     wait: Wait,
     block: usize,
     memory: SendMemory,
-    /// Prepared content was set or sent, and must not change.
+    /// Whether prepared content was set or sent, so that it must not change.
     prepared: bool,
     pending: PendingSends,
     /// System calls made while waiting for the memory of the next block.
@@ -178,7 +182,7 @@ impl ZeroCopySender {
         }
     }
 
-    /// Waits for a completion, an error or, if `room`, for room to send.
+    /// Waits for a completion or an error. If `room` is set, also waits for room to send.
     fn pause(&mut self, room: bool, calls: &mut u32) -> io::Result<()> {
         if self.collect(calls)? {
             return Ok(());
@@ -207,7 +211,7 @@ impl ZeroCopySender {
         Ok(())
     }
 
-    /// Waits until no send in flight uses the place of the next `len` bytes. Returns their position.
+    /// Waits until no send in flight uses the memory for the next `len` bytes. Returns their position.
     fn place(&mut self, len: usize, calls: &mut u32) -> io::Result<u64> {
         loop {
             let SendMemory::Fresh(ring) = &mut self.memory else { return Ok(0) };
@@ -288,30 +292,31 @@ impl Sender for ZeroCopySender {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The kernel keeps the pages as long as it needs them, even when our mapping is gone, so there is nothing to wait for.
+        // The kernel keeps the pages as long as it needs them, even when our mapping is gone, so there is nothing to
+        // wait for.
         self.collect(&mut 0)?;
         Ok(())
     }
 
     fn note(&self) -> Option<String> {
         let PendingSends { completed, copied, .. } = self.pending;
-        // Without counts: they differ from run to run, but the note is about all runs.
+        // The note has no counts: they differ from run to run, but the note is about all runs.
         let share = if copied == completed { "every zero-copy send" } else { "some of the zero-copy sends" };
         (copied > 0).then(|| format!("the kernel copied {share} nevertheless, as it does on loopback"))
     }
 }
 
-/// The report that these sends are complete.
+/// The kernel's report that the sends `low` to `high` are complete.
 struct Completion {
     low: u32,
     high: u32,
     copied: bool,
 }
 
-/// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the queue
-/// is empty.
+/// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the
+/// queue is empty.
 fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
-    // Aligned as control messages must be, and with room for more than the one or two that arrive.
+    // The buffer is aligned as control messages must be, and has room for more than the one or two that arrive.
     let mut control = [0u64; 32];
     // SAFETY: every field of a msghdr is an integer or a pointer, for which zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -185,7 +185,7 @@ fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
     let options =
         send::SendOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
     let mut sender = send::open(Send::Vmsplice, link.writer, &options).unwrap();
-    // A second pipe takes over the pages: the sender can only see that its own pipe is empty.
+    // A second pipe takes over the pages, so that the sender sees only its own empty pipe.
     let kept = Pipe::new().unwrap();
     for value in 0..16 {
         sender.fresh(4096).unwrap().fill(value);
@@ -228,7 +228,7 @@ fn an_early_end_of_the_reader_is_a_broken_pipe() {
     }
 }
 
-/// That would change bytes in flight, or wait forever for room in a full store.
+/// Preparing content again would change bytes in flight, or wait forever for room in a full store.
 #[test]
 fn content_in_flight_is_not_prepared_again() {
     for method in [Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee] {
@@ -246,8 +246,8 @@ fn content_in_flight_is_not_prepared_again() {
     }
 }
 
-/// At the wrong end, vmsplice(2) moves bytes the other way: into memory that a sender only lends for reading, or out of a
-/// receiver's memory, which is used again.
+/// At the wrong end, vmsplice(2) moves bytes the other way: into memory that a sender only lends for reading, or out of
+/// a receiver's memory, which is used again.
 #[test]
 fn the_wrong_end_of_a_pipe_is_refused() {
     for method in [Send::Vmsplice, Send::VmspliceGift] {

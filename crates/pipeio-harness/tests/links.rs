@@ -1,4 +1,5 @@
-//! Links that are not pipes: the bytes that arrive are those sent, at sizes around every boundary, with every wait policy.
+//! Links that are not pipes: the bytes that arrive are those sent, at sizes around every boundary, with every wait
+//! policy.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -93,7 +94,7 @@ fn carry(
     });
 }
 
-/// The number of blocks of a size that make a few hundred kilobytes, at least three.
+/// The number of blocks of this size that make a few hundred kilobytes; three at least.
 fn enough(block: usize) -> usize {
     (300_000 / block).clamp(3, 3000)
 }
@@ -206,7 +207,7 @@ fn each_end_of_a_ring_learns_that_the_other_left() {
     for access in [RingAccess::Copy, RingAccess::InPlace] {
         for wait in WAITS {
             let (mut sender, receiver) = ring_ends(1000, 100, (access, access), (100, 100), (wait, Content::Fresh));
-            // The receiver may leave at any time: while the sender waits, or while it works.
+            // The receiver may leave at any time, while the sender waits or while it works.
             let reader = thread::spawn(move || {
                 let mut receiver = receiver;
                 receiver.recv().unwrap();
@@ -360,7 +361,7 @@ fn streams_are_no_sockets_for_messages() {
     assert!(message::receiver(near, &recv_options(8, Wait::Block), 8).is_err());
 }
 
-/// A POSIX queue that is unlinked at once. No other test uses its name.
+/// A POSIX queue whose name is removed at once. No other test uses that name.
 fn posix_queue(message: usize) -> OwnedFd {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -560,7 +561,7 @@ fn child() {
                 sender.send(CHILD_BLOCK).unwrap();
             }
             io::stdout().write_all(b"sent\n").unwrap();
-            // Until the parent kills it, but not forever if the test fails.
+            // The child sleeps until the parent kills it, but not forever if the test fails.
             thread::sleep(std::time::Duration::from_secs(30));
         }
         _ => panic!("{role}"),

@@ -1,6 +1,6 @@
 //! The programs that bench/copy.py compares. `ways std|tokio|pipeio` copies standard input to standard output with
-//! `std::io::copy`, `tokio::io::copy` or `pipeio::copy`. `ways write|gift BLOCK` makes 512 MiB in blocks and sends them to a pipe,
-//! by `write` or as gifts.
+//! `std::io::copy`, `tokio::io::copy` or `pipeio::copy`. `ways write|gift BLOCK` makes 512 MiB in blocks and sends them
+//! to a pipe, by `write` or as gifts.
 
 use std::fs::File;
 use std::io::{self, Write, stdin, stdout};

@@ -1,9 +1,9 @@
 //! Zero copy: memory whose pages a pipe takes over, and that can't be written to afterwards.
 //!
-//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them. Nothing reports when the last reader is done
-//! with them: it may have passed them on to another pipe, a file or a socket. A program that refills such memory changes
-//! bytes that it sent long ago. So sending consumes a [`Gift`], and [`Gifts`] drops the pages of its memory before reusing
-//! it: a reader keeps the old pages.
+//! vmsplice(2) makes a pipe refer to a program's pages instead of copying them. Nothing reports when the last reader is
+//! done with the pages. A reader may also pass them on to another pipe, a file or a socket. A program that refills such
+//! memory changes bytes that it sent long ago. So sending consumes a [`Gift`], and [`Gifts`] drops the pages of its
+//! memory before reusing the memory. A reader keeps the old pages.
 //!
 //! ```
 //! use std::io::Read;
@@ -41,11 +41,12 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use crate::memory::{Pages, Region, page_size};
 use crate::pipe::Access;
 
-/// Size in bytes of the region that gifts are cut from; its pages are dropped when it is used up. Small enough that a
-/// dropped huge page is still in the cache when the kernel hands it out again.
+/// Size in bytes of the region that gifts are cut from; its pages are dropped when it is used up. The region is small
+/// enough that a dropped huge page is still in the cache when the kernel hands it out again.
 const REGION: usize = 8 << 20;
 
-/// Smaller gifts are copied: each page given away takes one slot of the pipe, and replacing it costs a page fault.
+/// Gifts below this many bytes are copied. Each page given away takes one slot of the pipe, and replacing the page
+/// costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
 /// Bytes that [`GiftWriter`] gathers for one gift.
@@ -55,7 +56,7 @@ const GATHERED: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub struct Gifts {
     region: Option<Arc<Region>>,
-    /// The start of the region, and the offset of the next gift in it.
+    /// The start of the region, `None` before the first gift; and the offset of the next gift in the region, in bytes.
     start: Option<NonNull<u8>>,
     next: usize,
 }
@@ -69,7 +70,8 @@ impl Gifts {
         Gifts::default()
     }
 
-    /// Zeroed memory of `len` bytes, starting on a page boundary. It may be kept, filled by another thread, sent or dropped.
+    /// Zeroed memory of `len` bytes, starting on a page boundary. It may be kept, filled by another thread, sent or
+    /// dropped.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -144,8 +146,8 @@ impl Gift {
 
     /// Gives the pages to the pipe `to`, or writes the bytes if `to` takes no pages or the gift is below 32 KiB.
     ///
-    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, [`Unsent`] contains the rest: wait until `to` is
-    /// ready and send that.
+    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, [`Unsent`] contains the rest: wait until
+    /// `to` is ready and send that.
     ///
     /// # Errors
     /// The kernel's error, with the bytes that were not sent.
@@ -199,7 +201,8 @@ impl Deref for Gift {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else writes to them.
+        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else writes
+        // to them.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -207,8 +210,9 @@ impl Deref for Gift {
 impl DerefMut for Gift {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else accesses
-        // them, and the borrow is exclusive. No pipe refers to them, because the gift begins after the bytes that were sent.
+        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else
+        // accesses them, and the borrow is exclusive. No pipe refers to them, because the gift begins after the bytes
+        // that were sent.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -267,7 +271,7 @@ impl<W: AsFd> GiftWriter<W> {
         GiftWriter { to, gifts: Gifts::new(), gift: None, filled: 0 }
     }
 
-    /// The descriptor that it writes to. If it is non-blocking, poll it for readiness.
+    /// The descriptor that receives the gifts. If it is non-blocking, poll it for readiness.
     pub fn get_ref(&self) -> &W {
         &self.to
     }

@@ -1,7 +1,7 @@
 //! Fast and correct ways to move bytes through Unix pipes, on Linux.
 //!
-//! For programs that fill, drain or sit between pipes and want the kernel's full speed. Bytes that were sent never change
-//! before their reader has read them.
+//! For programs that fill, drain or sit between pipes and want the kernel's full speed. Bytes that were sent never
+//! change before their reader has read them.
 //!
 //! * [`copy`], [`Relay`]: copy bytes between two descriptors of any type.
 //! * [`Gifts`], [`Gift`]: send memory without a copy; it can't be changed afterwards.

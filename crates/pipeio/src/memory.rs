@@ -16,8 +16,8 @@ pub enum Pages {
     Huge,
 }
 
-/// Bytes in a transparent huge page on x86-64, and on aarch64 with base pages of 4 KiB. Elsewhere a mapping aligned to it
-/// works, without the gain.
+/// Bytes in a transparent huge page on x86-64, and on aarch64 with base pages of 4 KiB. Elsewhere a mapping aligned to
+/// it works, without the gain.
 pub const HUGE_PAGE: usize = 2 << 20;
 
 /// Bytes in a base page.
@@ -34,7 +34,8 @@ pub(crate) struct Mapping {
 
 // SAFETY: the mapping has one owner, and is not tied to the thread that made it.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared reference allows reading only; whoever writes through `at` ensures that nobody else uses those bytes.
+// SAFETY: a shared reference allows reading only; whoever writes through `at` ensures that nobody else uses those
+// bytes.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -48,7 +49,7 @@ impl Mapping {
     }
 
     #[cfg(feature = "lines")]
-    /// Resizes it to `len` bytes, and may move it. The content is kept.
+    /// Resizes the mapping to `len` bytes, possibly at another address. The content is kept.
     pub(crate) fn resize(&mut self, len: usize) -> io::Result<()> {
         // SAFETY: the mapping is ours and of this length, and `&mut self` guarantees that nothing borrows from it.
         let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, mm::MremapFlags::MAYMOVE) }?;
@@ -57,7 +58,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Requests huge pages, or base pages only. A kernel without huge pages refuses: base pages are slower, but correct.
+    /// Requests huge pages, or base pages only. A kernel without huge pages ignores the request, which costs speed but
+    /// not correctness.
     pub(crate) fn prefer_huge_pages(&self, huge: bool) {
         let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // SAFETY: advice about a mapping of ours; it changes no content.
@@ -69,8 +71,8 @@ impl Mapping {
         self.start.as_ptr().wrapping_add(place)
     }
 
-    /// Drops the pages of `len` bytes from `start` on; both must be multiples of the page size. The bytes then read as zero,
-    /// unless the pages are locked.
+    /// Drops the pages of `len` bytes from `start` on; both must be multiples of the page size. The bytes then read as
+    /// zero, unless the pages are locked.
     ///
     /// # Safety
     /// No one has a reference to these bytes.
@@ -86,8 +88,8 @@ impl Mapping {
 
     /// See [`Region::drop_pages`].
     pub(crate) fn drop_pages(&mut self) -> io::Result<()> {
-        // SAFETY: the range is ours and borrowed exclusively, so no one has a reference to its content, which is lost. The
-        // zeroes that replace it are valid bytes.
+        // SAFETY: the range is ours and borrowed exclusively, so no one has a reference to its content, which is lost.
+        // The zeroes that replace it are valid bytes.
         unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxDontNeed) }?;
         Ok(())
     }
@@ -98,8 +100,9 @@ impl Deref for Mapping {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives. It changes
-        // only through `&mut self`, or through `at`, whose callers ensure that no slice overlaps what they write.
+        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives. It
+        // changes only through `&mut self`, or through `at`, whose callers ensure that no slice overlaps what they
+        // write.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -167,9 +170,9 @@ impl Region {
         &mut self.mapping[self.start..self.start + self.len]
     }
 
-    /// Drops all pages: the region then reads as zero, on new pages. Pages that a pipe still refers to stay unchanged until
-    /// their last reader is done with them, even if it spliced or teed them elsewhere. So it is safe to reuse a region that was
-    /// given away: bytes in flight are never overwritten.
+    /// Drops all pages: the region then reads as zero, on new pages. Pages that a pipe still refers to stay unchanged
+    /// until their last reader is done with them, even if it spliced or teed them elsewhere. So it is safe to reuse a
+    /// region that was given away: bytes in flight are never overwritten.
     ///
     /// # Errors
     /// When the memory is locked.

@@ -19,8 +19,8 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe of the system's default capacity: 64 KiB with pages of 4 KiB, or two pages for an unprivileged user whose pipes
-    /// hold more than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
+    /// A pipe of the system's default capacity: 64 KiB with pages of 4 KiB, or two pages for an unprivileged user whose
+    /// pipes hold more than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
     ///
     /// # Errors
     /// When descriptors are used up, or the user's pipes hold as much as /proc/sys/fs/pipe-user-pages-hard allows.
@@ -51,7 +51,7 @@ impl Pipe {
         let pipe = Pipe::new()?;
         if pipe.capacity()? < bytes && set_capacity(&pipe.writer, bytes).is_err() {
             let most = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-            // If that exceeds the user's limit too (pipe-user-pages-soft), the pipe keeps its capacity.
+            // If that capacity exceeds the user's limit too (pipe-user-pages-soft), the pipe keeps its capacity.
             let _ = most.trim().parse().map(|most| set_capacity(&pipe.writer, bytes.min(most)));
         }
         Ok(pipe)
@@ -93,14 +93,14 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// Requests a capacity in bytes and returns the granted one: the request, rounded up to a power of two of pages.
 ///
 /// # Errors
-/// `EPERM` if the capacity exceeds /proc/sys/fs/pipe-max-size or the user's page limit, without CAP_SYS_RESOURCE; `EBUSY`
-/// if the pipe holds more bytes than the new capacity; `EBADF` if `fd` is not a pipe.
+/// `EPERM` if the capacity exceeds /proc/sys/fs/pipe-max-size or the user's page limit, without CAP_SYS_RESOURCE;
+/// `EBUSY` if the pipe holds more bytes than the new capacity; `EBADF` if `fd` is not a pipe.
 pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// Capacity in bytes of a pipe that is copied to a file, or read by `lines` on one CPU. With this size the copy out of the pipe
-/// hits the second-level cache.
+/// Capacity in bytes of a pipe that is copied to a file, or that `lines` reads on one CPU. At this size the copy out of
+/// the pipe finds the bytes in the second-level cache.
 pub(crate) const FOR_CACHE: usize = 256 << 10;
 
 /// Whether this thread may run on one CPU only, and so probably the process at the other end too.
@@ -136,10 +136,10 @@ pub fn fill(fd: impl AsFd) -> io::Result<u64> {
 /// How vmsplice(2) would treat a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
-    /// Opened for reading only. With such an end vmsplice(2) *writes* to the memory it is given; with any other it reads
-    /// the memory and keeps references to its pages.
+    /// Opened for reading only. At such an end vmsplice(2) *writes* to the memory passed to it. At any other end
+    /// vmsplice(2) reads the memory and keeps references to its pages.
     pub(crate) reads_only: bool,
-    /// Calls return instead of waiting. Not vmsplice(2), which needs SPLICE_F_NONBLOCK for that.
+    /// Calls return instead of waiting. vmsplice(2) is an exception: it needs SPLICE_F_NONBLOCK.
     pub(crate) nonblocking: bool,
 }
 

@@ -2,16 +2,16 @@
 //!
 //! The types of the two descriptors determine the method: page references move where the kernel can move them (splice,
 //! sendfile, copy_file_range); otherwise the bytes are read and written. If a method fails midway, the next one
-//! continues at the same place: both use the descriptors' own positions, so nothing is lost or repeated.
+//! continues at the same place. Both use the descriptors' own positions, so nothing is lost or repeated.
 //!
 //! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and any other
 //! process that reads or writes that pipe then sleeps uninterruptibly. So the relay splices directly only where the
-//! kernel waits without the lock, and otherwise through a private pipe: the table in `relay/methods.rs` explains why each
-//! method is safe.
+//! kernel waits without the lock, and otherwise through a private pipe. The table in `relay/methods.rs` explains why
+//! each method is safe.
 //!
 //! Moving references has a side effect. A process that fills a pipe by vmsplice and reuses its memory once the pipe is
 //! empty, or overwrites a file while it is sent, changes bytes that have been passed on but not yet read.
-//! [`Choice::ReadWrite`] copies, which prevents that.
+//! [`Choice::ReadWrite`] prevents such changes, because it copies the bytes.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -59,7 +59,8 @@ const RAISED: usize = 1 << 20;
 pub enum Method {
     /// splice(2): page references move from one pipe to the other.
     Splice,
-    /// splice(2) into a private pipe and out again: the relay holds no lock that others need while it waits for one side.
+    /// splice(2) into a private pipe and out again: the relay holds no lock that others need while it waits for one
+    /// side.
     SpliceThroughPipe,
     /// copy_file_range(2): the file system copies extents, or shares them.
     CopyFileRange,
@@ -88,7 +89,7 @@ pub enum Choice {
     /// The fastest that the kernel permits between the two descriptors.
     #[default]
     Fastest,
-    /// Read and write only: the output does not depend on memory or files that others may change later.
+    /// Read and write only. The output then does not depend on memory or files that others may change later.
     ReadWrite,
 }
 
@@ -98,11 +99,12 @@ pub enum Choice {
 pub enum Capacity {
     /// Leave it as it is.
     Keep,
-    /// Raise a smaller one to 1 MiB, or to 256 KiB if the output is a file. If the system refuses, it stays as it is.
+    /// Raise a smaller one to 1 MiB, or to 256 KiB if the output is a file. If the system refuses, the capacity stays
+    /// as it is.
     #[default]
     Raise,
-    /// Set it to this many bytes, rounded up to a power of two of pages. A refusal is an error, unless the pipe holds more
-    /// bytes than that, because its other end enlarged and filled it: then it keeps its capacity.
+    /// Set it to this many bytes, rounded up to a power of two of pages. A refusal is an error, with one exception: a
+    /// pipe that already holds more bytes than that, because its other end enlarged and filled it, keeps its capacity.
     Set(usize),
 }
 
@@ -131,15 +133,16 @@ pub struct Fallback {
 pub struct Report {
     /// Bytes written to the output.
     pub bytes: u64,
-    /// Bytes that were read but not delivered because the reader of the output left: those in the [buffer](Relay::buffer)
-    /// and in the output's pipe. 0 without a buffer.
+    /// Bytes that were read but not delivered because the reader of the output left: the bytes in the
+    /// [buffer](Relay::buffer) and in the output's pipe. 0 without a buffer.
     pub undelivered: u64,
-    /// System calls that moved bytes, tried to, or waited for them. Naps that let a pipe fill or drain are not counted.
+    /// System calls that moved bytes, tried to, or waited for bytes. Naps that let a pipe fill or drain are not
+    /// counted.
     pub calls: u64,
-    /// The last method used. Small pieces are read and written even where another method is possible, unless the output is
-    /// /dev/null.
+    /// The last method used. Small pieces are read and written even where another method is possible, unless the output
+    /// is /dev/null.
     pub method: Method,
-    /// The methods tried before it, in order.
+    /// The methods tried before `method`, in order.
     pub fallbacks: Vec<Fallback>,
     /// Capacities in bytes of the input and the output during the relay; `None` for a side that is no pipe.
     pub capacities: [Option<usize>; 2],
@@ -150,8 +153,8 @@ pub struct Report {
 /// Copies everything from `from` to `to` by the fastest safe method, and reports which that was.
 ///
 /// Like [`std::io::copy`], but for descriptors of any type, blocking or not; the same as [`Relay::run`] with default
-/// options. It reads and writes the descriptors themselves: it misses bytes that a `BufReader` or [`std::io::Stdin`] has
-/// read ahead, and a `BufWriter` has to be flushed before. Pipes on either side are enlarged as [`Capacity::Raise`]
+/// options. It reads and writes the descriptors themselves: it misses bytes that a `BufReader` or [`std::io::Stdin`]
+/// has read ahead, and a `BufWriter` has to be flushed before. Pipes on either side are enlarged as [`Capacity::Raise`]
 /// describes; use [`Relay::capacity`] to prevent that.
 ///
 /// # Errors
@@ -214,9 +217,9 @@ impl Relay {
         self
     }
 
-    /// Puts memory between the two sides, with a thread for each: a bursty writer continues while the reader pauses, and the
-    /// reader while the writer does. Every byte is copied, whatever the method. Bytes are written as soon as they arrive,
-    /// unless the buffer has a [mark](MemoryBuffer::start_at).
+    /// Puts memory between the two sides, with a thread for each side. A bursty writer then continues while the reader
+    /// pauses, and the reader continues while the writer pauses. Every byte is copied, whatever the method. Bytes are
+    /// written as soon as they arrive, unless the buffer has a [mark](MemoryBuffer::start_at).
     pub fn buffer(mut self, buffer: MemoryBuffer) -> Relay {
         self.buffer = Some(buffer);
         self
@@ -236,16 +239,16 @@ impl Relay {
     /// # Errors
     /// - The error of read(2) or write(2), once no other method is left. By then some bytes may have been passed on.
     /// - `InvalidInput` if both descriptors are the same file and the copy would never end.
-    /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries messages,
-    ///   which a [buffer](Relay::buffer) would join.
+    /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries
+    ///   messages, which a [buffer](Relay::buffer) would join.
     /// - `OutOfMemory` if there is no memory for the buffer.
     /// - The kernel's refusal of a capacity that was [set](Capacity::Set).
     pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
         self.run_between(input.as_fd(), output.as_fd(), None)
     }
 
-    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a limit every byte is copied by read
-    /// and write.
+    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a limit every byte is copied
+    /// by read and write.
     ///
     /// # Errors
     /// As [`Relay::run`].
@@ -263,7 +266,7 @@ impl Relay {
         refuse_endless_copy(input, output)?;
         // If only this process is pinned to one CPU, the processes at the other ends run on other CPUs.
         let one_cpu = pipe::has_one_cpu() && pipe::parent_has_one_cpu();
-        // In front of a file, 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and the same time on two.
+        // To a file, a pipe of 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and the same time on two.
         let raised = if kinds[1] == Kind::File { pipe::FOR_CACHE } else { RAISED };
         let capacities =
             [capacity(input, kinds[0], self.capacity, raised)?, capacity(output, kinds[1], self.capacity, raised)?];
@@ -296,8 +299,8 @@ impl Relay {
     }
 }
 
-/// Whether the kernel refuses the method rather than the descriptors: append mode, file systems without support, filters of
-/// system calls. If a descriptor itself is wrong, read and write report that too.
+/// Whether the kernel refuses the method rather than the descriptors: append mode, file systems without support,
+/// filters of system calls. If a descriptor itself is wrong, read and write report that too.
 fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,
@@ -351,15 +354,16 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> 
     pipe::capacity(fd).map(Some)
 }
 
-/// Advances the position in an open file by `bytes`, and returns where it was. write(2) and lseek(2) update the position
-/// atomically, but splice(2) reads it at its start and sets it at its end: if another process writes in between, either its
-/// bytes or ours would be overwritten.
+/// Advances the position in an open file by `bytes`, and returns the previous position. write(2) and lseek(2) update
+/// the position atomically, but splice(2) reads it at its start and sets it at its end. If another process writes in
+/// between, either its bytes or ours are overwritten.
 fn reserve(file: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
     let end = seek(file, SeekFrom::Current(bytes as i64))?;
     Ok(end - bytes as u64)
 }
 
-/// Moves the position back to `place`, if the `left` bytes from there on could not be written and nobody else wrote since.
+/// Moves the position back to `place` if the `left` bytes after `place` could not be written and nobody else has
+/// written since.
 fn restore_position(file: BorrowedFd<'_>, place: u64, left: usize) {
     if seek(file, SeekFrom::Current(0)) == Ok(place + left as u64) {
         let _ = seek(file, SeekFrom::Start(place));
@@ -401,13 +405,13 @@ struct Passage<'a> {
     calls: u64,
     /// The most bytes requested in one call.
     most: usize,
-    /// When [`wait_for_more`](Passage::wait_for_more) was last called.
+    /// The time of the last call of [`wait_for_more`](Passage::wait_for_more).
     last: Instant,
-    /// Set if the output is a pipe and there is more than one CPU.
+    /// `None` if the output is no pipe or there is only one CPU.
     naps: Option<Naps>,
-    /// Set if the relay is observed.
+    /// `None` if nothing observes the relay.
     handle: Option<&'a RelayHandle>,
-    /// Set if the rate is limited.
+    /// `None` if the rate is not limited.
     throttle: Option<Throttle>,
 }
 
@@ -438,7 +442,7 @@ impl<'a> Passage<'a> {
 }
 
 impl Passage<'_> {
-    /// Adds to the bytes written to the output.
+    /// Adds `bytes` to the number of bytes written to the output.
     fn count(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         if let Some(handle) = self.handle {
@@ -446,7 +450,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Waits until the rate limit lets bytes pass, and returns the most that may.
+    /// Waits until the rate limit lets bytes pass, and returns how many bytes may pass.
     fn throttle(&mut self) -> usize {
         self.throttle.as_mut().map_or(usize::MAX, Throttle::wait)
     }
@@ -470,9 +474,9 @@ impl Passage<'_> {
                 Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
             };
             match moved {
-                // A file that seems to be at its end may be one of /proc, which has size 0 and shows its content to read(2)
-                // only. A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides whether the input
-                // has ended.
+                // A file that seems to be at its end may be one of /proc, which has size 0 and shows its content to
+                // read(2) only. A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides
+                // whether the input has ended.
                 Ok(used) if matches!(self.kinds[0], Kind::File | Kind::Stream) => {
                     complete = Some(used);
                     break;
@@ -525,7 +529,7 @@ impl Passage<'_> {
                     return Ok(moved);
                 }
                 Err(Errno::INTR) => {}
-                // One of the two is non-blocking and not ready. The kernel doesn't report which, so wait for both.
+                // Input or output is non-blocking and not ready. The kernel doesn't report which, so wait for both.
                 Err(Errno::AGAIN) => {
                     self.wait_for(self.input, Direction::In)?;
                     self.wait_for(self.output, Direction::Out)?;
@@ -540,7 +544,7 @@ impl Passage<'_> {
         until_ready(fd, direction)
     }
 
-    /// Makes one call, and repeats it after an interruption, or once `fd` is ready if it is non-blocking.
+    /// Makes one call. Repeats it after an interruption. If `fd` is non-blocking, repeats it once `fd` is ready.
     fn once(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -550,8 +554,8 @@ impl Passage<'_> {
         retry(fd, direction, &mut self.calls, call)
     }
 
-    /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each takes as
-    /// much room as a page. Returns the last method used.
+    /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each
+    /// takes as much room as a page. Returns the last method used.
     fn splice_through_pipe(&mut self) -> Result<Method, Stop> {
         let between = private_pipe()?;
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
@@ -572,7 +576,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Reads once and writes those bytes. Returns their number, 0 at the end.
+    /// Reads once and writes the bytes that were read. Returns their number; 0 at the end of the input.
     fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
         let most = self.throttle().min(buffer.len());
         let got = self.read(self.input, &mut buffer.bytes_mut()[..most])?;
@@ -581,7 +585,8 @@ impl Passage<'_> {
         Ok(got)
     }
 
-    /// Moves the bytes of one call through the pipe `between`. First [polls](Self::try_splice) up to `polls` times without sleeping.
+    /// Moves the bytes of one call through the pipe `between`. First [polls](Self::try_splice) up to `polls` times
+    /// without sleeping.
     fn pass_through(&mut self, between: &Pipe, polls: u32) -> Result<usize, Stop> {
         let (input, output) = (self.input, self.output);
         let moved = match self.try_splice(between.writer.as_fd(), polls)? {
@@ -617,7 +622,8 @@ impl Passage<'_> {
         Ok(moved)
     }
 
-    /// Writes the `left` bytes that are still in the pipe `between`: in a file from `place` on.
+    /// Writes the `left` bytes that are still in the pipe `between`. If `place` is set, the output is a file and they
+    /// are written from that offset on.
     fn drain(&mut self, between: BorrowedFd<'_>, mut left: usize, mut place: Option<u64>) -> io::Result<()> {
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
         while left > 0 {
@@ -668,7 +674,8 @@ impl Passage<'_> {
         let mut got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
         if self.kinds[0] == Kind::TerminalMaster && closed(&got) {
             // The last program has closed the terminal's other side. The kernel checks for input before it checks for
-            // that (n_tty_read), so bytes that were written between the two checks are still there: read again.
+            // the closed side (n_tty_read), so bytes that were written between the two checks are still unread. Read
+            // again.
             got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
             if closed(&got) {
                 return Ok(0);

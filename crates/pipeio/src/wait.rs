@@ -16,8 +16,8 @@ pub enum Direction {
     In,
 }
 
-/// Waits, for any time, until `fd` is ready for writing or reading, has an error or end of file to report, or a signal arrives.
-/// Then retry the call that would have blocked; it may block again.
+/// Waits, for any time, until `fd` is ready for writing or reading, has an error or end of file to report, or a signal
+/// arrives. Then retry the call that would have blocked; it may block again.
 ///
 /// # Errors
 /// When poll(2) fails.
@@ -42,12 +42,13 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
 /// How often an input is checked before the process sleeps. All checks together take about ten microseconds.
 pub(crate) const MAX_POLLS: u32 = 16;
 
-/// Waits for input without sleeping, for about as long as a sleep and a wake-up take. Meanwhile a writer on the same CPU
-/// fills the pipe instead of waking this process after every write; a writer on another CPU needn't wake it at all.
+/// Waits for input without sleeping, for about as long as a sleep and a wake-up take. Meanwhile a writer on the same
+/// CPU fills the pipe instead of waking this process after every write. A writer on another CPU needn't wake this
+/// process at all.
 pub(crate) fn poll_for_input(fd: BorrowedFd<'_>) {
     for _ in 0..MAX_POLLS {
-        // Not poll(2): a pipe that was polled once wakes its reader at every later write. That slows a writer of single
-        // lines by a sixth.
+        // poll(2) isn't used, because a pipe that was polled once wakes its reader at every later write. These wake-ups
+        // slow a writer of single lines by a sixth.
         if ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0) {
             return;
         }
@@ -67,7 +68,8 @@ pub(crate) fn retry<T>(
         match call() {
             Ok(value) => return Ok(value),
             Err(Errno::INTR) => {}
-            // Even if the caller's descriptor was blocking: another process that shares it may have made it non-blocking.
+            // Wait even if the caller's descriptor was blocking: another process that shares it may have made it
+            // non-blocking.
             Err(Errno::AGAIN) => {
                 *calls += 1;
                 until_ready(fd, direction)?;

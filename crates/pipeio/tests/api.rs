@@ -1,11 +1,12 @@
-//! Compares the public API with `public-api.txt`, so that a review sees every change and a release can name it.
+//! Compares the public API with `public-api.txt`, so that a review shows every change and a release can list it.
 
 use std::fs;
 use std::process::Command;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/public-api.txt");
 
-/// With such a type, each new major version of the dependency would force one of this crate.
+/// If a type of a dependency were public, each new major version of the dependency would force a new major version of
+/// this crate.
 #[test]
 fn no_type_of_a_dependency_is_in_the_interface() {
     let snapshot = fs::read_to_string(SNAPSHOT).unwrap();

@@ -67,7 +67,7 @@ fn bytes_stay_as_they_were() {
 fn a_writer_continues_while_the_reader_pauses() {
     let Running { mut input, mut output, handle, thread } = start(buffered(8 << 20, 0, 100), None);
     let bytes = content(4 << 20);
-    // Returns although nobody reads.
+    // The write returns although nobody reads the output.
     input.write_all(&bytes).unwrap();
     eventually("all is read", || handle.read() == 4 << 20);
     assert!(handle.written() <= 65536 && unread(&input).is_some());
@@ -104,7 +104,7 @@ fn below_its_mark_bytes_wait_for_more_for_a_while() {
     input.write_all(b"little").unwrap();
     output.read_exact(&mut [0; 6]).unwrap();
     assert!(begin.elapsed() >= Duration::from_secs(1), "it came before a pause");
-    // The last bytes of the input don't wait.
+    // The last bytes of the input are written without waiting for the mark.
     input.write_all(b"end").unwrap();
     drop(input);
     let mut rest = String::new();

@@ -79,7 +79,7 @@ fn the_result_tells_whether_pages_were_taken() {
     assert!(reader.join().unwrap() == [7; MANY]);
 }
 
-/// There vmsplice(2) would write to the gift.
+/// On a read end, vmsplice(2) would write to the gift.
 #[test]
 fn a_read_end_is_refused() {
     let mut pipe = Pipe::new().unwrap();

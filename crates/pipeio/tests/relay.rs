@@ -136,7 +136,7 @@ fn tty() -> (OwnedFd, OwnedFd) {
 /// The writing thread. Returns its descriptor if that has to stay open until everything is read.
 type Feeder = JoinHandle<Option<File>>;
 
-/// Writes `text` to `fd` from a thread. A reader that leaves early is no error.
+/// Writes `text` to `fd` in another thread. Ignores the error if the reader leaves early.
 fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     let mut file = File::from(fd.into());
     thread::spawn(move || {
@@ -352,7 +352,7 @@ fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> R
 }
 
 #[test]
-fn every_kind_meets_every_other() {
+fn every_kind_of_input_reaches_every_kind_of_output() {
     let text = content(300_007);
     for from in INPUTS {
         for to in OUTPUTS {
@@ -463,7 +463,7 @@ fn append_mode_falls_back_to_read_and_write() {
 }
 
 #[test]
-fn nothing_and_little_are_passed_too() {
+fn empty_and_tiny_inputs_are_passed_on() {
     for text in [&b""[..], b"x\n"] {
         for from in [Kind::Pipe, Kind::File, Kind::Unix, Kind::Tcp] {
             for to in OUTPUTS {
@@ -547,7 +547,7 @@ fn more_than_4_gib_are_counted_right() {
             }
             bytes += got as u64;
             last = piece[got - 1];
-            // One byte of each piece: holes read as zero.
+            // Check one byte of each piece, because holes read as zero.
             sum += u64::from(piece[0]);
         }
     });
@@ -625,7 +625,7 @@ fn messages_stay_apart_and_whole() {
                 for message in &all {
                     rustix::net::send(&feeder, message, rustix::net::SendFlags::empty()).unwrap();
                 }
-                // An empty datagram ends the input; a connection has an end.
+                // Datagrams end with an empty datagram; a connection reports its end.
                 if connected {
                     rustix::net::shutdown(&feeder, rustix::net::Shutdown::Write).unwrap();
                 } else {
@@ -680,7 +680,7 @@ fn sockets_that_lose_messages_are_refused() {
 }
 
 #[test]
-fn capacities_are_as_asked() {
+fn pipes_have_the_requested_capacities() {
     let capacity = |wanted| {
         let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
         drop(from.writer);
@@ -695,7 +695,7 @@ fn capacities_are_as_asked() {
     assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
     let raised = capacity(Capacity::Raise);
     assert!(raised.iter().all(|&capacity| capacity >= new), "{raised:?}");
-    // Before a file a smaller capacity is faster.
+    // If the output is a file, a smaller capacity is faster.
     let from = Pipe::new().unwrap();
     drop(from.writer);
     let report = Relay::new()

@@ -245,7 +245,7 @@ pub fn run(options: &AbOptions) -> VerbResult {
     }
 }
 
-/// The most urgent verdict that `--fail-on` names.
+/// The most urgent verdict that `--fail-on` names and a command has; `None` if there is none.
 fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> {
     let happened = |what: &FailOnCommand| match what {
         FailOnCommand::Verdict(verdict) => result.verdicts().any(|other| other == *verdict),
@@ -381,7 +381,7 @@ impl AbPlan {
             &mut on_run,
         )?;
         progress.finish();
-        // While results are written, a FIFO or a terminal may block for ever.
+        // Writing results to a FIFO or a terminal may block for ever, so from now on an interrupt ends the program.
         interrupt.end_the_program_with(exit::INTERRUPTED)?;
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =

@@ -20,7 +20,7 @@ pub struct ColdPages {
     pub stayed: u64,
 }
 
-/// Drops the cached pages of all files, and counts those that stay.
+/// Drops the cached pages of all files, and counts the pages that stay in memory.
 ///
 /// # Errors
 /// When one can't be opened, written back or mapped.

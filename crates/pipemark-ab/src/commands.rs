@@ -1,4 +1,4 @@
-//! The commands to measure: those typed, for each combination of parameters, with names and hooks.
+//! The commands to measure: each command that the user typed, for each combination of parameters, with names and hooks.
 
 use pipemark_model::{Capacity, neutral};
 
@@ -10,9 +10,9 @@ use crate::stages::stages;
 /// A command to measure.
 #[derive(Debug, Clone)]
 pub struct CommandEntry {
-    /// Its label in tables and sentences: its name, or A, B, C, or its parameters.
+    /// The command's label in tables and sentences: its name, or A, B, C, or its parameters.
     pub label: String,
-    /// Whether the label is a given name.
+    /// Whether the label is the name given with `--name`.
     pub named: bool,
     /// The command with its parameters.
     pub text: String,
@@ -24,7 +24,8 @@ pub struct CommandEntry {
     pub hooks: Hooks,
 }
 
-/// The command line's values. A list of one applies to all commands; otherwise there is one for each.
+/// The values given on the command line. A list of one value applies to all commands. Otherwise there is one value for
+/// each command.
 #[derive(Debug, Clone, Default)]
 pub struct CommandWords {
     pub commands: Vec<String>,
@@ -37,7 +38,7 @@ pub struct CommandWords {
     pub cleanup: Vec<String>,
 }
 
-/// With more commands than this, measuring has to be confirmed.
+/// The most commands that are measured without confirmation (`--yes`).
 pub const MAX_UNASKED: usize = 256;
 
 /// All commands, in all combinations of parameters.
@@ -121,7 +122,7 @@ fn label(typed: &CommandWords, at: usize, count: usize, settings: &[Setting]) ->
     }
 }
 
-/// The stages: the whole command, or its parts between the pipes whose capacity is set.
+/// The command's stages: the whole command without `capacity`, otherwise its parts between the pipes.
 fn split(text: &str, capacity: Option<Capacity>) -> Result<Vec<String>, String> {
     match capacity {
         None => Ok(vec![text.to_owned()]),

@@ -14,14 +14,14 @@ use pipemark_model::neutral;
 
 use crate::shell::Shell;
 
-/// The conditions.
+/// Conditions of all runs.
 #[derive(Debug, Clone)]
 pub struct RunConditions {
     /// The shell of commands and hooks.
     pub shell: Shell,
     /// Variables to set, with their values.
     pub environment: Vec<(String, String)>,
-    /// The CPUs that commands may run on; `None` means all that pipemark may use.
+    /// The CPUs that commands may run on; `None` means all CPUs that pipemark may use.
     pub cpus: Option<CpuSet>,
     /// The file on standard input; `None` means empty.
     pub input: Option<PathBuf>,
@@ -70,10 +70,11 @@ impl RunConditions {
     }
 }
 
-/// Opens a file that each run opens, so not a FIFO: it would block until another process writes, and its bytes come only once.
+/// Opens a file that each run opens. Refuses a FIFO, because opening it would block until another process writes, and
+/// its bytes can be read only once.
 ///
 /// # Errors
-/// When it can't be opened; the message names the flag.
+/// When the file can't be opened. The message names the flag.
 pub(crate) fn open_repeatedly(flag: &str, path: &Path) -> Result<File, RunError> {
     let failed = |what: &str| RunError::Failed(format!("{flag} {}: {what}", neutral(&path.to_string_lossy())));
     let metadata = fs::metadata(path).map_err(|error| failed(&error.to_string()))?;
@@ -120,17 +121,17 @@ pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
     Ok(set)
 }
 
-/// A failure of pipemark, not of the command.
+/// The error for a failure of pipemark itself, not of the command.
 pub(crate) fn not_run(error: io::Error) -> RunError {
     RunError::failed("the command could not be run")(error)
 }
 
-/// The time limit was exceeded.
+/// The error for a run that exceeded the time limit.
 pub(crate) fn too_long() -> RunError {
     RunError::Failed("it took longer than --limit and was aborted; raise --limit if it needs longer".to_owned())
 }
 
-/// At the time limit only a background process was left.
+/// The error for a run in which only a background process was left at the time limit.
 pub(crate) fn left_open() -> RunError {
     RunError::Failed(
         "it ended, but a background process kept its output open longer than --limit; redirect the output of that \
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_a_list_of_those_that_are_there() {
+    fn a_cpu_list_names_existing_cpus() {
         let allowed = sched_getaffinity(None).unwrap();
         let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap();
         let set = cpu_list(&first.to_string()).unwrap();

@@ -7,21 +7,21 @@ use perf_event::{Builder, Counter};
 const EVENTS: [Hardware; 3] = [Hardware::INSTRUCTIONS, Hardware::CPU_CYCLES, Hardware::CACHE_MISSES];
 
 /// Counters that child processes of this thread inherit, and that count from the first instruction of the child's
-/// program. This thread executes none, so it is not counted.
+/// program. This thread executes no other program, so it is not counted.
 pub struct HardwareCounters([Option<Counter>; EVENTS.len()]);
 
 impl HardwareCounters {
-    /// Call this before starting the command, in the thread that starts it.
+    /// Starts the counters. Call this before starting the command, in the thread that starts it.
     pub fn new() -> HardwareCounters {
         HardwareCounters(EVENTS.map(counter))
     }
 
-    /// Call this after all of its processes have exited. `None` where the machine has no such counter, or this user may
-    /// not use it.
+    /// Call this after all processes of the command have exited. A counter is `None` where the machine doesn't have it,
+    /// or where this user may not use it.
     pub fn read(self) -> [Option<f64>; EVENTS.len()] {
         self.0.map(|counter| {
             let read = counter?.read_count_and_time().ok()?;
-            // Scaled to the whole time if counters were multiplexed.
+            // The count is scaled to the whole time if counters were multiplexed.
             (read.time_running > 0).then(|| read.count as f64 * (read.time_enabled as f64 / read.time_running as f64))
         })
     }

@@ -15,18 +15,19 @@ use crate::conditions::{left_open, not_run, too_long};
 
 /// Bytes read from a pipe at once.
 pub const TAKEN: usize = 1 << 20;
-/// Bytes kept from the beginning and from the end of a stream with figures; those between are only counted.
+/// Bytes kept from the beginning and from the end of a stream that contains figures. Bytes between the two are only
+/// counted.
 const KEPT: usize = 8 << 20;
-/// Likewise of standard error that is only shown.
+/// Bytes kept from the beginning and from the end of a standard error that is only shown.
 const SHOWN: usize = 32 << 10;
 
 /// A stream of the command.
 pub struct OutputStream {
     pub reader: PipeReader,
-    /// The hash of all bytes.
+    /// The hash of all bytes so far; `None` if the stream is not hashed.
     pub hash: Option<Sha256>,
     kept: Option<KeptEnds>,
-    /// Bytes so far.
+    /// The number of bytes read so far.
     pub bytes: u64,
     /// Whether a run lasts until the end of this stream.
     awaited: bool,
@@ -46,7 +47,8 @@ impl OutputStream {
         }
     }
 
-    /// Standard error. A background process may keep it open: a run lasts until its end only if figures are read from it.
+    /// Standard error. A background process may keep it open. A run waits for the end of standard error only if figures
+    /// are read from it.
     pub fn errors(reader: PipeReader, figures: bool) -> OutputStream {
         let kept = Some(KeptEnds::new(if figures { KEPT } else { SHOWN }));
         OutputStream { kept, awaited: figures, ..OutputStream::output(reader, false, false) }
@@ -78,7 +80,7 @@ impl OutputStream {
         Ok(())
     }
 
-    /// The kept output, without the middle of a long one; empty if it isn't kept.
+    /// The kept output, without the middle of a long output; empty if the stream isn't kept.
     pub fn printed(&mut self) -> Vec<u8> {
         let Some(KeptEnds { beginning, end, .. }) = self.kept.take() else { return Vec::new() };
         let omitted = self.bytes - (beginning.len() + end.len()) as u64;
@@ -88,10 +90,10 @@ impl OutputStream {
     }
 }
 
-/// The beginning and the end of an output: programs print figures at either.
+/// The beginning and the end of an output. Programs print figures at either end.
 #[derive(Debug)]
 struct KeptEnds {
-    /// The bytes to keep of each.
+    /// The number of bytes to keep at each end.
     each: usize,
     beginning: Vec<u8>,
     end: Vec<u8>,
@@ -112,8 +114,8 @@ impl KeptEnds {
     }
 }
 
-/// Reads the awaited streams to their ends and waits until all stages have ended; none is reaped. Of other streams, it
-/// reads what was written by then.
+/// Reads the awaited streams to their ends and waits until all stages have ended. No stage is reaped. From other
+/// streams it reads the bytes that were written by then.
 ///
 /// While a stage runs, `writers` keeps the streams from ending: the end of a stream and the end of its stage would each
 /// wake this thread, and a wake-up adds noticeably to the time of a short run.
@@ -130,7 +132,8 @@ pub fn drain(
     let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
     let kept = streams.iter().any(|stream| stream.hash.is_some() || stream.kept.is_some());
     let mut block = vec![0; if kept { TAKEN } else { 0 }];
-    // The last stage mostly ends last. One descriptor at a time: with --concurrent there may be many stages.
+    // The last stage mostly ends last. Only one descriptor is polled at a time, because with --concurrent there may be
+    // many stages.
     let mut running = stages.iter().rev();
     let mut next = || running.next().map(Child::pidfd).transpose().map_err(not_run);
     let mut stage = next()?;

@@ -1,5 +1,5 @@
-//! Rounds: each contains every command once, in varying order, until a relevant change is detectable or the budget is
-//! spent.
+//! Rounds: each contains every command once, in varying order. Rounds are added until a relevant change is detectable
+//! or the budget is spent.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -26,23 +26,23 @@ use crate::shell::Shell;
 pub const MIN_ROUNDS: u32 = 10;
 /// The most rounds of a single session without `--runs`.
 pub const MAX_ROUNDS: u32 = 500;
-/// Above this, the shell's start is too small a part of the time to be measured.
+/// The longest command for which the shell's start is measured. For longer commands it is too small a part of the time.
 const LONG: Duration = Duration::from_millis(500);
 
-/// Bytes by which the environment grows from one session to the next, up to a page. This covers stack positions all
-/// over a page, in steps that aren't a power of two.
+/// Bytes by which the environment grows from one session to the next, up to a page. Stack positions then cover the
+/// whole page, in steps that aren't a power of two.
 const PADDING: usize = 272;
 const MAX_PADDING: usize = 4096;
 
 /// The plan of the rounds.
 #[derive(Debug, Clone)]
 pub struct RoundPlan {
-    /// Rounds of each session; default: see [`MIN_ROUNDS`].
+    /// Rounds of each session. `None`: from [`MIN_ROUNDS`] on, as the budget and the precision require.
     pub rounds: Option<u32>,
     pub sessions: u32,
     /// Warm-up rounds of each session, which don't count.
     pub warmup: u32,
-    /// No rounds are added after this time.
+    /// No rounds are added after this time since the start.
     pub budget: Duration,
     /// The index of the figure that is judged, and the criterion.
     pub by: usize,
@@ -54,7 +54,7 @@ pub struct RoundPlan {
     pub memory: bool,
     /// Files whose pages are dropped before each run.
     pub cold: Vec<PathBuf>,
-    /// Whether a failed command becomes a row, and the others are still measured.
+    /// Whether a failed command becomes a row while the others are still measured.
     pub keep_going: bool,
     /// Whether to print the expected time.
     pub announced: bool,
@@ -63,10 +63,11 @@ pub struct RoundPlan {
 /// A run of a command; round 0 is warm-up.
 #[derive(Debug, Clone)]
 pub struct RunRecord {
-    /// From 1.
+    /// The session of the run, counted from 1.
     pub session: u32,
     pub round: u32,
-    /// In the order of the kinds; the time includes the shell's start.
+    /// The figures in the order of the kinds; `None` for a figure that the run doesn't have. The time includes the
+    /// shell's start.
     pub figures: Vec<Option<f64>>,
     /// The exit code of the last stage; `None` if a signal killed it.
     pub exit_code: Option<i32>,
@@ -75,36 +76,36 @@ pub struct RunRecord {
 /// The runs of a command.
 #[derive(Debug, Clone, Default)]
 pub struct CommandRuns {
-    /// Without warm-up.
+    /// The runs, without warm-up.
     pub runs: Vec<RunRecord>,
-    /// The size of its first output, in bytes.
+    /// The size of the first run's output, in bytes.
     pub output: u64,
     hash: Option<[u8; 32]>,
     /// Whether a run's output differed from the first.
     pub unsteady: bool,
-    /// The capacity of its pipes, as granted.
+    /// The capacity of the command's pipes in bytes, as granted; `None` if none was requested.
     pub capacity: Option<u64>,
-    /// Why it has no figures.
+    /// Why the command has no figures; `None` if it didn't fail.
     pub failed: Option<String>,
 }
 
 /// The result of all rounds.
 #[derive(Debug, Default)]
 pub struct Rounds {
-    /// In the order of the commands.
+    /// The runs of each command, in the order of the commands.
     pub commands: Vec<CommandRuns>,
     /// The time of an empty command in each round, in nanoseconds.
     pub empty: Vec<f64>,
-    /// Pages of the files of `--cold` that stayed in memory.
+    /// Pages of the files of `--cold` that stayed in memory; `None` without `--cold`.
     pub cold: Option<ColdPages>,
     /// The duration of a round.
     pub round_time: Duration,
-    /// Whether the user interrupted: then only complete rounds are kept.
+    /// Whether the user interrupted the measurement. Only complete rounds are then kept.
     pub interrupted: bool,
 }
 
 impl CommandRuns {
-    /// One figure of all runs, by session; `None` where a run has none.
+    /// One figure of all runs, by session; `None` if a run doesn't have this figure.
     pub fn by_session(&self, kind: usize) -> Option<BySession> {
         let mut sessions: BySession = Vec::new();
         let mut last = 0;
@@ -170,10 +171,10 @@ struct Runner<'a> {
     plan: &'a RoundPlan,
     interrupt: &'a Interrupt,
     rounds: Rounds,
-    /// Whether the output is kept.
+    /// Whether the commands' output is kept, to read figures from it.
     kept: bool,
     messages: Messages,
-    /// Runs of each command in complete rounds.
+    /// For each command, the number of its runs in complete rounds.
     complete: Vec<usize>,
 }
 
@@ -203,7 +204,7 @@ impl Runner<'_> {
         }
     }
 
-    /// After an interrupt, keeps only complete rounds. Returns whether there is any.
+    /// After an interrupt, keeps only complete rounds. Returns whether there is a complete round.
     fn keep_complete_rounds(&mut self) -> bool {
         for (command, complete) in self.rounds.commands.iter_mut().zip(&self.complete) {
             command.runs.truncate(*complete);
@@ -243,7 +244,8 @@ impl Runner<'_> {
                 }
                 let rounds = per_session.unwrap_or(MIN_ROUNDS.max(made + 1));
                 let total = u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * self.entries.len() as u64;
-                // The first round has the order of the commands, because the first command's output is the expected one.
+                // The first round has the order of the commands, because the first command's output is the expected
+                // one.
                 let order = match (session, round) {
                     (1, 0) => (0..self.entries.len()).collect(),
                     _ => self.order(session - 1 + round, &mut random),
@@ -312,7 +314,7 @@ impl Runner<'_> {
         }
         let mut printed = Default::default();
         let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt, &mut printed);
-        // Text with figures in it is read, not shown, unless the run failed.
+        // Standard error with figures in it is read, not shown, unless the run failed.
         if !self.kept || ran.is_err() {
             self.messages.add(at, &printed[1], progress);
         }
@@ -323,7 +325,8 @@ impl Runner<'_> {
     }
 
     fn mode(&self, session: u32, hashed: bool) -> RunMode {
-        // Each session has another stack position, as an example of another memory layout, for all commands alike.
+        // Each session shifts the stack by another distance, the same for all commands, to sample different memory
+        // layouts.
         RunMode {
             hashed,
             kept: self.kept,
@@ -351,8 +354,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Two commands swap places from round to round, so that any effect of one on the other hits both alike. More are
-    /// shuffled.
+    /// Two commands swap places from round to round, so that an effect of one command on the next affects both equally.
+    /// Three or more commands are shuffled.
     fn order(&self, turn: u32, random: &mut SplitMix64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         if order.len() <= 2 {
@@ -366,8 +369,8 @@ impl Runner<'_> {
         order
     }
 
-    /// Checks that outputs are equal, so that only commands that do the same work are compared; other parameters may
-    /// give other outputs.
+    /// Checks that outputs are equal, so that only commands that do the same work are compared. Commands with other
+    /// parameters may have other outputs.
     fn check_output(&mut self, at: usize, ran: &PipelineRun) -> Result<(), ExitError> {
         let first = ran.hash.is_some() || self.rounds.commands[at].runs.is_empty();
         if first && self.rounds.commands[at].hash.is_none() {
@@ -394,7 +397,8 @@ impl Runner<'_> {
         if self.plan.ignore_output { Ok(()) } else { Err(ExitError::with(exit::NOT_VERIFIED, sentence)) }
     }
 
-    /// With several sessions, the rounds of each that the budget has room for; a single session stops by precision.
+    /// The number of rounds per session for which the budget has room. `None` for a single session, which stops when
+    /// its precision is sufficient.
     fn rounds_in_budget(&self, round: Duration) -> Option<u32> {
         let sessions = self.plan.sessions;
         let fit = self.plan.budget.as_secs_f64() / f64::from(sessions) / round.as_secs_f64().max(1e-6);
@@ -407,8 +411,8 @@ impl Runner<'_> {
         made >= MAX_ROUNDS || elapsed >= self.plan.budget || looks && self.is_known()
     }
 
-    /// Whether these runs are enough: for several commands see [`is_resolved`]; for one, its figure must be known
-    /// within 3 %.
+    /// Whether the runs are precise enough. For several commands see [`is_resolved`]; the figure of a single command
+    /// must be known within 3 %.
     fn is_known(&self) -> bool {
         let (by, criterion) = (self.plan.by, self.plan.criterion);
         let command = &self.rounds.commands[self.plan.reference];
@@ -424,7 +428,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Prints the expected duration, if it may be long.
+    /// Prints the expected duration if the measurement may take long.
     fn announce(&self, round: Duration, rounds: Option<u32>) {
         if !self.plan.announced {
             return;

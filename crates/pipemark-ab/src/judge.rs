@@ -18,19 +18,19 @@ use crate::result::{CommandResult, FigureResult, TimedRun};
 use crate::run_figures::{FigureKind, TIME};
 use crate::shell_start::ShellStart;
 
-/// The fewest sessions with a verdict.
+/// The fewest sessions for which there is a verdict.
 pub const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
 
-/// The input of the judgement besides the rounds.
+/// What the judgement takes besides the rounds.
 pub struct Judge<'a> {
     pub entries: &'a [CommandEntry],
     pub kinds: &'a [FigureKind],
     pub plan: &'a RoundPlan,
     pub rounds: &'a Rounds,
     pub shell_start: ShellStart,
-    /// The peak memory of pipemark itself, in bytes, which the kernel includes in a child's.
+    /// The peak memory of pipemark itself, in bytes. The kernel includes it in a child's peak.
     pub own_memory: f64,
-    /// The criterion from the command line, for all figures.
+    /// The criterion for a figure, by whether higher or lower is better. The command line sets it for all figures.
     pub criterion: &'a dyn Fn(Better) -> Criterion,
 }
 
@@ -43,13 +43,13 @@ struct FigureVerdict {
     rank: Option<usize>,
 }
 
-/// Whether there are enough rounds and sessions for a verdict, other than on figures that never vary.
+/// Whether there are enough rounds and sessions for a verdict on figures that vary.
 pub fn allow_verdict(commands: usize, rounds: Option<u32>, sessions: u32) -> bool {
     if sessions > 1 {
         return sessions >= MIN_SESSIONS;
     }
     let Some(rounds) = rounds.filter(|rounds| *rounds < MIN_ROUNDS) else { return true };
-    // Figures without noise have a verdict, if any have.
+    // The values have no noise: if any figures get a verdict, these do.
     let of = |at: usize| vec![(0..rounds).map(|round| (at + 1) as f64 + f64::from(round) * 1e-6).collect()];
     let compared = against(&(0..commands).map(of).collect::<Vec<_>>(), 0, criterion(None, Better::Lower));
     compared.is_ok_and(|all| all.iter().flatten().all(|comparison| comparison.judged().is_some()))
@@ -106,7 +106,8 @@ impl Judge<'_> {
         }
     }
 
-    /// One figure of each command that has it in all runs, without the shell's start.
+    /// The values of one figure for each command, without the shell's start; `None` for a command that lacks the figure
+    /// in a run.
     fn values(&self, nth: usize) -> Vec<Option<BySession>> {
         let off = match self.shell_start.subtracted() {
             Some([median, ..]) if self.kinds[nth].key == TIME => median,
@@ -138,7 +139,7 @@ impl Judge<'_> {
         let bounded = |values: &BySession| {
             estimate::from_runs(&values.concat()).is_some_and(|estimate| self.is_own_memory(kind, estimate.median))
         };
-        // The commands that have a ratio to the reference, and the reference itself.
+        // The indices of the reference and of the commands that have a ratio to it.
         let mut among: Vec<usize> = Vec::new();
         for (at, values) in values.iter().enumerate() {
             let Some(values) = values else { continue };
@@ -157,7 +158,7 @@ impl Judge<'_> {
                 among.push(at);
             }
         }
-        // Commands that can't be compared don't count as the same.
+        // Commands that can't be compared must not be judged the same.
         for judged in judged.iter_mut().filter(|judged| judged.why.is_some()) {
             judged.verdict = Some(Verdict::Inconclusive);
         }
@@ -168,7 +169,7 @@ impl Judge<'_> {
         let compared = |off: f64| against(&of(off), base, criterion).ok();
         let Some(comparisons) = compared(0.0) else { return judged };
         let ranks = by.then(|| Ranking::of(&of(0.0), base, criterion).ok()).flatten().map(|ranking| ranking.ranks);
-        // The measured start of the shell has an error, which widens the interval.
+        // The error of the shell's measured start widens the interval.
         let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.subtracted() {
             Some([median, low, high]) if kind.key == TIME => {
                 [low - median, high - median].into_iter().filter_map(compared).collect()
@@ -193,7 +194,7 @@ impl Judge<'_> {
         judged
     }
 
-    /// Why the comparison is inconclusive, and what would decide it.
+    /// Why the comparison is inconclusive, and what would make it conclusive.
     fn why(&self, comparison: &Comparison, criterion: Criterion) -> String {
         let rounds = self.rounds.commands.iter().map(|command| command.runs.len()).max().unwrap_or(0);
         let sessions = self.plan.sessions;

@@ -1,4 +1,4 @@
-//! What commands write to standard error: each text is printed once, however many runs write it.
+//! The text that commands write to standard error. Each text is printed once, however many runs write it.
 
 use std::io::{Write, stderr};
 
@@ -11,7 +11,7 @@ use crate::commands::CommandEntry;
 use crate::shell::Shell;
 use crate::stages::stages;
 
-/// The most texts that are printed of each command: some commands write another one in each run.
+/// The most texts that are printed for each command, because some commands write a different text in each run.
 const MOST: usize = 10;
 
 /// The texts of all commands.
@@ -23,7 +23,7 @@ pub struct Messages {
 #[derive(Debug, Default, Clone)]
 struct CommandMessages {
     printed: Vec<Message>,
-    /// Runs with a text that wasn't printed.
+    /// The number of runs with a text that wasn't printed.
     others: u32,
 }
 
@@ -78,7 +78,8 @@ impl Messages {
     pub fn add(&mut self, at: usize, text: &[u8], progress: &mut Progress) {
         if !text.is_empty() && self.commands[at].add(text) {
             progress.clear();
-            // The user's program has to be able to write anything to the user's terminal; nothing to do if it is closed.
+            // The user's program may write anything to the user's terminal. If standard error is closed, there is
+            // nothing to do.
             let mut out = stderr().lock();
             let _ = out.write_all(text);
             if !text.ends_with(b"\n") {
@@ -103,7 +104,8 @@ impl Messages {
     }
 }
 
-/// Whether the shell runs a pipeline that could be split, and nothing in it asks for the failure of each command.
+/// Whether the shell runs a pipeline that could be split, and no option in it (such as pipefail) reports the failure of
+/// each stage.
 fn hides_failures(entry: &CommandEntry, shell: Shell) -> bool {
     let is_pipeline = stages(&entry.text).is_ok_and(|stages| stages.len() > 1);
     shell != Shell::None && entry.command.stages.len() == 1 && is_pipeline

@@ -21,7 +21,7 @@ use crate::drain::{OutputStream, TAKEN, drain};
 use crate::pipeline_memory::MemorySampler;
 use crate::shell::Shell;
 
-/// A shell's exit code for a command killed by SIGPIPE: its reader has exited, as in `yes | head`.
+/// A shell's exit code for a command killed by SIGPIPE because its reader has exited, as in `yes | head`.
 const ENDED_BY_SIGPIPE: i32 = 128 + 13;
 
 /// A command to time.
@@ -29,14 +29,14 @@ const ENDED_BY_SIGPIPE: i32 = 128 + 13;
 pub struct TimedCommand {
     /// Commands for the shell, at least one.
     pub stages: Vec<String>,
-    /// The capacity of the pipes between them; `None` leaves it to the kernel.
+    /// The capacity of the pipes between the stages; `None` leaves it to the kernel.
     pub capacity: Option<Capacity>,
 }
 
 /// Options of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunMode {
-    /// Whether the output is read and hashed, which costs time.
+    /// Whether the output is read and hashed. This costs time.
     pub hashed: bool,
     /// Whether the output is kept for figures in it, including standard error.
     pub kept: bool,
@@ -49,23 +49,23 @@ pub struct RunMode {
 /// The result of one run.
 #[derive(Debug, Clone)]
 pub struct PipelineRun {
-    /// From before the first stage started until the last has exited.
+    /// The time from before the first stage starts until the last stage has exited.
     pub elapsed: Duration,
     /// Bytes written by the last stage, summed over copies.
     pub output: u64,
-    /// SHA-256 of the output, if requested.
+    /// SHA-256 of the output; `None` if not requested.
     pub hash: Option<[u8; 32]>,
-    /// The capacity of the pipes between the stages, as the kernel granted it.
+    /// The capacity of the pipes between the stages in bytes, as the kernel granted it; `None` if none was requested.
     pub capacity: Option<u64>,
-    /// Usage of all processes; its memory is that of the largest one.
+    /// Resources used by all processes. The peak memory is that of the largest process.
     pub usage: Usage,
-    /// Peak memory of all processes together, if sampled.
+    /// Peak memory of all processes together, in bytes; `None` if not sampled.
     pub pipeline_memory: Option<u64>,
     /// The exit code of the last stage; `None` if a signal killed it.
     pub exit_code: Option<i32>,
     /// Bytes read and written by system calls; `None` where the kernel doesn't report it.
     pub bytes: Option<(u64, u64)>,
-    /// Instructions, cycles and cache misses, if permitted.
+    /// Instructions, cycles and cache misses; `None` for an event that can't be counted here.
     pub counters: [Option<f64>; 3],
 }
 
@@ -77,11 +77,12 @@ impl PipelineRun {
 }
 
 impl TimedCommand {
-    /// Runs it to its end. `printed` receives its standard output, if kept, and its standard error, also of a run that failed.
+    /// Runs the command to its end. `printed` receives the command's standard output, if kept, and its standard error,
+    /// even if the run failed.
     ///
     /// # Errors
-    /// When it cannot be started, a stage fails, the time limit is exceeded, or the user interrupts. In any case no
-    /// process of it remains.
+    /// When the command cannot be started, a stage fails, the time limit is exceeded, or the user interrupts. In any
+    /// case no process of the command remains.
     pub fn run(
         &self,
         conditions: &RunConditions,
@@ -90,7 +91,7 @@ impl TimedCommand {
         printed: &mut [Vec<u8>; 2],
     ) -> Result<PipelineRun, RunError> {
         let [output, errors] = [Pipe::new().map_err(not_run)?, Pipe::new().map_err(not_run)?];
-        // The output pipe should limit nothing, whatever the capacity between the stages.
+        // The output pipe is large, so that it limits no command, whatever the capacity between the stages.
         let _ = pipe::set_capacity(&output.writer, TAKEN);
         let mut streams = [
             OutputStream::output(output.reader, mode.hashed && conditions.copies == 1, mode.kept),
@@ -103,7 +104,7 @@ impl TimedCommand {
         Ok(ran)
     }
 
-    /// Runs it to its end, and returns the run and its reaped stages.
+    /// Runs the command to its end, and returns the result and the reaped stages.
     fn run_into(
         &self,
         streams: &mut [OutputStream; 2],
@@ -190,7 +191,7 @@ impl TimedCommand {
     }
 }
 
-/// Adds the usage of both; memory is the larger one's.
+/// Adds two usages. The peak memory is the larger of the two.
 fn sum(one: Usage, other: Usage) -> Usage {
     Usage {
         user_ns: one.user_ns + other.user_ns,
@@ -203,14 +204,15 @@ fn sum(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// Bytes read and written by system calls of an exited but unreaped process and the children it reaped: proc(5), `io`.
+/// Bytes read and written by system calls of a child that has exited but was not reaped, and of the children it reaped:
+/// proc(5), `io`. `None` where the kernel doesn't report them.
 fn bytes_moved(child: &Child) -> (Option<u64>, Option<u64>) {
     let text = std::fs::read_to_string(format!("/proc/{}/io", child.pid())).unwrap_or_default();
     let bytes = |key: &str| field(&text, key)?.parse().ok();
     (bytes("rchar"), bytes("wchar"))
 }
 
-/// Checks that a stage ended as it should.
+/// Checks that a stage ended with an accepted exit status.
 fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Result<(), RunError> {
     let Some((status, _)) = stage.end() else { return Ok(()) };
     let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::param::page_size;
 use rustix::process::Pid;
 
-/// The sampling interval: a sample takes some 20 µs per process.
+/// The sampling interval. A sample takes some 20 µs per process.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// A thread that samples until the peak is requested.
@@ -39,19 +39,20 @@ impl MemorySampler {
         Ok(MemorySampler { stop, thread })
     }
 
-    /// The most memory of all together at one moment, in bytes; `None` where the kernel doesn't report it.
+    /// The peak memory of all processes together, in bytes; `None` where the kernel doesn't report it.
     pub fn peak(self) -> Option<u64> {
         drop(self.stop);
         self.thread.join().ok().flatten()
     }
 }
 
-/// Bytes private to the processes and their descendants now, without files, which they may share.
+/// Bytes of memory that the processes and their descendants hold now, without files, which they may share. `None` where
+/// the kernel doesn't report it.
 fn sample(roots: &[Pid]) -> Option<u64> {
     let mut sum = None;
     let mut left: Vec<String> = roots.iter().map(ToString::to_string).collect();
     while let Some(pid) = left.pop() {
-        // A process that has just exited has none.
+        // A process that has just exited has no memory.
         if let Some(bytes) = own_bytes(&pid) {
             sum = Some(sum.unwrap_or(0) + bytes);
         }
@@ -64,7 +65,8 @@ fn sample(roots: &[Pid]) -> Option<u64> {
     sum
 }
 
-/// Resident pages less those of files and shared memory: proc(5), `statm`.
+/// Bytes of a process's resident pages, less those of files and shared memory: proc(5), `statm`. `None` if it has
+/// exited.
 fn own_bytes(pid: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let mut pages = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());

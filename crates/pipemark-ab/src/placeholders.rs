@@ -7,16 +7,16 @@ use pipemark_model::{nearest, neutral};
 /// A parameter and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// Letters, digits, `_` and `-`.
+    /// The parameter's name: letters, digits, `_` and `-`.
     pub name: String,
-    /// In order, at least one.
+    /// The values in order, at least one.
     pub values: Vec<String>,
 }
 
 /// A name with its value.
 pub type Setting = (String, String);
 
-/// More values of one parameter than this are a typing error.
+/// The most values of one parameter. More are taken for a typing error.
 const MAX_VALUES: usize = 100_000;
 
 impl FromStr for Parameter {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn all_combine_and_the_last_varies_fastest() {
+    fn parameters_combine_and_the_last_varies_fastest() {
         let all = combinations(&["a=1,2".parse().unwrap(), "b=x,y".parse().unwrap()]);
         let all: Vec<String> = all.iter().map(|one| one.iter().map(|(_, value)| value.as_str()).collect()).collect();
         assert_eq!(all, ["1x", "1y", "2x", "2y"]);

@@ -9,11 +9,11 @@ use crate::pipeline::PipelineRun;
 /// A figure: its name, its unit, and which direction is better.
 #[derive(Debug, Clone)]
 pub struct FigureKind {
-    /// Its key in JSON and `--by`.
+    /// The figure's key in JSON and `--by`.
     pub key: String,
-    /// Its heading in tables.
+    /// The figure's heading in tables.
     pub heading: String,
-    /// Its unit.
+    /// The figure's unit.
     pub unit: FigureUnit,
     /// Which direction is better.
     pub better: Better,
@@ -32,7 +32,7 @@ impl FigureKind {
 pub enum FigureUnit {
     /// A unit known to pipemark.
     Known(Unit),
-    /// The command's own unit; may be empty.
+    /// A unit that the command itself uses; may be empty.
     Own(String),
 }
 
@@ -89,7 +89,7 @@ pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
 
 type BuiltIn = (&'static str, &'static str, Unit, fn(&PipelineRun) -> Option<f64>);
 
-/// Key, heading, unit and source of each.
+/// Key, heading, unit and source of each built-in figure.
 const BUILT_IN: [BuiltIn; 12] = [
     (TIME, "time", Unit::Nanoseconds, |run| Some(run.nanoseconds())),
     ("user", "user", Unit::Nanoseconds, |run| Some(run.usage.user_ns as f64)),
@@ -107,7 +107,7 @@ const BUILT_IN: [BuiltIn; 12] = [
     ("cache-misses", "cache misses", Unit::Count, |run| run.counters[2]),
 ];
 
-/// The figures of a run that printed this on its two streams, in the order of their kinds.
+/// The figures of a run, in the order of the kinds. `printed` is the text on the command's two streams.
 ///
 /// # Errors
 /// When a figure is missing from the command's output.
@@ -119,7 +119,7 @@ pub fn of_run(kinds: &[FigureKind], run: &PipelineRun, printed: &[Vec<u8>; 2]) -
     kinds.iter().map(figure).collect()
 }
 
-/// Other fields in the JSON of a run, which no figure may be named after.
+/// Names of other fields in the JSON of a run. No figure may have one of these names.
 const RUN_FIELDS: [&str; 6] = ["label", "command", "session", "round", "warmup", "exit_code"];
 
 /// The index of the figure that `--by` names.

@@ -12,12 +12,12 @@ use pipemark_stats::verdict::Verdict;
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
-/// Nanoseconds below which most of a command's time is the start of its process.
+/// Nanoseconds below which most of a command's time is spent starting its process.
 const SHORT: f64 = 5e6;
-/// A chart needs this many values of a parameter.
+/// The fewest values of a parameter for which a chart is drawn.
 const MIN_POINTS: usize = 3;
 
-/// The result for people; with `all`, every figure of every command.
+/// The result as text. With `all`, it has every figure of every command.
 pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> Sheet {
     let by = kinds.iter().find(|kind| kind.key == result.by).expect("one of the figures");
     let mut sheet = Sheet::default();
@@ -39,7 +39,7 @@ pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> She
     sheet
 }
 
-/// The result for programs that read tables: a row for each figure of each command. `change` and the ends of the
+/// The result as a table for programs, with a row for each figure of each command. `change` and the ends of the
 /// interval that decides the verdict are fractions.
 pub fn commands_csv(result: &AbResult, kinds: &[FigureKind]) -> Sheet {
     let rows: Vec<(&CommandResult, &FigureKind)> =
@@ -78,7 +78,7 @@ pub fn commands_csv(result: &AbResult, kinds: &[FigureKind]) -> Sheet {
     Sheet::of(table.grid(), [])
 }
 
-/// The commands, best first; failed ones last.
+/// The commands, best first. Failed commands are last.
 fn ranked(result: &AbResult, by: &FigureKind) -> Grid {
     let mut order: Vec<&CommandResult> = result.commands.iter().collect();
     if order.len() > 2 {
@@ -159,7 +159,7 @@ fn verdict(figure: Option<&FigureResult>) -> Cell {
         .map_or_else(Cell::default, |verdict| Cell::of(verdict.name(), verdict.name()).style(style(verdict)))
 }
 
-/// The further figures to show: not the judged one, and not those that no command has.
+/// The further figures to show: all except the judged figure and those that no command has.
 fn others<'a>(result: &AbResult, kinds: &'a [FigureKind], by: &FigureKind) -> Vec<&'a FigureKind> {
     let has = |kind: &&FigureKind| result.commands.iter().any(|command| command.figures.contains_key(&kind.key));
     kinds.iter().filter(|kind| kind.key != by.key).filter(has).collect()
@@ -222,7 +222,7 @@ fn figures_of_all(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> G
     grid
 }
 
-/// A curve per command over the one numeric parameter.
+/// A curve for each command over the only numeric parameter; `None` without such a parameter.
 fn chart(result: &AbResult, by: &FigureKind) -> Option<Chart> {
     let first = result.commands.first()?;
     let name = first.parameters.keys().next().filter(|_| first.parameters.len() == 1)?;
@@ -345,7 +345,7 @@ fn start_note(result: &AbResult) -> Option<Note> {
     ))
 }
 
-/// The last line: how the two compare, or the best of several with its reference.
+/// The last line: compares the two commands, or the best of several commands with the reference.
 fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
     let reference = result.commands.iter().find(|command| command.label == result.reference)?;
     let best = match result.commands.as_slice() {
@@ -380,7 +380,7 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
     }
 }
 
-/// The sentence that says which of two commands is how many times as fast, with the interval.
+/// The sentence that says how many times as fast one command is as the other, with the interval.
 fn time_sentence(a: &str, b: &str, comparison: &Comparison, verdict: Verdict) -> Option<String> {
     let time = 1.0 + comparison.change;
     let Some((low, high)) = comparison.judged() else {

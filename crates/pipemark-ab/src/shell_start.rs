@@ -3,7 +3,8 @@
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
 
-/// If a command takes less than this share of the shell's time, nothing is subtracted: its time would be mostly error.
+/// The least share of the shell's own time that each command must take. If a command takes less, nothing is subtracted,
+/// because its time would be mostly error.
 const MIN_SHARE: f64 = 0.5;
 
 /// How the shell's start is treated.
@@ -11,9 +12,9 @@ const MIN_SHARE: f64 = 0.5;
 pub enum ShellStart {
     /// There is no shell, or its start is negligible, so it was not measured.
     NotMeasured,
-    /// This was subtracted from each time.
+    /// This time was subtracted from each time.
     TakenOff(Estimate),
-    /// It was measured, but not subtracted from any time, because one command is too short for that.
+    /// This time was measured, but not subtracted, because one command is too short for that.
     LeftIn(Estimate),
 }
 
@@ -32,7 +33,7 @@ impl ShellStart {
         if commands.iter().all(long_enough) { ShellStart::TakenOff(start) } else { ShellStart::LeftIn(start) }
     }
 
-    /// The time to subtract, and the ends of its interval.
+    /// The time to subtract and the ends of its interval, in nanoseconds; `None` if nothing is subtracted.
     pub fn subtracted(&self) -> Option<[f64; 3]> {
         match self {
             ShellStart::TakenOff(start) => {
@@ -52,7 +53,7 @@ impl ShellStart {
         }
     }
 
-    /// The measured start time.
+    /// The measured start time of the shell; `None` if it was not measured.
     pub fn estimate(&self) -> Option<Estimate> {
         match self {
             ShellStart::NotMeasured => None,

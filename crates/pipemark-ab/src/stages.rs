@@ -1,7 +1,7 @@
 //! Splits a shell pipeline at its bars, so that pipemark can create the pipes between the stages. It parses as much of
 //! the shell's grammar as it takes to find these bars reliably, and refuses the rest.
 
-/// The most stages of a pipeline: each takes a process and two descriptors.
+/// The most stages of a pipeline. Each stage takes a process and two descriptors.
 pub const MAX_STAGES: usize = 64;
 
 /// The stages of `pipeline`, each a command for `sh -c`.
@@ -11,7 +11,7 @@ pub const MAX_STAGES: usize = 64;
 /// match.
 pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
     let mut stages = vec![String::new()];
-    // Open quotes and brackets, the innermost last; a bar within them is not the pipeline's.
+    // Open quotes and brackets, the innermost last. A bar within them does not separate stages.
     let mut open: Vec<char> = Vec::new();
     let mut letters = pipeline.chars().peekable();
     let mut before = ' ';
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bars_do_not() {
+    fn bars_in_quotes_and_substitutions_do_not_separate_stages() {
         for (text, expected) in [
             ("grep 'a|b' x | wc", ["grep 'a|b' x", "wc"]),
             (r#"grep "a|\"|b" x | wc"#, [r#"grep "a|\"|b" x"#, "wc"]),

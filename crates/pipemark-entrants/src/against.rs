@@ -16,7 +16,7 @@ pub struct AgainstProgram {
     pub name: Language,
     /// The command; `{blocks}`, `{block}` and `{total}` are filled in.
     pub words: Vec<String>,
-    /// The figure that it prints; without one the wall time counts, including its start.
+    /// The figure that the program prints. `None`: the wall time counts, including the program's start.
     pub figure: Option<AgainstFigure>,
 }
 
@@ -49,27 +49,27 @@ impl AgainstProgram {
         let stem = words[0].rsplit('/').next().unwrap_or_default().to_lowercase();
         let known = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c) { c } else { '-' };
         let stem: String = stem.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).chars().map(known).collect();
-        // Short enough for a name, which has at most 40 characters.
+        // The name is cut, because a row's name has at most 40 characters.
         let name = stem.chars().take(36).collect::<String>();
         let name = name.parse().map_err(|_| format!("'{command}': the row is named after the program, but the program's name has no letter or digit; start it through a link with another name"))?;
         let figure = figure.map(AgainstFigure::parse).transpose()?;
         Ok(AgainstProgram { name, words, figure })
     }
 
-    /// The program with a name that no row of others has: `c-against` beside the language `c`, and beside pipemark's own
-    /// rows `pipemark-against`.
+    /// The program under a name that no other row has. Beside the language `c` it is named `c-against`, and beside
+    /// pipemark's own rows `pipemark-against`.
     pub fn named_apart(mut self, languages: &[String]) -> AgainstProgram {
         let name = self.name.as_str();
         if name == "pipemark" || languages.iter().any(|language| language == name) {
-            // Short enough for a name.
+            // The name is cut, because a row's name has at most 40 characters.
             let name = format!("{}-against", name.chars().take(32).collect::<String>());
             self.name = name.parse().expect("a name with more letters");
         }
         self
     }
 
-    /// Its command for `total` bytes, and the bytes that it then moves: whole blocks if the command contains
-    /// `{blocks}`.
+    /// The command for `total` bytes, and the number of bytes that the program then moves. If the command contains
+    /// `{blocks}`, that number is a whole number of blocks.
     pub fn command(&self, block: u64, total: u64) -> (Vec<String>, u64) {
         let blocks = (total / block.max(1)).max(1);
         let of_blocks = self.words.iter().any(|word| word.contains("{blocks}"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_bytes_are_put_into_the_words() {
+    fn blocks_and_bytes_replace_placeholders() {
         let own = program("./pipe_bandwidth {blocks} {block}", None).unwrap();
         assert_eq!(own.name.as_str(), "pipe_bandwidth");
         let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();

@@ -13,13 +13,13 @@ pub struct ProgramAnswer {
     pub language: String,
     /// Compiler or runtime with its version.
     pub runtime: String,
-    /// Bytes that the child counted.
+    /// The number of bytes that the child counted.
     pub bytes: u64,
-    /// Nanoseconds from ready to answered, by the entrant's clock.
+    /// Nanoseconds from ready to answer, by the entrant's clock.
     pub ns: u64,
     /// The checksum, 16 hexadecimal digits.
     pub checksum: String,
-    /// The capacity of the pipe at the end, in bytes.
+    /// The capacity of the pipe at the end, in bytes; `None` if the entrant doesn't report it.
     pub capacity: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ pub struct ByteStream {
     pub bytes: u64,
     /// Bytes per block, at least 1.
     pub block: u64,
-    /// Which pattern: `xor` is the contract's `document`, all else its `position`.
+    /// The pattern: `xor` is the contract's `document`, all other values its `position`.
     pub verify: Verify,
     /// Start of the pattern `position`.
     pub seed: u32,
@@ -50,8 +50,8 @@ fn document(stream: &ByteStream) -> u64 {
     blocks ^ xor(rest) ^ flipped_byte
 }
 
-/// Whole blocks differ only by their number in the first two words, so their sums follow from those of a block without
-/// a number. All other blocks are summed word by word.
+/// Whole blocks differ only in the first two words, which contain the block's number. So their sums follow from the sum
+/// of a block without a number. All other blocks are summed word by word.
 fn position(stream: &ByteStream) -> u64 {
     let noise = noise(stream);
     let mut unnumbered = noise.clone();
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_long_stream_has_the_checksum_of_the_plain_loop() {
-        // As every entrant answers, and entrants/check.py computes.
+        // The answer of every entrant, and the result of entrants/check.py.
         let stream = ByteStream { bytes: 1_000_003, block: 65_536, verify: Verify::Full, seed: 2, flip: None };
         assert_eq!(checksum(&stream), plain_checksum(&stream));
         assert_eq!(checksum(&ByteStream { bytes: 0, ..stream }), 1);

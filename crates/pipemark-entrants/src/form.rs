@@ -10,14 +10,14 @@ use serde::Deserialize;
 
 use pipemark_model::Filter;
 
-/// The largest file that is read: ten times what any needs.
+/// The largest file that is read, in bytes: ten times the size that any description needs.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// A file that describes entrants.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrantFile {
-    /// Its name for users, which the answers of a language also contain.
+    /// The entrant's name for users. The answers of a language also contain it.
     pub name: String,
     /// The tools needed to build and run.
     #[serde(default)]
@@ -42,16 +42,16 @@ pub struct EntrantFile {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Its name; in braces, its placeholder in commands.
+    /// The tool's name. In braces, it is the tool's placeholder in commands.
     pub name: String,
     /// Ways to call it, in the order in which they are tried.
     #[serde(rename = "try")]
     pub ways: Vec<Vec<String>>,
-    /// The arguments that make it print its version; without them, being on the path is enough.
+    /// The arguments that make the tool print its version. `None`: being on the path is enough.
     pub version: Option<Vec<String>>,
-    /// The lowest version that is accepted.
+    /// The lowest version that is accepted; `None` for any.
     pub at_least: Option<String>,
-    /// The lowest version that is too new.
+    /// The lowest version that is too new; `None` if none is.
     pub below: Option<String>,
     /// How to install it.
     pub install: String,
@@ -61,9 +61,9 @@ pub struct Tool {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolVersions {
-    /// The lowest version that is accepted.
+    /// The lowest version that is accepted; `None` for any.
     pub at_least: Option<String>,
-    /// The lowest version that is too new.
+    /// The lowest version that is too new; `None` if none is.
     pub below: Option<String>,
 }
 
@@ -79,23 +79,23 @@ pub struct Build {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrantProgram {
-    /// Its command.
+    /// The command that runs the program.
     pub run: Vec<String>,
     /// Half a sentence on how it is written.
     pub about: String,
-    /// The versions that it accepts of tools, where other programs accept more.
+    /// The versions of tools that this program accepts, if other programs accept more.
     #[serde(default)]
     pub with: BTreeMap<String, ToolVersions>,
-    /// Its own build commands, besides those for all programs.
+    /// Build commands of this program, besides those for all programs.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
     /// The expected output of a filter.
     #[serde(default)]
     pub does: FilterTask,
-    /// The unit of the rate that a third-party benchmark prints. Such a program does not follow the contract, and its
-    /// bytes are not checked.
+    /// The unit of the rate that a third-party benchmark prints; `None` for other programs. A third-party benchmark
+    /// does not follow the contract, and its bytes are not checked.
     pub prints: Option<String>,
-    /// The finding that compares a filter with another bundled one.
+    /// The finding that compares this filter with another bundled one; `None` without one.
     pub finding: Option<FindingForm>,
 }
 

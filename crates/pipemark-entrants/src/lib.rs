@@ -45,7 +45,7 @@ pub static FILTERS: LazyLock<Vec<(Filter, EntrantProgram)>> = LazyLock::new(|| {
     forms.flat_map(|form| form.filter).collect()
 });
 
-/// The expected output of a filter, if its name is known.
+/// The expected output of a filter.
 pub fn filter_task(filter: &Filter) -> FilterTask {
     FILTERS.iter().find(|(name, _)| name == filter).map_or(FilterTask::Transform, |(_, form)| form.does)
 }
@@ -57,18 +57,18 @@ pub struct Entrants {
     filters: Vec<Project>,
     /// Programs the user added, by row name.
     against: BTreeMap<Language, AgainstProgram>,
-    /// The folder that was searched, if it exists.
+    /// The folder that was searched; `None` if it doesn't exist.
     root: Option<PathBuf>,
 }
 
 /// Progress of preparing one entrant.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
-    /// Detecting its tools, then building its programs.
+    /// Detecting the entrant's tools, then building its programs.
     Begun(&'a str),
-    /// It can run; `built` if anything had to be built.
+    /// The entrant can run. `built` says whether anything had to be built.
     Ready { name: &'a str, built: bool },
-    /// It cannot run: a tool is missing, or the build failed.
+    /// The entrant cannot run, because a tool is missing or the build failed.
     Absent(&'a str, RunError),
 }
 
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filters_that_come_with_the_program_are_known_by_what_they_do() {
+    fn the_bundled_filters_have_their_tasks() {
         let filter_task = |name: &str| filter_task(&name.parse().unwrap());
         assert_eq!(
             ["sink", "pv", "streamer", "sed"].map(filter_task),

@@ -9,9 +9,9 @@ use pipemark_model::{Better, neutral};
 /// A figure and how it is found.
 #[derive(Debug, Clone)]
 pub struct PrintedFigure {
-    /// Its name, different from those of all other figures.
+    /// The figure's name, different from those of all other figures.
     pub name: String,
-    /// Its unit; empty for a plain number.
+    /// The figure's unit; empty for a plain number.
     pub unit: String,
     /// Whether higher or lower is better.
     pub better: Better,
@@ -90,7 +90,7 @@ impl PrintedFigure {
     }
 }
 
-/// Whether the ratio of this number to another one like it is a number.
+/// Whether the ratio of two such numbers is a finite number.
 fn has_ratios(number: f64) -> bool {
     number == 0.0 || (1e-100..=1e100).contains(&number.abs())
 }

@@ -19,44 +19,44 @@ use crate::tool::{self, FoundTool};
 
 /// The time limit of a build command. A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
-/// The bytes of a failed build's output that are quoted: the last ones, where compilers sum up.
+/// The number of bytes of a failed build's output that are quoted: the last ones, where compilers print their summary.
 const MAX_QUOTE: u64 = 1500;
 /// The depth to which sources are searched; pipemark's own are one folder deep.
 const MAX_DEPTH: u32 = 4;
-/// The program that may have substitutes.
+/// The name of the program that may have substitutes.
 const TUNED: &str = "tuned";
 /// The placeholder in commands for the build folder.
 const OUT: &str = "{out}";
 
 /// Programs that are built together, with their tools and their state.
 pub struct Project {
-    /// Its name for users.
+    /// The project's name for users.
     pub name: String,
     /// The programs, by their names in trials.
     pub programs: BTreeMap<String, EntrantProgram>,
     /// Substitutes for the tuned program, the preferred first.
     alternatives: Vec<EntrantProgram>,
-    /// Programs for which the tools found are too old or too new, and why.
+    /// For each program that doesn't work with the tools found, why the tools are too old or too new.
     unsupported: BTreeMap<String, String>,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
-    /// The folder of the sources, or why it is missing.
+    /// The folder of the sources, or the reason why it is missing.
     folder: Result<PathBuf, String>,
     out: PathBuf,
-    /// The tools found, or why it cannot be run; `None` before it is prepared.
+    /// The tools found, or why the project cannot be run; `None` before it is prepared.
     state: Option<Result<Vec<FoundTool>, RunError>>,
 }
 
 /// A program that can be started.
 #[derive(Debug, Clone)]
 pub struct Runnable {
-    /// Its name for users, which the answers of a language also contain.
+    /// The program's name for users. The answers of a language also contain it.
     pub name: String,
-    /// The command.
+    /// The command and its arguments.
     pub words: Vec<String>,
-    /// The folder of its description.
+    /// The folder of the program's description.
     pub folder: PathBuf,
-    /// What it prints in place of an answer.
+    /// What the program prints in place of an answer; `None` if it follows the contract.
     pub prints: Option<Prints>,
 }
 
@@ -70,8 +70,8 @@ pub enum Prints {
 }
 
 impl Project {
-    /// The projects that `form` in `folder` describes, to be built in `out`. Each filter that needs no building is a
-    /// project by itself, with its own tools only.
+    /// The projects that `form` in `folder` describes, to be built in `out`. A filter that needs no building becomes a
+    /// project of its own, with only the tools that it needs.
     pub fn from_file(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
@@ -102,7 +102,7 @@ impl Project {
     /// Finds each tool by the first way that works.
     ///
     /// # Errors
-    /// Which tool is missing, why it is not accepted, and how to install it.
+    /// The tool that is missing, why it is not accepted, and how to install it.
     pub fn detect(&self) -> Result<Vec<FoundTool>, String> {
         let folder = self.folder.as_deref().unwrap_or(Path::new("."));
         self.tools.iter().map(|tool| tool.detect(folder)).collect()
@@ -175,8 +175,8 @@ impl Project {
         let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
         let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
             Some(tool) => tool.words.clone(),
-            // Each process of a run is this program before it executes another one, so this path is valid in all of
-            // them.
+            // Every process of a run is a copy of this program until it executes another program, so this path is valid
+            // in all of them.
             None if word == "{pipemark}" => vec!["/proc/self/exe".to_owned()],
             None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
             None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{folder}", &folder)],
@@ -184,10 +184,10 @@ impl Project {
         words.iter().flat_map(expanded).collect()
     }
 
-    /// Builds the programs if needed; returns whether they were built.
+    /// Builds the programs if needed. Returns whether they were built.
     ///
     /// # Errors
-    /// Which command failed, with the end of its output.
+    /// The command that failed, with the end of its output.
     fn build(&self, tools: &[FoundTool], when: Rebuild) -> Result<bool, String> {
         let folder = match &self.folder {
             Ok(folder) if !self.commands_of_all().is_empty() => folder,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_taken_by_the_version_that_is_here() {
+    fn the_program_for_the_installed_version_is_used() {
         for (version, run) in [("17.0.15", "old"), ("22", "new"), ("25.0.3", "new")] {
             assert_eq!(project(version).command("tuned").unwrap().words, [run], "{version}");
         }

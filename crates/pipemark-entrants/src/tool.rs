@@ -14,7 +14,7 @@ use pipemark_host::child::{Child, ProcessGroup};
 
 use crate::form::{Tool, ToolVersions};
 
-/// The time limit of a version command. Compilers that first unpack themselves take seconds; none takes a minute.
+/// The time limit of a version command. Compilers that first unpack themselves take seconds, but less than a minute.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The bytes of a version command's output that are read.
 const MAX_OUTPUT: u64 = 16 << 10;
@@ -22,11 +22,11 @@ const MAX_OUTPUT: u64 = 16 << 10;
 /// A tool that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTool {
-    /// Its name in the form.
+    /// The tool's name in the description.
     pub name: String,
-    /// How to call it.
+    /// The command that calls the tool, as words.
     pub words: Vec<String>,
-    /// Its version; empty if it is not checked.
+    /// The tool's version; empty if it is not checked.
     pub version: String,
 }
 
@@ -73,7 +73,7 @@ fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<
     None
 }
 
-/// Why the tools found are unfit for a program that needs these versions; `None` if they aren't.
+/// Why the tools found don't work for a program that needs these versions; `None` if they do.
 pub(super) fn unsupported(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
     with.iter().find_map(|(name, versions)| {
         let tool = tools.iter().find(|tool| tool.name == *name)?;
@@ -115,10 +115,10 @@ pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duratio
     child.end().map(|(status, _)| status).ok_or_else(late)
 }
 
-/// Where a shell would find `program`.
+/// The path where a shell would find `program`; `None` if it is not on the path.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
-        // If the file cannot be started, trying it gives a better error.
+        // A file that cannot be started is returned too, because starting it gives a better error.
         return Some(PathBuf::from(program)).filter(|file| file.exists());
     }
     let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_what_every_machine_has() {
+    fn this_machine_has_cpus_and_memory() {
         let host = survey();
         assert!(host.cpus >= 1);
         assert_eq!(host.topology.len(), host.cpus as usize);

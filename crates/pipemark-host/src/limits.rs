@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_the_limit_less_what_is_used() {
+    fn free_memory_is_the_limit_less_the_usage() {
         let tree = Tree::new(&[
             ("/proc/self/cgroup", "0::/a/b\n"),
             ("/proc/self/mountinfo", V2_MOUNT),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_none() {
+    fn an_unlimited_setting_is_no_limit() {
         let tree = Tree::new(&[
             ("/proc/self/cgroup", "9:memory:/docker/abc\n3:cpu,cpuacct:/\n"),
             ("/proc/self/mountinfo", V1_MOUNTS),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_or_odd_files_are_no_limit() {
+    fn hidden_or_malformed_files_set_no_limit() {
         for contents in [
             &[][..],
             &[("/proc/self/cgroup", "0::/\n")],

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_self_test_does_not_prove_permission() {
+    fn settings_withhold_a_facility_despite_a_successful_probe() {
         let withheld = |facility: Facility, path, text| facility.withheld(&Tree::new(&[(path, text)]).files);
         let scope = "/proc/sys/kernel/yama/ptrace_scope";
         assert!(withheld(Facility::ProcessVm, scope, "3\n").is_some());

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_flag_the_vendor_tells() {
+    fn the_vendor_reveals_a_virtual_machine_without_the_processor_flag() {
         let ec2 = ("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
         assert_eq!(found(ARM, &[ec2]), (true, Some("Amazon EC2".to_owned())));
         assert_eq!(found(ARM, &[ec2, ("/sys/class/dmi/id/product_name", "m7g.metal\n")]), (false, None));

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_block_that_follows_the_block_tells_nothing_apart() {
+    fn a_read_block_equal_to_the_block_distinguishes_no_trials() {
         let all = jobs(&["block=1k", "block=2k read-block=2k"]);
         assert_eq!(differing(&all.iter().collect::<Vec<_>>(), &[]), [Key::Block]);
     }

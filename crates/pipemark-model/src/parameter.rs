@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_that_is_offered_is_taken() {
+    fn every_listed_choice_is_accepted() {
         for key in Key::iter() {
             for (word, about) in key.choices() {
                 assert!(about.len() > 4, "{key}={word} has no meaning");

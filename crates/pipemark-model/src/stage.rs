@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_a_shell_s() {
+    fn words_are_split_like_a_shell_does() {
         assert_eq!(words(" cat  -u "), [["cat", "-u"]]);
         assert_eq!(words("cat|relay --capacity keep"), [vec!["cat"], vec!["relay", "--capacity", "keep"]]);
         assert_eq!(words(r#"sh -c 'cat | "cat"' "a b" c\ d '' "#), [["sh", "-c", "cat | \"cat\"", "a b", "c d", ""]]);

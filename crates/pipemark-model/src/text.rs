@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_a_terminal_acts_on_survives() {
+    fn terminal_control_characters_are_removed() {
         assert_eq!(neutral("a\x1b[31mb\u{9b}2J\u{7}"), "a\\u{1b}[31mb\\u{9b}2J\\u{7}");
         assert_eq!(neutral(" two\n\tlines\r\n"), "two lines");
         assert_eq!(neutral("abc\u{202e}def\u{200b}"), "abc\\u{202e}def\\u{200b}");

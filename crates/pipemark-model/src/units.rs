@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_sizes_are_refused() {
+    fn invalid_sizes_are_refused() {
         for text in [
             "",
             "k",

@@ -182,7 +182,7 @@ mod tests {
     use crate::SendMethod;
 
     #[test]
-    fn a_slip_is_recognised() {
+    fn a_misspelt_word_gets_a_suggestion() {
         let words = || SendMethod::iter().map(SendMethod::name);
         assert_eq!(nearest("wriite", words()), Some("write"));
         assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_so_on_linux() {
+    fn demonstrated_claims_hold_on_linux() {
         for (name, words) in [("two-flips", "xor misses it, full detects it"), ("blocking", "returns 100 of 4096")] {
             let mut claims = [Claim { shown_by: Some(name.to_owned()), ..Claim::default() }];
             demonstrate(&mut claims);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_found_where_they_are() {
+    fn changes_are_found_at_their_place() {
         let mut dice = Dice::new(1);
         let figures = series(&mut dice, &[(12, 1.0), (10, 0.85), (12, 1.0)]);
         assert_eq!(found(&figures, 1), [(12, Verdict::Worse), (22, Verdict::Better)]);
@@ -187,7 +187,7 @@ mod tests {
     /// Groups of eight series of 20 sessions. At most 2 % of the groups have a false change, with uniform noise and
     /// with two states. A 10 % change is detected in nine of ten.
     #[test]
-    fn chance_is_rarely_a_change() {
+    fn noise_is_rarely_reported_as_a_change() {
         for states in [false, true] {
             let mut dice = Dice::new(2);
             let noise = |dice: &mut Dice| match states {

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_compared() {
+    fn incomparable_figures_are_refused() {
         let error = |base: &[f64], new: &[f64], pairing| compare(base, new, pairing, no_threshold()).unwrap_err();
         let says = |base: &[f64], new: &[f64], pairing, words: &str| {
             let sentence = error(base, new, pairing).to_string();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_decide_grows_with_the_square_of_the_interval() {
+    fn the_runs_needed_grow_with_the_square_of_the_interval() {
         let criterion = Criterion::new(Better::Lower);
         let one = compare(&[100.0; 8], &[101.0; 8], Pairing::Rounds, criterion).unwrap();
         let with = |half: f64| one.judged_by(Some((0.01 - half, 0.01 + half)), criterion);

@@ -78,20 +78,20 @@ mod tests {
     }
 
     #[test]
-    fn equal_runs_do_not() {
+    fn equal_runs_do_not_drift() {
         let drift = Drift::of(&[5.0; 12]).unwrap();
         assert_eq!((drift.p, drift.change), (1.0, 0.0));
     }
 
     #[test]
-    fn too_little_to_say() {
+    fn too_few_or_invalid_runs_give_no_drift() {
         assert_eq!(Drift::of(&[1.0, 2.0, 3.0, 4.0]), None);
         assert_eq!(Drift::of(&[1.0, 2.0, f64::NAN, 4.0, 5.0]), None);
     }
 
     proptest! {
         #[test]
-        fn backwards_is_the_opposite(mut figures in prop::collection::vec(1.0..100.0f64, 5..25)) {
+        fn reversed_figures_have_the_inverse_drift(mut figures in prop::collection::vec(1.0..100.0f64, 5..25)) {
             let there = Drift::of(&figures).unwrap();
             figures.reverse();
             let back = Drift::of(&figures).unwrap();

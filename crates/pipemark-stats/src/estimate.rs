@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pair_of_figures_is_too_large_or_too_small_for_its_middle() {
+    fn the_middle_of_two_figures_never_overflows_or_underflows() {
         for figures in [[1e300, 4e300], [1e-300, 4e-300], [4e-320, 4e-320]] {
             let median = from_runs(&figures).unwrap().median;
             assert!((figures[0]..=figures[1] * 1.01).contains(&(median * 1.005)), "{median}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_runs_not_all_are_paired() {
+    fn pairing_is_limited_for_very_many_runs() {
         let figures: Vec<f64> = (0..10_000).map(|run| 100.0 + f64::from(run % 10)).collect();
         let estimate = from_runs(&figures).unwrap();
         assert!((estimate.median - 104.5).abs() < 0.1 && estimate.runs == 10_000, "{estimate:?}");
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_ordered_and_blind_to_order(mut figures in prop::collection::vec(-1e9..1e9f64, 1..60)) {
+        fn estimates_are_ordered_and_ignore_the_order_of_runs(mut figures in prop::collection::vec(-1e9..1e9f64, 1..60)) {
             let estimate = from_runs(&figures).unwrap();
             prop_assert!(estimate.min <= estimate.median && estimate.median <= estimate.max);
             if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
@@ -184,7 +184,7 @@ mod tests {
         }
 
         #[test]
-        fn turned_over_it_is_the_estimate_turned_over(figures in prop::collection::vec(1e-3..1e3f64, 5..40)) {
+        fn inverse_figures_have_the_inverse_estimate(figures in prop::collection::vec(1e-3..1e3f64, 5..40)) {
             let estimate = from_runs(&figures).unwrap();
             let over = from_runs(&figures.iter().map(|figure| 1.0 / figure).collect::<Vec<_>>()).unwrap();
             for (one, other) in [(estimate.median, over.median), (estimate.low.unwrap(), over.high.unwrap())] {
@@ -193,7 +193,7 @@ mod tests {
         }
 
         #[test]
-        fn survives_its_json(figures in prop::collection::vec(0.0..1e12f64, 1..9)) {
+        fn an_estimate_survives_json(figures in prop::collection::vec(0.0..1e12f64, 1..9)) {
             let estimate = from_runs(&figures).unwrap();
             let text = serde_json::to_string(&estimate).unwrap();
             let back: Estimate = serde_json::from_str(&text).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn more_comparisons_have_to_be_surer() {
+    fn more_comparisons_need_wider_intervals() {
         let noise = [1.0, 1.02, 0.99, 0.98, 1.01, 1.0, 0.99, 1.02];
         let ratio = estimate::from_runs(&noise).unwrap();
         let half = |count: usize| {

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_bend() {
+    fn a_bend_is_found() {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
         let times = lengths.map(|length| if length <= 16.0 { 1.0 + 0.5 * length } else { 9.0 + 0.8 * (length - 16.0) });
         let straight = Linearity::of(&lengths, &times, 0.1).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     /// The last point pulls the fit towards itself, most of all if start-up takes nearly all of the time at the other
     /// points.
     #[test]
-    fn finds_a_bend_at_the_very_end() {
+    fn a_bend_at_the_end_is_found() {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
         let times = lengths.map(|length| (50.0 + 0.1 * length) * if length > 512.0 { 1.25 } else { 1.0 });
         let straight = Linearity::of(&lengths, &times, 0.1).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_has_no_line() {
+    fn data_without_a_line_gives_no_fit() {
         let fit = |x: &[f64], y: &[f64]| FittedLine::fit(x, y, Weighting::Relative);
         assert_eq!(fit(&[1.0], &[1.0]), None);
         assert_eq!(fit(&[1.0, 2.0], &[1.0]), None);

@@ -44,7 +44,7 @@ mod tests {
     /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993. The ordinary z-score misses two outliers among
     /// ten figures.
     #[test]
-    fn finds_the_two_that_mask_each_other() {
+    fn two_outliers_that_mask_each_other_are_found() {
         let figures = [2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3];
         assert_eq!(outliers(&figures), [8, 9]);
         // Median 2.45, MAD 0.15, so 0.6745 × 5.75 / 0.15.
@@ -52,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_among_equals_is_found_and_equals_are_not() {
+    fn an_outlier_among_equal_runs_is_found() {
         assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 9.0]), [6]);
         assert!(outliers(&[5.0; 8]).is_empty());
     }
 
     #[test]
-    fn few_runs_have_none() {
+    fn few_runs_have_no_outliers() {
         assert!(outliers(&[1.0, 1.0001, 2.0]).is_empty());
         assert!(outliers(&[]).is_empty());
     }

@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_supports_nothing() {
+    fn no_samples_support_no_percentile() {
         assert!(!supports(0, 50.0));
         assert!(!supports(1_000_000, 100.0));
     }

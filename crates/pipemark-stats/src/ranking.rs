@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_is_narrow_or_far() {
+    fn a_comparison_is_resolved_if_narrow_or_clear() {
         let wide = |figure: f64, seed: u64| -> BySession {
             vec![command(1.0, seed)[0].iter().map(|noise| figure * noise.powf(40.0)).collect()]
         };

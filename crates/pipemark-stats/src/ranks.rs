@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_normal_form_joins_the_counted_one() {
+    fn the_normal_approximation_agrees_with_the_exact_distribution() {
         for (counted, normal) in [
             (
                 NullDistribution::mann_whitney(31, 32),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_planned_is_kept() {
+    fn a_record_keeps_the_planned_trial() {
         let mut planned = outcome("e", &[("verify", "full")], 1.0, &STEADY);
         planned.trial.published =
             Some(Published { throughput: 1.0, source: "a paper".to_owned(), relative: false, ..Published::default() });
@@ -266,7 +266,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn odd_samples_make_neither_panic_nor_nonsense(
+        fn odd_samples_cause_no_panic_or_nonsense(
             bytes in prop::collection::vec((0..u64::MAX, 0..u64::MAX, 0u32..9), 0..9),
             ceiling in prop::option::of(prop::num::f64::ANY),
         ) {

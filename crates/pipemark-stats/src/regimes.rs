@@ -334,7 +334,7 @@ mod tests {
     use crate::noise::Dice;
 
     #[test]
-    fn the_dip_is_small_of_one_peak_and_a_quarter_of_two() {
+    fn the_dip_is_small_for_one_peak_and_a_quarter_for_two() {
         // Evenly spaced figures have the smallest possible dip, half a step.
         let even: Vec<f64> = (0..100).map(f64::from).collect();
         assert!((dip(&even) - 0.005).abs() < 1e-9, "{}", dip(&even));

@@ -88,7 +88,7 @@ fn optional_stopping_keeps_the_error_rate() {
 
 #[test]
 #[ignore = "soak"]
-fn soak_to_go_on_until_a_change_would_be_seen() {
+fn soak_adding_runs_keeps_the_error_rate() {
     for criterion in [Criterion::new(Better::Lower), Criterion::with_threshold(Better::Lower, 0.01)] {
         for noise in ALL {
             let wrong = wrong_when_stopped(noise, criterion, 1000);
@@ -100,7 +100,7 @@ fn soak_to_go_on_until_a_change_would_be_seen() {
 
 /// Sides with different spreads are not exchangeable, but the error rate remains near 5 %.
 #[test]
-fn unlike_sides_stay_near_five_per_cent() {
+fn unequal_variances_keep_the_error_rate_near_five_per_cent() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
     let mut dice = Dice::new(3);
     let wrong = share(4000, || {
@@ -212,7 +212,7 @@ fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) 
 }
 
 #[test]
-fn the_interval_covers_what_it_estimates() {
+fn the_interval_covers_the_true_value() {
     for noise in ALL {
         let true_median = true_median(noise);
         for runs in [Some(5), Some(7), Some(13), None] {
@@ -227,7 +227,7 @@ fn the_interval_covers_what_it_estimates() {
 
 #[test]
 #[ignore = "soak"]
-fn soak_the_interval_covers_what_it_estimates() {
+fn soak_the_interval_covers_the_true_median() {
     for noise in ALL {
         let true_median = true_median(noise);
         for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
@@ -246,7 +246,7 @@ fn soak_the_interval_covers_what_it_estimates() {
 
 /// The smallest detectable change that a comparison reports is detected in 8 to 9 of 10 comparisons of this kind.
 #[test]
-fn the_smallest_change_is_seen_as_often_as_it_says() {
+fn the_smallest_detectable_change_is_detected_as_often_as_stated() {
     let criterion = Criterion::new(Better::Higher);
     for (pairing, noise) in
         [(Pairing::Rounds, Noise::Quiet), (Pairing::None, Noise::Skewed), (Pairing::Rounds, Noise::Loud)]

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn capacities_that_are_not_as_asked_are_named() {
+    fn capacities_other_than_requested_are_named() {
         let granted_with = |page_size: u64, asked: &str, before: u64, after: u64| {
             let mut outcome = outcome("e", &[("capacity", asked)], 1.0, &STEADY);
             for sample in &mut outcome.samples {

@@ -1,5 +1,5 @@
-//! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omits what this machine refuses
-//! or has exhausted, and experiments that take longer than a short pipeline runs.
+//! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omits remedies that this machine
+//! refuses or for which it has no resources left. Omits experiments that take longer than a short pipeline runs.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigu
 use crate::typed::{Segment, quote, segment};
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, is_tiny, name, percent};
 
-/// A pipeline that runs for less than this many seconds ends before `tune` has compared anything.
+/// The shortest running time in seconds for which `tune` is advised. A shorter pipeline ends before `tune` has compared
+/// anything.
 const TUNABLE: f64 = 12.0;
 
 fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
@@ -87,7 +88,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         VerdictKind::Pipe | VerdictKind::Unknown => {}
     }
     found.extend(exhausted);
-    // Two stages of one program have the same remedies.
+    // Two stages that run the same program have the same remedies.
     let mut known = BTreeSet::new();
     found.retain(|remedy| known.insert(remedy.id.clone()));
     found
@@ -114,7 +115,7 @@ fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     (alone && stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
 }
 
-/// Whether a larger capacity would help: not for a pipe that is already large, and a socket pair has no capacity.
+/// Whether a larger capacity would help. A pipe that is already large gains nothing, and a socket pair has no capacity.
 fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
     let largest = figures.limits.largest_pipe.min(1 << 20);
     !pipe.is_socket && pipe.capacity.is_none_or(|capacity| capacity < largest)
@@ -124,7 +125,7 @@ fn at_most(bound: Option<f64>) -> String {
     bound.map(|bound| format!(", at most {bound:.1} times as fast")).unwrap_or_default()
 }
 
-/// A larger pipe; how to try it depends on how long the pipeline runs.
+/// The remedy of a larger pipe. How to try it depends on how long the pipeline runs.
 fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
     let bursts = burst::size(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
     let most = at_most(bound);
@@ -145,7 +146,7 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
     }
 }
 
-/// A larger pipe next to the stage of a verdict, as additional advice.
+/// Additional advice: a larger pipe next to the stage of a verdict.
 fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     let (pipe, _) = bursting(figures)?;
     if beyond_pipes(figures, pipe).is_some() || !can_grow(pipe, figures) {
@@ -163,7 +164,8 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     Some(remedy("pipe-capacity-too", text, ""))
 }
 
-/// A buffer larger than a pipe, between the two stages. `relay --buffer` does it in less time and CPU than mbuffer: bench/relay.py.
+/// A buffer larger than a pipe, between the two stages. `relay --buffer` takes less time and CPU than mbuffer: see
+/// bench/relay.py.
 fn bursts_buffer(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy {
     let size = buffer(burst::size(pipe).unwrap_or(0.0));
     let mebibytes = size.0 >> 20;
@@ -222,7 +224,8 @@ fn more_cpus(figures: &PipelineFigures) -> Remedy {
     }
 }
 
-/// The per-user limit, if it keeps new pipes small here and that matters: no pipe can then be enlarged.
+/// A remedy for the per-user limit of pipes, if the limit keeps new pipes small here and that matters. No pipe can then
+/// be enlarged.
 fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
     // Over the limit a new pipe has two pages.
     let page = rustix::param::page_size() as u64;

@@ -8,11 +8,11 @@ use crate::report::PipeFigures;
 /// The largest pipe, unless an administrator has raised /proc/sys/fs/pipe-max-size.
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
-/// Sizes of bursts in two samplings of the same pipeline differ by up to this factor.
+/// The factor by which the size of bursts may differ between two samplings of the same pipeline.
 const CLEARLY: f64 = 4.0;
 
-/// Bytes of a burst: what the writer would have written during one wait, or what the reader would have read, whichever
-/// is more. `None` where waits are too short to sample, or no rate is known.
+/// Bytes of a burst: the bytes that the writer would have written during one wait or that the reader would have read,
+/// whichever is more. `None` where waits are too short to sample, or no rate is known.
 pub fn size(pipe: &PipeFigures) -> Option<f64> {
     let rate = pipe.bytes_per_second?;
     let moved = |stretch: Option<f64>, waits: f64| stretch.map(|seconds| rate / (1.0 - waits).max(0.05) * seconds);
@@ -20,12 +20,12 @@ pub fn size(pipe: &PipeFigures) -> Option<f64> {
     written.into_iter().chain(read).reduce(f64::max)
 }
 
-/// The size of a burst, if it is clearly larger than any pipe of this machine.
+/// The size of a burst in bytes, if it is clearly larger than any pipe of this machine.
 pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
     size(pipe).filter(|&size| size > CLEARLY * largest(figures))
 }
 
-/// The size of a burst, if it isn't clear whether the largest pipe holds it.
+/// The size of a burst in bytes, if the largest pipe may or may not hold it.
 pub fn about_a_pipe(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
     size(pipe).filter(|&size| size > largest(figures) && size <= CLEARLY * largest(figures))
 }
@@ -40,7 +40,7 @@ pub fn buffer(size: f64) -> ByteSize {
     ByteSize(wanted.next_power_of_two())
 }
 
-/// In whole MiB.
+/// Formats a size in whole MiB.
 pub fn mebibytes(size: f64) -> String {
     ByteSize(((size / f64::from(1 << 20)).round() as u64).max(1) << 20).to_string()
 }

@@ -4,16 +4,17 @@ use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, BUSY, busy, name};
 
-/// A call that moves at most this many bytes costs about as much as moving them. Buffered programs write 4096 or more.
+/// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
+/// bytes or more.
 const SMALL: f64 = 2048.0;
 /// Calls limit a stage that spends at least this share of its CPU time in the kernel.
 const MOSTLY: f64 = 0.25;
-/// Calls are worth mentioning from this share on: then the stage's busy share gives no bound.
+/// Small calls are mentioned from this share on, because the stage's busy share then gives no bound.
 const PARTLY: f64 = 0.10;
-/// Kernel time of one call in seconds. Above this, something other than the call takes the time. On a virtual machine,
-/// a call that woke a process on another CPU took up to 12 µs.
+/// The most kernel time of one call, in seconds. If the time is longer, something other than the call takes it. On a
+/// virtual machine, a call that woke a process on another CPU took up to 12 µs.
 const DEAREST: f64 = 25e-6;
-/// Two stages' sizes per call count as equal within this factor.
+/// Sizes per call of two stages count as equal within this factor.
 const SAME: f64 = 2.0;
 
 /// The small calls of a stage.
@@ -37,7 +38,7 @@ fn reads(stage: &StageFigures) -> Option<SmallCalls> {
     small(stage.bytes_per_read, stage.reads_per_second)
 }
 
-/// The share of its CPU time that a stage spends on small calls; 0 where its kernel time goes elsewhere.
+/// The share of its CPU time that a stage spends on small calls; 0 if it spends its kernel time elsewhere.
 fn share(stage: &StageFigures) -> f64 {
     let calls =
         writes(stage).map_or(0.0, |calls| calls.per_second) + reads(stage).map_or(0.0, |calls| calls.per_second);
@@ -45,8 +46,8 @@ fn share(stage: &StageFigures) -> f64 {
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > DEAREST { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
-/// Whether a stage mostly computes or waits for a CPU while busy. Small calls don't limit one that mostly waits for
-/// something else, such as a client for its server.
+/// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
+/// for something else, such as a client for its server.
 fn runs(stage: &StageFigures) -> bool {
     stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
 }
@@ -56,7 +57,7 @@ pub fn matter(stage: &StageFigures) -> bool {
     share(stage) >= PARTLY
 }
 
-/// The verdict that small calls limit the pipeline, if they do.
+/// The verdict that small calls limit the pipeline; `None` if they don't.
 pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     // Both ends of a pipe pay for small pieces: the writer wakes the reader.
@@ -87,7 +88,7 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
 }
 
-/// The stage that causes the small pieces that `payer` reads or writes, and whether its writes cause them rather than
+/// The stage that causes the small pieces that `payer` reads or writes, and `true` if its writes cause them rather than
 /// its reads.
 fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
     let writer_of = |stage: &StageFigures| {
@@ -95,7 +96,7 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
         figures.stages.get(pipe.from - 1)
     };
     let mut stage = payer;
-    // It writes more small pieces than it reads, so its writes are the cause.
+    // A stage that writes more small pieces than it reads causes them by its writes.
     let mut by_writes = match (writes(stage), reads(stage)) {
         (Some(_), None) => return Some((stage, true)),
         (Some(own), Some(input)) if own.bytes * SAME < input.bytes => return Some((stage, true)),
@@ -103,7 +104,7 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
         (Some(_), Some(_)) => true,
         (None, Some(_)) => false,
     };
-    // A stage that passes small pieces on got them from the one before.
+    // A stage that passes small pieces on got them from the previous stage.
     for _ in 0..figures.stages.len() {
         let Some(input) = reads(stage) else { return Some((stage, true)) };
         let Some(before) = writer_of(stage) else { break };
@@ -114,14 +115,14 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
                     return Some((stage, true));
                 }
             }
-            // Its input comes in large pieces, but it reads small ones.
+            // The stage's input comes in large pieces, but the stage reads small ones.
             _ => return Some((stage, false)),
         }
     }
     Some((stage, by_writes))
 }
 
-/// Calls per second, abbreviated.
+/// Formats calls per second, abbreviated.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         many if many >= 999_500.0 => format!("{:.1} M calls/s", many / 1e6),
@@ -136,8 +137,7 @@ mod tests {
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
-    /// A busy stage with the given bytes per read and per write, a hundred thousand of each per second, and kernel
-    /// time.
+    /// A busy stage with the given bytes per read and per write, 100,000 of each per second, and the given kernel time.
     fn calling(number: usize, busy: u32, read: Option<f64>, write: Option<f64>, kernel: f64) -> StageFigures {
         StageFigures {
             bytes_per_read: read,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_small_pieces_is_named_whichever_end_is_busier() {
+    fn the_writer_of_small_pieces_is_named_whichever_end_is_busier() {
         for (writer, reader) in [(99, 80), (80, 99), (97, 96)] {
             let found = verdict(&line(vec![
                 calling(1, writer, None, Some(33.0), 0.6),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passes_small_pieces_on_is_not_the_cause() {
+    fn a_stage_that_passes_small_pieces_on_is_not_the_cause() {
         let found = verdict(&line(vec![
             calling(1, 40, Some(512.0), Some(512.0), 0.3),
             calling(2, 98, Some(512.0), Some(512.0), 0.9),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_bytes_one_by_one_is_named_himself() {
+    fn a_stage_that_reads_single_bytes_is_named() {
         let found = verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), calling(2, 99, Some(1.0), None, 0.5)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Calls, Some(2)));
         assert_eq!(found.cause, "small reads of one byte");
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn computing_between_small_calls_is_computing() {
-        // Nine tenths of its time are spent in user mode.
+        // The stage spends nine tenths of its time in user mode.
         let own = StageFigures { kernel: Some(0.08), ..calling(1, 99, None, Some(33.0), 0.08) };
         let found = verdict(&line(vec![own, calling(2, 20, Some(33.0), None, 0.1)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)));

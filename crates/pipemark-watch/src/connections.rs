@@ -25,21 +25,21 @@ const TCP: u8 = 6;
 /// A socket and its peer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SocketState {
-    /// The inode of the other end, if it is on this machine.
+    /// The inode of the other end; `None` if it isn't on this machine.
     pub peer: Option<u64>,
-    /// Bytes waiting to be read, and to be sent or to be read by the other end.
+    /// Bytes waiting to be read, and bytes waiting to be sent or to be read by the other end.
     pub receive_queue: u64,
     pub send_queue: u64,
     pub tcp: Option<TcpState>,
 }
 
-/// Figures that only TCP has. Times are since the connection began.
+/// Figures that only TCP has. Times count from the start of the connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpState {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Microseconds with data to send; those in which the receiver's window limited it; those in which the send buffer
-    /// did.
+    /// Microseconds with data to send, those in which the receiver's window limited sending, and those in which the
+    /// send buffer limited it.
     pub busy: u64,
     pub window_limited: u64,
     pub buffer_limited: u64,
@@ -62,7 +62,7 @@ pub fn all(with_tcp: bool) -> BTreeMap<u64, SocketState> {
     found
 }
 
-/// Joins connections that have both ends on this machine.
+/// Sets the peers of TCP connections that have both ends on this machine.
 fn join_tcp(found: &mut BTreeMap<u64, SocketState>) {
     let by_ends = found.iter().filter_map(|(&inode, state)| {
         let tcp = state.tcp.as_ref()?;
@@ -109,7 +109,7 @@ fn dump(request: &[u8]) -> Vec<Vec<u8>> {
     let Some(socket) = open() else { return found };
     let mut buffer = vec![0; 64 << 10];
     loop {
-        // Replies to a dump are complete when the next part is requested, so this need not wait.
+        // Replies to a dump are complete when the next part is requested, so the call doesn't wait.
         let Ok((length, _)) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) else { return found };
         if length == 0 {
             return found;
@@ -151,7 +151,7 @@ fn messages(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     found
 }
 
-/// An attribute of a message, after a fixed part of `fixed` bytes.
+/// The attribute `wanted` of a message, which follows a fixed part of `fixed` bytes.
 fn attribute(message: &[u8], fixed: usize, wanted: u16) -> Option<&[u8]> {
     let mut rest = message.get(fixed..)?;
     while let (Some(length), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
@@ -203,9 +203,9 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
 /// A process observed to wait in a read or write of a socket: its pid, the socket's inode, and the direction.
 pub type SocketUse = (u32, u64, Way);
 
-/// Turns socket pairs that join a process and its descendant into links like pipes: those that are the descendant's
-/// standard input, output or error, as Node and other programs create them; and others where one of the two was
-/// observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
+/// Turns socket pairs between a process and its descendant into links like pipes. These are the pairs that are the
+/// descendant's standard input, output or error, as Node and other programs create them. They are also the pairs on
+/// which one process was observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
 pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if uses.is_empty() && !processes.iter().any(standard) {
@@ -239,7 +239,7 @@ pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
             }
         }
     }
-    // After a fork both processes hold both ends; only their waits show which of them uses which.
+    // After a fork both processes hold both ends. Only their waits show which process uses which end.
     let place_of = |pid: u32| processes.iter().position(|process| process.pid == pid);
     let fd_of = |place: usize, inode: u64| {
         processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_messages_are_no_messages() {
+    fn malformed_messages_are_ignored() {
         assert_eq!(messages(&[1, 2, 3]), []);
         assert_eq!(messages(&[255; 16]), []);
         assert_eq!(attribute(&[0, 0, 0, 0], 0, 2), None);

@@ -11,7 +11,7 @@ use crate::sampler::{Subject, Watcher};
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
 
-/// In this time after its start a program may read its own libraries, which is no input of the pipeline.
+/// The time after its start in which a program may read its own libraries. These bytes are no input of the pipeline.
 const LOADED: Duration = Duration::from_millis(15);
 
 /// A process that starts and exits causes at least this many page faults.
@@ -25,12 +25,12 @@ pub(super) struct Totals {
     children_ticks: u64,
     reaped: u64,
     io: Option<IoCounts>,
-    /// Nanoseconds in which a CPU limit held it back.
+    /// Nanoseconds in which a CPU limit throttled the control group; `None` if unknown.
     pub throttled: Option<u64>,
 }
 
 impl Watcher {
-    /// Reads the counters and adds their increase; at the end of an `interval`, the tick counters too.
+    /// Reads the counters and adds their increase. At the end of an `interval`, also reads the tick counters.
     pub(super) fn count(&mut self, interval: bool) {
         let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
         let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
@@ -71,7 +71,8 @@ impl Watcher {
             let before = stage.totals;
             stage.totals = now;
             if !interval && before.ticks.is_some() {
-                // Within an interval the earlier ticks are kept: a part of an interval may be shorter than a tick.
+                // Within an interval the ticks of its start are kept, because a part of an interval may be shorter than
+                // a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
                 stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
             }
@@ -95,7 +96,7 @@ impl Watcher {
             }
             *faults = now.reaped.saturating_sub(if before.ticks.is_some() { before.reaped } else { now.reaped });
             counts.faults += *faults;
-            // What children read while starting is included in the byte count of the process that reaps them.
+            // Bytes that a child reads while starting are counted for the process that reaps the child.
             let reaped = now.reaped != before.reaped;
             let now_io = now.io.filter(|_| !reaped);
             if young {
@@ -126,7 +127,8 @@ impl Watcher {
     }
 
     /// Divides the machine's process starts among the stages that reaped children, in proportion to their `faults`. The
-    /// count includes processes of other programs, so a stage gets at most as many as its faults allow.
+    /// machine's count includes processes of other programs, so a stage gets at most as many starts as its faults
+    /// allow.
     fn count_starts(&mut self, faults: &[u64]) {
         let Some(now) = MachineCounts::read() else { return };
         let begin = *self.machine_begin.get_or_insert(now);

@@ -10,24 +10,26 @@ pub struct WaitingProcess {
     pub pid: u32,
     pub parent: u32,
     pub name: String,
-    /// Ends of pipes that it waits for: descriptor, pipe and direction. Several if it polls.
+    /// Ends of pipes that the process waits for: descriptor, pipe and direction. If it polls, there may be several.
     pub waits: Vec<PipeEnd>,
-    /// A FIFO that it is opening, which blocks until another process opens the other end: its name and the direction.
+    /// A FIFO that the process is opening: its name and the direction. The call blocks until another process opens the
+    /// other end.
     pub opens: Option<(String, Way)>,
-    /// It waits for a child to end.
+    /// Whether the process waits for a child to end.
     pub for_children: bool,
-    /// It runs, sleeps or waits for something else, so it may unblock others.
+    /// Whether the process runs, sleeps or waits for something else, so that it may unblock others.
     pub free: bool,
-    /// All ends of pipes that it holds.
+    /// All ends of pipes that the process holds.
     pub ends: Vec<PipeEnd>,
 }
 
-/// One step of a circle: a process, the end it waits for, and the holder of the other end with its descriptor.
+/// One step of a circle: a process, the end that it waits for, and the holder of the other end with its descriptor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitStep {
     pub pid: u32,
     pub name: String,
-    /// `None` where it waits for a child to exit, or for a FIFO to be opened.
+    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, or for a FIFO to be
+    /// opened.
     pub on: Option<PipeEnd>,
     pub opens: Option<(String, Way)>,
     pub holder: u32,
@@ -46,13 +48,13 @@ fn holds(process: &WaitingProcess, pipe: PipeId, way: Way) -> Option<u32> {
     process.ends.iter().find(end).map(|end| end.fd)
 }
 
-/// Processes that could end the wait for a pipe: the holders of its other end, as indices into `all`.
+/// Processes that could end the wait for a pipe, as indices into `all`: the holders of its other end.
 fn helpers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
     let other = if end.way == Way::In { Way::Out } else { Way::In };
     (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
 }
 
-/// Processes that could open the other end of a FIFO: all others.
+/// Processes that could open the other end of a FIFO, as indices into `all`: all other processes.
 fn openers(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].pid != pid && !all[place].for_children).collect()
 }
@@ -61,7 +63,7 @@ fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].parent == pid).collect()
 }
 
-/// A circle among processes that are all stuck: each waits only for others that wait.
+/// A circle of stuck processes, in which each waits only for others in the circle; `None` if there is none.
 pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     let waits = |process: &WaitingProcess| {
         !process.free && (process.for_children || !process.waits.is_empty() || process.opens.is_some())
@@ -104,7 +106,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
         };
         Some((step, helper))
     };
-    // At least one must wait for a pipe, or a shell that waits for its child would qualify.
+    // At least one process must wait for a pipe. Otherwise a shell that waits for its child would qualify.
     let on_pipe = |place: &&usize| !all[**place].waits.is_empty() || all[**place].opens.is_some();
     let mut place = *stuck.iter().find(on_pipe)?;
     let (mut seen, mut steps): (Vec<usize>, Vec<WaitStep>) = (Vec::new(), Vec::new());
@@ -134,7 +136,7 @@ fn descriptor(fd: u32) -> String {
 }
 
 impl WaitCycle {
-    /// Describes the circle: who waits for whom, at which descriptor.
+    /// Describes the circle: which process waits for which, at which descriptor.
     pub fn text(&self) -> String {
         let step = |step: &WaitStep| {
             let who = format!("{} (PID {})", step.name, step.pid);
@@ -171,7 +173,7 @@ impl WaitCycle {
             steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
             steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
             [only] if only.holder == only.pid => "deadlock: write end open",
-            // Both wait to read: one has sent a request, and the other holds its answer back.
+            // Both processes wait to read: one has sent a request, and the other holds its answer back.
             [one, other] if [one, other].iter().all(|step| step.on.is_some_and(|end| end.way == Way::In)) => {
                 "deadlock: each waits for the other's output"
             }
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_go_on_frees_the_others() {
+    fn a_process_that_can_continue_frees_the_others() {
         let mut one = unread();
         one[1].waits.clear();
         one[1].free = true;
@@ -233,7 +235,7 @@ mod tests {
         let mut two = unread().to_vec();
         two.push(WaitingProcess { free: true, ..process(12, 1, &[end(1, 1, Out)], &[]) });
         assert_eq!(cycle(&two), None);
-        // If the reader is gone, the writer gets SIGPIPE.
+        // If no process holds the read end, the writer gets SIGPIPE, so there is no deadlock.
         let alone = [process(11, 10, &[end(2, 2, Out)], &[2])];
         assert_eq!(cycle(&alone), None);
     }
@@ -262,11 +264,11 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_write_end_itself_waits_for_ever() {
+    fn a_reader_that_holds_the_write_end_waits_forever() {
         let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
         assert_eq!(found.cause(), "deadlock: write end open");
         assert!(found.text().contains("whose write end itself holds at its descriptor 4"), "{}", found.text());
-        // No deadlock while a process works.
+        // There is no deadlock while a process works.
         assert_eq!(cycle(&[WaitingProcess { for_children: true, ..WaitingProcess::default() }]), None);
     }
 }

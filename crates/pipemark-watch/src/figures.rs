@@ -11,44 +11,45 @@ use crate::topology::upstream_first;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
-    /// Samples of all threads, taken while one of them ran; and how many of these samples found a thread that waited
+    /// Samples of all threads, taken while one of them ran; and the number of these samples in which a thread waited
     /// for input.
     pub looked: u32,
     pub hungry: u32,
-    /// The sum of its numbers of threads over all samples.
+    /// The stage's number of threads, summed over all samples.
     pub threads: u64,
-    /// Nanoseconds that its current threads were on a CPU.
+    /// Nanoseconds that the stage's current threads spent on a CPU.
     pub run: u64,
-    /// Nanoseconds on a CPU, including threads and children that have ended, and nanoseconds waiting for one.
+    /// Nanoseconds on a CPU, including threads and children that have ended; and nanoseconds waiting for a CPU. `None`
+    /// if unknown.
     pub cpu: Option<u64>,
     pub cpu_wait: Option<u64>,
-    /// Bytes read and written, as far as the kernel counts them.
+    /// Bytes read and written; `None` if the kernel doesn't count them.
     pub read: Option<u64>,
     pub wrote: Option<u64>,
-    /// Calls that read and wrote.
+    /// Calls that read, and calls that wrote; `None` if the kernel doesn't count them.
     pub reads: Option<u64>,
     pub writes: Option<u64>,
-    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and those of reaped children.
+    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and nanoseconds on a CPU of reaped children.
     pub kernel: Option<u64>,
     pub children: Option<u64>,
-    /// Processes that it started, as far as known, and page faults of those that it reaped.
+    /// Processes that the stage started, as far as known, and page faults of the processes that it reaped.
     pub starts: u64,
     pub faults: u64,
     pub switches: Option<u64>,
-    /// Threads or children have started or ended, so some of their time is missing.
+    /// Whether threads or children have started or ended, so that some of their time is missing.
     pub changed: bool,
-    /// Nanoseconds in which a CPU limit held its control group back.
+    /// Nanoseconds in which a CPU limit throttled the stage's control group; `None` if unknown.
     pub throttled: Option<u64>,
-    /// The number of samples that the counters cover: increases just before its exit are unknown.
+    /// The number of samples that the counters cover. Increases just before the stage's exit are unknown.
     pub counted: u32,
-    /// The same for bytes, which are also unknown where it reaped a child.
+    /// The number of samples that the byte counters cover. Bytes are also unknown if the stage reaped a child.
     pub counted_bytes: u32,
     /// The number of samples when the counters were last read.
     pub last: u32,
 }
 
-/// How an end of a pipe waited: the samples in which it did, the number of uninterrupted waits, and the sum of their
-/// squared lengths in samples.
+/// How an end of a pipe waited: the number of samples in which it waited, the number of uninterrupted waits, and the
+/// sum of their squared lengths in samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stretches {
     pub waits: u32,
@@ -57,7 +58,8 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// Counts a sample; `before` is the number of samples in a row that it has waited. Returns the new number.
+    /// Counts a sample. `before` is the number of consecutive samples in which the end has waited so far. Returns the
+    /// new number.
     pub fn record(&mut self, waits: bool, before: u32) -> u32 {
         if !waits {
             return 0;
@@ -75,9 +77,9 @@ impl Stretches {
         self.squares += next.squares;
     }
 
-    /// Mean length of its waits in seconds, weighted by length. `None` unless there are several and they are clearly
+    /// Mean length of the waits in seconds, weighted by length. `None` unless there are several waits that are clearly
     /// longer than the sampling step and than chance explains. A stage that first only waits and then only works has
-    /// phases, not bursts. `step` is the time between samples.
+    /// phases, not bursts. `step` is the time between samples in seconds.
     fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
         const FEWEST: u32 = 10;
         const ALIKE: f64 = 1.5;
@@ -85,7 +87,7 @@ impl Stretches {
         // The number of runs expected by chance (Wald and Wolfowitz).
         let expected = waits * others / f64::from(samples.max(1));
         let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
-        // How many waits there would be if all had equal lengths and the same sum of squares.
+        // The number of waits if all had equal lengths and the same sum of squares.
         let alike = waits * waits / (self.squares as f64).max(1.0);
         let several = self.waits >= FEWEST && others > 0.0 && alike >= ALIKE;
         (several && clustered).then(|| self.squares as f64 / waits * step)
@@ -98,22 +100,24 @@ pub struct PipeCounts {
     pub samples: u32,
     pub writer: Stretches,
     pub reader: Stretches,
-    /// How often their waits alternated.
+    /// How often the waits of the two ends alternated.
     pub turns: u32,
-    /// Samples in which the reader waited for what the writer could have written before, while it waited for room.
+    /// Samples in which the reader waited for bytes that the writer could have written earlier, while it waited for
+    /// room.
     pub absorbable: u32,
-    /// For each of these samples, the length of the writer's wait before it, and that of the reader's own; the sums.
+    /// Sums over these samples: the length of the writer's wait before the sample, and the length of the reader's wait,
+    /// in samples.
     pub lengths: [u64; 2],
 }
 
-/// Counts from one moment to another, of each stage and pipe in the order in which they were found.
+/// Counts of each stage and pipe from one moment to another, in the order in which they were found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
     /// Seconds since sampling began.
     pub begin: f64,
     pub seconds: f64,
     pub samples: u32,
-    /// Of these samples, those in which any process of the pipeline existed.
+    /// The number of samples in which any process of the pipeline existed.
     pub alive: u32,
     pub stages: Vec<Counts>,
     pub pipes: Vec<PipeCounts>,
@@ -166,7 +170,7 @@ impl Interval {
         }
     }
 
-    /// The busy share of a stage; 0 where it didn't exist.
+    /// The busy share of a stage, from 0 to 1; 0 if the stage didn't exist.
     pub fn busy(&self, stage: usize) -> f64 {
         let Some(counts) = self.stages.get(stage) else { return 0.0 };
         let idle = [ThreadState::Starved, ThreadState::Blocked, ThreadState::Unknown];
@@ -185,20 +189,20 @@ impl Interval {
 /// A pipeline in figures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PipelineFigures {
-    /// Begin of the interval, in seconds since sampling began.
+    /// Start of the interval, in seconds since sampling began.
     pub begin: f64,
-    /// The time for which any of its processes existed, and the number of samples in it.
+    /// The time in seconds for which any process of the pipeline existed, and the number of samples in that time.
     pub seconds: f64,
     pub samples: u32,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
     /// The index of each stage among all stages of the watcher.
     pub places: Vec<usize>,
-    /// Processes that wait for each other, and have done so for a second.
+    /// Processes that have waited for each other for a second; `None` if there are none.
     pub cycle: Option<WaitCycle>,
     /// Limits of the machine on which advice depends.
     pub limits: WatchLimits,
-    /// The pipeline as typed, if known.
+    /// The pipeline as typed; `None` if unknown.
     pub typed: Option<String>,
 }
 
@@ -207,7 +211,8 @@ pub struct PipelineFigures {
 pub struct WatchLimits {
     /// Bytes of the largest pipe that this user may create.
     pub largest_pipe: u64,
-    /// This user's pipes have reached pipe-user-pages-soft: new ones get two pages, and none can be enlarged.
+    /// Whether this user's pipes have reached pipe-user-pages-soft. New pipes then get two pages, and no pipe can be
+    /// enlarged.
     pub pipes_exhausted: bool,
     /// Idle CPUs of this machine, on average; `None` if not measured.
     pub idle_cpus: Option<f64>,
@@ -226,7 +231,7 @@ impl PipelineFigures {
         PipelineFigures::of_places(watcher, interval, kept(watcher, interval))
     }
 
-    /// Figures of a part of the time, with the stages and pipes of the whole time under the same numbers: those that didn't
+    /// Figures of a part of the time. Stages and pipes have the same numbers as for the whole time. Stages that didn't
     /// exist in this part have no shares.
     pub fn of_part(watcher: &Watcher, interval: &Interval, whole: &PipelineFigures) -> PipelineFigures {
         let mut figures = PipelineFigures::of_places(watcher, interval, whole.places.clone());
@@ -264,14 +269,14 @@ impl PipelineFigures {
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
                 let step = interval.seconds / f64::from(interval.samples.max(1));
-                // Of two stages with the same output, of which one writes to the other, the writer only passed the
-                // output on, as tar does to gzip.
+                // If two stages have the same output, and one also writes to the other, that one only passed the output
+                // on, as tar does to gzip.
                 let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
                 let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
                 if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
-                // A long wait that nothing follows is not of a burst.
+                // A long wait at the end is not part of a burst.
                 let length = |waits: &Stretches, end: usize| {
                     let mean = waits.seconds(counts.samples, step)?;
                     let saved = counts.lengths[end] as f64 / f64::from(counts.absorbable) * step;
@@ -305,7 +310,8 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
-        // A parent and its child may hold more pipes than they use, such as one that shows when the other has exited.
+        // A parent and its child may hold more pipes than they use. An example is a pipe that only shows when the other
+        // process has exited.
         let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
         let used: Vec<[usize; 2]> = pipes
             .iter()
@@ -330,12 +336,12 @@ impl PipelineFigures {
     }
 }
 
-/// The places of the stages that count, upstream first.
+/// The places of the stages that the figures include, upstream first.
 fn kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
     let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
     let counts = |place: usize| {
-        // The shell that starts a short pipeline isn't joined to it by a pipe, and exists for a small part of the time.
+        // A shell that starts a short pipeline isn't joined to it by a pipe, and exists for a small part of the time.
         let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
         seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
     };
@@ -343,16 +349,16 @@ fn kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds)
 }
 
-/// The part of the waits of both ends that a buffer between them would save: none where the reader waits first and the
-/// writer afterwards, as before a program that reads everything and then computes.
+/// The part of the waits of both ends that a buffer between them would save, from 0 to 1. It is 0 if the reader waits
+/// first and the writer afterwards, as before a program that reads everything and then computes.
 fn absorbable(counts: &PipeCounts) -> f64 {
     let both = counts.writer.waits.min(counts.reader.waits);
     if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
 }
 
 /// Corrects the sampled shares by the exact CPU counters. A thread that wakes up while it is sampled waits for the CPU
-/// that the sampler uses, and seems to run: any share above the exact time running and waiting for a CPU is returned to
-/// the waits. Conversely, a stage runs at least as long as its `threads` did on average: a deficit is taken from the
+/// that the sampler uses, and seems to run. So any share above the exact time running and waiting for a CPU is added to
+/// the waits. Conversely, a stage runs at least as long as its `threads` did on average, so a deficit is taken from the
 /// waits.
 fn corrected(
     counts: &Counts,
@@ -360,7 +366,7 @@ fn corrected(
     (threads, cpus): (f64, usize),
     (reads, writes): (bool, bool),
 ) -> [f64; ThreadState::COUNT] {
-    /// Above this many switches per second waits are short: those for pipes.
+    /// With more context switches per second than this, waits are short, and count as waits for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
@@ -368,11 +374,11 @@ fn corrected(
     let share = |nanoseconds: u64| nanoseconds as f64 / 1e9 / seconds.max(1e-9);
     let most = share(run + wait);
     let running = shares[ThreadState::Running as usize];
-    // It can't use more CPUs at once than it may use.
+    // A stage can't run on more CPUs at once than it may use.
     let at_once = if cpus > 0 { threads.min(cpus as f64) } else { threads };
     let mut least = (most / threads.max(1.0)).max(share(run) / at_once.max(1.0)).min(1.0);
     if counts.changed {
-        // Of threads and children that came and went only the time on a CPU is known, and their number isn't.
+        // For threads and children that came and went, only their time on a CPU is known, not their number.
         least = if cpus > 0 { (share(run) / cpus as f64).min(1.0) } else { 0.0 };
     }
     if running < least && running < 1.0 {
@@ -404,8 +410,8 @@ fn corrected(
     shares
 }
 
-/// The part of a stage's running time spent waiting for a CPU, from the kernel's nanosecond counters. Threads that wait
-/// for CPUs which their own stage fills do not count.
+/// The part of a stage's running time spent waiting for a CPU, from the kernel's nanosecond counters. Waits for CPUs
+/// that the stage's own threads fill do not count.
 fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     match (counts.cpu, counts.cpu_wait) {
         (Some(run), Some(wait)) if run + wait > 0 => {
@@ -432,24 +438,24 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     };
     let seen: u32 = counts.states.iter().sum();
     let present = f64::from(seen) / f64::from(interval.alive.max(1));
-    // The time that the counters cover: less than the whole interval if the stage has exited.
+    // The time in seconds that the counters cover. It is less than the interval if the stage has exited.
     let time = |samples: u32| interval.seconds * f64::from(samples) / f64::from(interval.samples.max(1));
     let (seconds, moving) = (time(counts.counted), time(counts.counted_bytes));
     let rate = |count: Option<u64>, seconds: f64| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
     let per_second = |count: Option<u64>| rate(count, seconds);
-    // Where a stage both splices and reads, only part is counted.
+    // If a stage both splices and reads, the kernel counts only a part of its bytes.
     let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
     let per_call = |bytes: Option<u64>, calls: Option<u64>| {
         let (bytes, calls) = (bytes.filter(|_| !stage.uncounted)?, calls.filter(|&calls| calls > 0)?);
         Some(bytes as f64 / calls as f64)
     };
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
-    // A child's time is counted when it is reaped, so it can exceed the time available in this interval.
+    // A child's time is counted when the child is reaped, so it can exceed the time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
     let most = most.min(stage.threads.max(1) as f64);
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
-    // `stage.threads` may include a forked child of the first process that hasn't run its program yet; the mean
-    // doesn't.
+    // `stage.threads` may include a forked child of the first process that hasn't executed its program yet. The mean
+    // number doesn't include it.
     let threads =
         if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
     let shares = corrected(counts, seconds, (threads, stage.cpus.len()), ends);
@@ -520,8 +526,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     }
 }
 
-/// Sets the rate of each pipe, from the side that counts all of its bytes; a side that also uses other files counts too
-/// much. Then sets the same rates at the stages' ends.
+/// Sets the rate of each pipe to the count of the end that counts all of the pipe's bytes. An end that also uses other
+/// files counts too much. Then sets the same rates at the stages' ends.
 fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
     /// The counts of the two ends of a pipe count as equal within this factor.
     const DISAGREE: f64 = 1.1;
@@ -535,14 +541,14 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
         let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
         pipe.bytes_per_second = match (out, input) {
-            // If one end counts less, some of its calls are not counted; if it counts more, the rest belongs to other
+            // If one end counts less, some of its calls are not counted. If it counts more, the rest belongs to other
             // files.
             (Some(out), Some(input)) if out > input * DISAGREE && !stages[pipe.from - 1].writes_others => Some(out),
             (Some(out), Some(input)) if input > out * DISAGREE && !stages[pipe.to - 1].reads_others => Some(input),
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),
             (Some(out), Some(input)) if input < out / 50.0 => Some(out),
             (Some(out), Some(input)) => Some(out.min(input)),
-            // The reader's count may be of something else.
+            // The reader's count may be of other files.
             (None, Some(_)) if pipe.is_socket && stages[pipe.to - 1].reads_others => None,
             (out, input) => out.or(input),
         };
@@ -558,8 +564,8 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
     }
 }
 
-/// The rates of the pipes of a stage that writes several. If it writes as many times what it reads, as tee does, each
-/// gets all of it. Otherwise its readers' counts are only right if they sum up to what it writes.
+/// Sets the rates of the pipes of a stage that writes several. If it writes a multiple of its input, as tee does, each
+/// pipe gets all of the input. Otherwise the readers' counts are only right if they sum up to the stage's output.
 fn copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
     const SAME: f64 = 0.1;
     let alike = |a: f64, b: f64| (a / b - 1.0).abs() <= SAME;
@@ -606,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_after_its_end_does_not_count() {
+    fn samples_after_the_end_do_not_count() {
         let counts = counts(10, 0, 10);
         let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
         let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
@@ -662,7 +668,7 @@ mod tests {
         };
         // One end splices part of its bytes.
         assert_eq!((rate(false, 1.2, 20.0), rate(false, 20.0, 1.2)), (20.0, 20.0));
-        // It also writes a file, like tee.
+        // The writer also writes a file, like tee.
         assert_eq!(rate(true, 20.0, 10.0), 10.0);
         assert_eq!(rate(false, 10.0, 10.5), 10.0);
     }
@@ -684,7 +690,7 @@ mod tests {
         };
         // The second reader splices.
         assert_eq!(rates(30.0, [15.0, 1.2]), [Some(15.0); 2]);
-        // It distributes its output among its readers.
+        // The writer distributes its output among its readers.
         assert_eq!(rates(15.0, [10.0, 5.0]), [Some(10.0), Some(5.0)]);
         assert_eq!(rates(15.0, [10.0, 0.2]), [None, None]);
     }
@@ -697,7 +703,7 @@ mod tests {
                 Counts { cpu: Some(run * second / 10), cpu_wait: Some(wait * second / 10), ..Counts::default() };
             (waiting(&counts, 1.0, cpus) * 100.0).round()
         };
-        // Eight threads on the two CPUs that they fill; and one thread that others keep off its CPU half of the time.
+        // Eight threads fill two CPUs. In the next case, other programs keep one thread off its CPU half of the time.
         assert_eq!(part(18, 60, 2), 10.0);
         assert_eq!(part(5, 5, 1), 50.0);
         assert_eq!(part(5, 5, 2), 50.0);
@@ -711,22 +717,23 @@ mod tests {
         // With many switches, waits are short.
         let fast = Counts { switches: Some(30_000), ..counts(60, 20, 20) };
         assert_eq!(shares(&fast, (true, true)), [20.0, 60.0, 0.0, 20.0]);
-        // Never observed to wait: then the kinds of its ends decide.
+        // The stage was never observed to wait, so the kinds of its ends decide.
         assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
-        // It runs at least as long as its threads on average.
+        // The stage runs at least as long as its threads on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
             (corrected(&counts(0, 100, 0), 1.0, (2.0, 2), (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
-        // Three threads use 0.9 CPUs, of two: at least 45 % of the time, also where threads came and went.
+        // Three threads use 0.9 of two CPUs, so the stage runs for at least 45 % of the time, even if threads came and
+        // went.
         for changed in [false, true] {
             let three = Counts { cpu: Some(900_000_000), changed, ..counts(20, 80, 0) };
             let running = corrected(&three, 1.0, (3.0, 2), (true, true))[ThreadState::Running as usize];
             assert!((running - 0.45).abs() < 1e-9, "{running}");
         }
-        // With children that started and ended, some of their time is unknown.
+        // If children started and ended, some of their time is unknown.
         let changed = Counts { changed: true, ..counts(100, 0, 0) };
         assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
     }

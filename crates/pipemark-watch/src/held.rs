@@ -11,12 +11,12 @@ use crate::verdict::name;
 const SILENT: f64 = 1.0;
 /// A stage that is busy for more than this share has work to do.
 const AT_WORK: f64 = 0.3;
-/// Its reader waits for at least this share.
+/// The least share for which the reader of a stage that holds its output back waits.
 const STARVED: f64 = 0.8;
-/// The smallest common buffer for a pipe, in the C library or a language runtime, in bytes: a buffered program writes
-/// this much at once.
+/// The smallest common output buffer for a pipe, in the C library or a language runtime, in bytes. A buffered program
+/// writes this much at once.
 const BUFFER: f64 = 4096.0;
-/// Buffers of this kind hold no more than this.
+/// The most bytes that such a buffer holds.
 const MOST: u64 = 256 << 10;
 
 /// Whether a stage writes only full buffers, judging by its earlier writes.
@@ -43,7 +43,7 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
-/// A source that works now and then without output: its buffer may hold it.
+/// Whether a source works now and then without output, so that its buffer may hold the output.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let reader_waits =
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_has_nothing_to_give_does_not() {
+    fn a_filter_without_pending_output_holds_nothing() {
         for figures in [
             follow("grep hit", 0, 2.0),
             follow("grep hit", 900, 0.2),
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(verdict(&last).kind, VerdictKind::Stage);
         last.stages[1].writes_others = true;
         assert_eq!(verdict(&last).kind, VerdictKind::Held);
-        // It wrote lines before, so it doesn't fill a buffer first.
+        // The stage wrote lines before, so it doesn't fill a buffer first.
         let mut lines = follow("grep hit", 900, 2.0);
         lines.stages[1].wrote_before = Some(40.0);
         assert_eq!(verdict(&lines).kind, VerdictKind::Stage);

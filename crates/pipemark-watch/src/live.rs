@@ -14,7 +14,7 @@ use crate::topology;
 pub struct LivePipeline {
     /// One of its processes, which identifies it.
     pub pid: u32,
-    /// Its stages, in the order of the data.
+    /// The names of the stages, in the order of the data.
     pub stages: Vec<String>,
 }
 
@@ -57,9 +57,9 @@ pub fn no_process(number: impl Display) -> ExitError {
     ExitError::usage(format_args!("there is no process {number}; 'pipemark why' lists running pipelines"))
 }
 
-/// Why a process can't be sampled, if it can't.
+/// The error for a process that can't be sampled; `None` if it can be.
 pub fn refusal(pid: u32) -> Option<ExitError> {
-    // It exists, but /proc hides it.
+    // The process exists, but /proc hides it.
     let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
     match Process::read(pid) {
         Some(Process { of_kernel: true, comm, .. }) => {

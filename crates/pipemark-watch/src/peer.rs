@@ -4,11 +4,11 @@ use crate::figures::PipelineFigures;
 use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{name, percent};
 
-/// A stage that waits for its socket for less than this share is limited by something else.
+/// The least share of time that a stage waits for its socket. If it waits less, something else limits it.
 const WAITS: f64 = 0.4;
-/// The writer of the stage's input waits for at least this share.
+/// The least share of time that the writer of the stage's input waits.
 const PRESSED: f64 = 0.4;
-/// TCP reports a window as the limit for at least this share.
+/// The least share of time for which TCP reports a window as the limit.
 const LIMITED: f64 = 0.3;
 
 pub fn who(peer: &PeerFigures) -> String {
@@ -18,7 +18,7 @@ pub fn who(peer: &PeerFigures) -> String {
     }
 }
 
-/// The verdict on the other end of the socket that the busiest stage waits for.
+/// The verdict on the other end of the socket that the busiest stage waits for; `None` if that end isn't the limit.
 pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let found = busiest.peer.as_ref().filter(|peer| !peer.pipe)?;
     let share = busiest.network + busiest.other;
@@ -26,7 +26,7 @@ pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipelin
         return None;
     }
     let by = if found.tcp { "TCP" } else { "a Unix socket" };
-    // If the stage has unread input, it waits to send, or for an answer before it reads on.
+    // If the stage has unread input, it waits either to send, or for an answer before it reads further input.
     let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= PRESSED);
     let sends = found.sends || pressed;
     let what = if sends { "takes its data" } else { "sends data" };
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_tcp_is_said() {
+    fn the_limit_of_tcp_is_reported() {
         let peer = PeerFigures {
             name: "192.0.2.1:22".to_owned(),
             tcp: true,

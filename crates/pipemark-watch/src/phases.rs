@@ -5,27 +5,27 @@ use crate::report::Phase;
 use crate::sampler::Watcher;
 use crate::verdict::verdict;
 
-/// The most intervals kept, and the most counts of stages in them; beyond that, neighbouring intervals are merged in
+/// The most intervals kept, and the most counts of stages in them. Beyond these, neighbouring intervals are merged in
 /// pairs.
 const MOST: usize = 720;
 const MOST_COUNTS: usize = 72_000;
 /// The shortest phase, in seconds and as a share of the whole.
 const SHORTEST: f64 = 1.0;
 const SHORTEST_SHARE: f64 = 0.1;
-/// Two phases differ when the busy share of their leading stages differs by this.
+/// Two phases differ if the busy shares of their leading stages differ by at least this.
 const CHANGE: f64 = 0.3;
 
 /// Counts by interval, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Timeline {
     pub intervals: Vec<Interval>,
-    /// The number of added intervals merged into one.
+    /// The number of added intervals that make up one kept interval.
     merged: usize,
     open: usize,
 }
 
 impl Timeline {
-    /// Adds the counts since the last call.
+    /// Adds the counts of one interval.
     pub fn add(&mut self, interval: Interval) {
         self.merged = self.merged.max(1);
         match self.intervals.last_mut() {
@@ -86,7 +86,7 @@ impl Timeline {
     }
 }
 
-/// The stage with the largest busy share.
+/// The index of the stage with the largest busy share; `None` without stages.
 fn leader(interval: &Interval) -> Option<usize> {
     (0..interval.stages.len()).max_by(|&a, &b| interval.busy(a).total_cmp(&interval.busy(b)))
 }
@@ -150,7 +150,7 @@ mod tests {
         let mut watcher = watched(4);
         let mut timeline = Timeline::default();
         for half in 0..12 {
-            // The first two end while the third begins to compute.
+            // The first two stages end while the third begins to compute.
             let early = half < 4;
             timeline.add(half_second(&mut watcher, 50, |_, stage| match stage {
                 0 => early.then_some(ThreadState::Blocked),
@@ -167,8 +167,8 @@ mod tests {
         assert!(last.text.starts_with("stage2 holds the pipeline back"), "{}", last.text);
     }
 
-    /// Keeps an hour of `stages` stages, with `samples` samples in each half second: returns the report, the bytes that
-    /// the timeline takes, and the most intervals kept.
+    /// Stores an hour of `stages` stages, with `samples` samples in each half second. Returns the report, the number of
+    /// bytes that the timeline takes, and the most intervals that it kept.
     fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
         const STATES: [ThreadState; 3] = [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked];
         let mut watcher = watched(stages);

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 pub struct PipeId(pub u64, pub u64);
 
 impl PipeId {
-    /// Used in place of the device for a socket pair.
+    /// The number used in place of the device for a socket pair.
     const SOCKETS: u64 = u64::MAX;
 
     /// One direction of a connected socket pair that joins two processes like a pipe, identified by the inode of the
@@ -31,11 +31,11 @@ impl PipeId {
 /// The directions in which a process may use a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// It reads.
+    /// The process reads.
     In,
-    /// It writes.
+    /// The process writes.
     Out,
-    /// Both, as with a FIFO opened for both.
+    /// The process reads and writes, as with a FIFO opened for both.
     Both,
 }
 
@@ -53,24 +53,25 @@ pub struct Process {
     pub pid: u32,
     pub parent: u32,
     pub group: u32,
-    /// Start time in clock ticks since boot: together with the pid it identifies the process for good.
+    /// Start time in clock ticks since boot. Together with the pid it identifies the process.
     pub start: u64,
     /// The kernel's state letter: `S`, `R`, `T` and others.
     pub state: char,
     pub threads: u32,
-    /// It is a kernel thread.
+    /// Whether it is a kernel thread.
     pub of_kernel: bool,
-    /// CPU time including reaped children, in clock ticks; the part of it in the kernel; the part of the children.
+    /// CPU time including reaped children, the part of it spent in the kernel, and the part of reaped children, all in
+    /// clock ticks.
     pub ticks: u64,
     pub kernel_ticks: u64,
     pub children_ticks: u64,
-    /// Page faults of reaped children: they change when it reaps one.
+    /// Page faults of reaped children. The number changes when the process reaps a child.
     pub reaped: u64,
-    /// The kernel's name for it: at most 15 bytes.
+    /// The name that the kernel has for the process, at most 15 bytes.
     pub comm: String,
-    /// The ends of pipes that it holds; `None` where they are unreadable.
+    /// The ends of pipes that the process holds; `None` if they are unreadable.
     pub ends: Option<Vec<PipeEnd>>,
-    /// Its other open files.
+    /// The process's other open files.
     pub others: OtherFiles,
 }
 
@@ -79,7 +80,7 @@ pub struct Process {
 pub struct OtherFiles {
     /// Sockets: descriptor and inode.
     pub sockets: Vec<(u32, u64)>,
-    /// Whether it has files or devices open for reading, and for writing.
+    /// Whether the process has files or devices open for reading, and for writing.
     pub reads: bool,
     pub writes: bool,
 }
@@ -96,7 +97,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// `keep`: keep it open.
+    /// The file at `path`. With `keep` it stays open between reads.
     pub fn new(path: String, keep: bool) -> Again {
         Again { path, open: None, keep }
     }
@@ -105,7 +106,7 @@ impl Again {
         &self.path
     }
 
-    /// Its current content, as far as it fits.
+    /// The file's current content, as far as it fits into `buffer`.
     pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
         let length = match &self.open {
             Some(file) => file.read_at(buffer, 0)?,
@@ -143,7 +144,7 @@ impl Process {
         let mut others = OtherFiles::default();
         self.ends = match ends(self.pid, &mut others) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
-            // It may have exited meanwhile, and closed its files.
+            // The process may have exited meanwhile, and closed its files.
             ends => Some(ends.unwrap_or_default()),
         };
         self.others = others;
@@ -180,17 +181,17 @@ impl Process {
         })
     }
 
-    /// Reads only /proc/PID/stat: no ends of pipes.
+    /// Reads only /proc/PID/stat, without the ends of pipes; `None` if the process has exited.
     fn read_stat(pid: u32) -> Option<Process> {
         Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The ids of its threads.
+    /// The ids of the process's threads.
     pub fn thread_ids(&self) -> Vec<u32> {
         if self.threads == 1 { vec![self.pid] } else { threads(self.pid) }
     }
 
-    /// Its command line, as started; empty if unreadable.
+    /// The process's command line as started; empty if unreadable.
     pub fn words(&self) -> Vec<String> {
         let line = text(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = line.trim_end_matches('\0');
@@ -209,7 +210,7 @@ pub fn threads(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// The number of threads, which is cheaper than listing them.
+/// The number of threads, which is cheaper to read than a list of them.
 pub fn thread_count(pid: u32) -> Option<usize> {
     let links = statx(CWD, format!("/proc/{pid}/task"), AtFlags::empty(), StatxFlags::NLINK).ok()?.stx_nlink;
     (links as usize).checked_sub(2)
@@ -238,18 +239,20 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
     Ok(found)
 }
 
-/// Whether a file is a terminal or /dev/null: every process has those, and few read or write much there.
+/// Whether a file is a terminal or /dev/null. Every process has such files open, and few processes read or write much
+/// there.
 fn is_idle_device(path: &str) -> bool {
     let name = fs::read_link(path).unwrap_or_default();
     is_terminal(&name) || name == Path::new("/dev/null")
 }
 
-/// The end of a pipe that a descriptor is, if any.
+/// The pipe and the direction of a descriptor, given by its path in /proc; `None` if it isn't an end of a pipe.
 pub fn end_of(path: &str) -> Option<(PipeId, Way)> {
     Some((pipe_of(path)?, way_of(path)?))
 }
 
-/// The pipe or FIFO that a path is, if any. The query sends no request to a file server that may hang.
+/// The pipe or FIFO at a path; `None` if it is another file. The query sends no request to a file server, which may
+/// hang.
 pub fn pipe_of(path: &str) -> Option<PipeId> {
     file_of(path).filter(|(kind, _)| *kind == FileType::Fifo).map(|(_, id)| id)
 }
@@ -261,7 +264,7 @@ fn file_of(path: &str) -> Option<(FileType, PipeId)> {
     Some((FileType::from_raw_mode(about.stx_mode.into()), PipeId(device, about.stx_ino)))
 }
 
-/// The direction, from the permissions of the link in /proc.
+/// The direction of a descriptor, from the permissions of its link in /proc.
 fn way_of(path: &str) -> Option<Way> {
     let about = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
     match about.stx_mode & 0o600 {
@@ -272,7 +275,7 @@ fn way_of(path: &str) -> Option<Way> {
     }
 }
 
-/// The inode of a descriptor that is a socket.
+/// The inode of a descriptor that is a socket; `None` for other descriptors.
 pub fn socket_of(pid: u32, fd: u32) -> Option<u64> {
     file_of(&format!("/proc/{pid}/fd/{fd}")).filter(|(kind, _)| *kind == FileType::Socket).map(|(_, id)| id.1)
 }
@@ -283,8 +286,8 @@ pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 
-/// The pid and name of a process that holds the other end of a pipe: it writes to it if `way` is `Out`. Of several, one
-/// whose standard output or input it is.
+/// The pid and name of a process that holds the other end of a pipe. If `way` is `Out`, that process writes to the
+/// pipe. Of several processes, prefers one whose standard output or input the end is.
 pub fn holder_of_pipe(pipe: PipeId, way: Way, except: &BTreeSet<u32>) -> Option<(u32, String)> {
     let fd = if way == Way::Out { 1 } else { 0 };
     let end = |process: &Process| {
@@ -321,7 +324,7 @@ pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
-/// A process and all of its descendants, itself first; those that have exited meanwhile are skipped.
+/// A process and all of its descendants, itself first. Processes that have exited meanwhile are skipped.
 pub fn family(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
@@ -349,7 +352,7 @@ pub fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 
-/// What a process and its reaped children have read and written: bytes and calls.
+/// Bytes and calls that a process and its reaped children have read and written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoCounts {
     pub read: u64,
@@ -388,7 +391,7 @@ pub struct MachineCounts {
 }
 
 impl MachineCounts {
-    /// Reads them; `None` if unreadable.
+    /// Reads the counters; `None` if unreadable.
     pub fn read() -> Option<MachineCounts> {
         MachineCounts::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -401,12 +404,12 @@ impl MachineCounts {
     }
 }
 
-/// The control groups of a process, as in /proc.
+/// The text of /proc/PID/cgroup, which lists the control groups of a process.
 pub fn control_groups(pid: u32) -> String {
     text(format!("/proc/{pid}/cgroup")).unwrap_or_default()
 }
 
-/// Position in and size of the largest file that a process reads.
+/// The position in the largest file that a process reads, and the file's size, in bytes; `None` if it reads none.
 pub fn progress(pid: u32) -> Option<(u64, u64)> {
     let folder = format!("/proc/{pid}/fd");
     let sources = numbers(&folder).into_iter().filter_map(|fd| {
@@ -454,13 +457,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_ended_is_not_hidden() {
+    fn a_process_that_has_just_ended_is_not_hidden() {
         let gone = Process::parse(u32::MAX, "7 (a) S 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 99 0 0").unwrap();
         assert_eq!(gone.with_ends().ends, Some(Vec::new()));
     }
 
     #[test]
-    fn ends_are_seen_with_their_ways() {
+    fn ends_of_pipes_have_their_directions() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let own = Process::read(std::process::id()).unwrap().ends.unwrap();
         let of = |fd: &rustix::fd::OwnedFd| {

@@ -1,4 +1,4 @@
-//! What a command line says about a program: how it buffers, and whether it reads all input before writing. Pure.
+//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure.
 
 /// The program's name, without its folder.
 pub fn program(words: &[String]) -> &str {
@@ -16,8 +16,8 @@ pub fn is_called(name: &str, like: &str) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Whether the command line has one of these options: short ones, also combined behind one dash, and long ones, also
-/// with a value.
+/// Whether the command line has one of these options. Short options may be combined behind one dash, and long options
+/// may have a value.
 pub fn has_option(words: &[String], options: &[&str]) -> bool {
     let is = |word: &str, option: &str| match option.strip_prefix('-').filter(|rest| rest.len() == 1) {
         // A compression level: -1 is neither -11 nor -T1.
@@ -65,7 +65,7 @@ pub fn collects(words: &[String]) -> bool {
     slurps || ALWAYS.contains(&name)
 }
 
-/// Whether an option makes it write each line at once.
+/// Whether an option makes the program write each line at once.
 pub fn writes_at_once(words: &[String]) -> bool {
     let name = program(words);
     match name {
@@ -82,7 +82,7 @@ pub fn writes_at_once(words: &[String]) -> bool {
     }
 }
 
-/// The option with which a program limits its rate on purpose.
+/// The option with which a program limits its rate on purpose; `None` if it has none.
 pub fn rate_limit(words: &[String]) -> Option<&'static str> {
     const OPTIONS: [(&str, &[&str]); 13] = [
         ("pv", &["--rate-limit", "-L"]),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_on_purpose_are_known_by_their_options() {
+    fn deliberate_rate_limits_are_recognised_by_their_options() {
         assert_eq!(rate_limit(&words("pv -qL 20m")), Some("-L"));
         assert_eq!(rate_limit(&words("/usr/bin/curl -s --limit-rate 8M x")), Some("--limit-rate"));
         assert_eq!(rate_limit(&words("wget -qO- --limit-rate=8m x")), Some("--limit-rate"));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_at_once_or_at_the_end_is_known() {
+    fn programs_that_write_at_once_or_at_the_end_are_recognised() {
         assert!(writes_at_once(&words("grep --line-buffered x")) && !writes_at_once(&words("grep x")));
         assert!(writes_at_once(&words("python3 -u job.py")) && writes_at_once(&words("cat")));
         assert!(

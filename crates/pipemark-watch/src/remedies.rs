@@ -10,9 +10,9 @@ use crate::report::{PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
-/// With at least this many idle CPUs there is room for parallel work.
+/// The fewest idle CPUs with which there is room for parallel work.
 const IDLE_CPUS: f64 = 0.3;
-/// Rows for any program follow those for this one; at most this many are shown.
+/// The most remedies shown for a stage. Rows for any program follow those for the stage's program.
 const MOST: usize = 4;
 
 /// A row of the table; see the head of remedies.toml.
@@ -61,7 +61,7 @@ static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
     table.remedy
 });
 
-/// The words without options that request a single thread: they would contradict parallel work.
+/// The words of a command without options that request a single thread, which would contradict parallel work.
 fn without_one_thread(words: &[String]) -> Vec<String> {
     const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
     const APART: [&str; 4] = ["-T", "--threads", "-@", "-j"];
@@ -76,7 +76,7 @@ fn without_one_thread(words: &[String]) -> Vec<String> {
     kept
 }
 
-/// Whether a stage reads the output of a process that it started itself: then its standard input is not the pipeline's
+/// Whether a stage reads the output of a process that it started itself. Its standard input is then not the pipeline's
 /// data.
 fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     let typed = figures.typed.as_deref().unwrap_or_default();
@@ -88,8 +88,8 @@ fn is_work_of_children(stage: &StageFigures) -> bool {
     stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
 }
 
-/// The command that a stage starts again and again, as of parallel or xargs, if it has a row in the table and most of the
-/// CPU time.
+/// The command that a stage such as parallel or xargs starts again and again. `None` unless that command has a row in
+/// the table and takes most of the CPU time.
 fn job(stage: &StageFigures) -> Option<StageFigures> {
     let listed = |word: &String| TABLE.iter().flat_map(|row| &row.program).any(|like| is_called(base(word), like));
     let at = (1..stage.words.len()).find(|&at| is_work_of_children(stage) && listed(&stage.words[at]))?;
@@ -131,7 +131,7 @@ impl RemedyRow {
     }
 
     fn remedy(&self, typed: &Segment) -> Remedy {
-        // Of two counts of threads the later one counts.
+        // If a command has two counts of threads, the later one counts.
         let mut rest = split(&typed.rest);
         if self.parallel {
             rest = without_one_thread(&rest);
@@ -160,28 +160,28 @@ impl RemedyRow {
 pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
     let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.goes_for(stage, verdict, figures)).collect();
     let typed = segment(figures, stage);
-    // Rows for the name as typed, such as zcat; otherwise those for what runs, such as gzip.
+    // Rows for the name as typed, such as zcat. If there are none, rows for the program that runs, such as gzip.
     let typed_as =
         |row: &&&RemedyRow| !row.under.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
     let is_own = |row: &&&RemedyRow| !row.program.is_empty() || !row.under.is_empty();
     let mut own: Vec<&&RemedyRow> = rows.iter().filter(is_own).collect();
-    // A program that another one started can't be replaced by itself.
+    // A program that another one started can't be replaced on its own.
     if own.iter().any(|row| !row.by.is_empty()) {
         own.retain(|row| !row.by.is_empty() || row.command.is_empty());
     }
     let named: Vec<&&RemedyRow> = own.iter().copied().filter(|row| typed_as(row)).collect();
     let mut own: Vec<Remedy> =
         if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
-    // It starts several at a time already.
+    // The stage already starts several processes at a time.
     own.extend(job(stage).and_then(|job| of_program(&job, verdict, figures, false)));
     let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
     // Rows for any program apply only where no row matches this one.
     if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
 }
 
-/// Remedies that make the stages use less CPU time; none that takes more CPUs.
+/// Remedies that make the stages use less CPU time. Remedies that use more CPUs are omitted.
 pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
-    /// Remedies for stages that use less of a CPU than this aren't worth it.
+    /// The least number of CPUs that a stage uses for a remedy to be worthwhile.
     const USES: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
@@ -191,7 +191,7 @@ pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
     named_once(figures, stages.into_iter().filter_map(|stage| Some((stage, computing(stage)?))))
 }
 
-/// The best remedy for each of the two stages of a verdict, where both are about as busy.
+/// The best remedy for each of the two stages of a verdict that are about as busy.
 pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remedy> {
     let stages = [verdict.stage, verdict.next].into_iter().flatten();
     let stages = stages.filter_map(|number| figures.stages.get(number - 1));
@@ -202,7 +202,7 @@ pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remed
     named_once(figures, stages.filter_map(|stage| Some((stage, of_stage(stage)?))))
 }
 
-/// The first row of the table that applies to a stage's program; rows that need more CPUs only if `parallel`.
+/// The first row of the table that applies to a stage's program. Rows that need more CPUs apply only if `parallel`.
 fn of_program(
     stage: &StageFigures,
     verdict: &PipelineVerdict,
@@ -214,7 +214,7 @@ fn of_program(
     Some(row.remedy(&segment(figures, stage)))
 }
 
-/// Remedies that say for which stage they are, each once.
+/// Remedies with the name of their stage, each once.
 fn named_once<'f>(
     figures: &PipelineFigures,
     remedies: impl Iterator<Item = (&'f StageFigures, Remedy)>,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_whole() {
+    fn every_row_of_the_table_is_complete() {
         let ids = BTreeSet::from_iter(TABLE.iter().map(|row| row.id.as_str()));
         assert_eq!(ids.len(), TABLE.len(), "each id once");
         assert!(TABLE.len() >= 40);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_programs_that_were_seen_and_options_that_lack_are_advised() {
+    fn only_observed_programs_and_missing_options_are_advised() {
         assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("xz -d", "computing"), ["xz-threads-decompress"]);
         assert_eq!(ids("xz -T4", "computing"), ["compression-level"]);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapper_that_unbuffers_is_left_out() {
+    fn a_wrapper_that_unbuffers_is_omitted() {
         let typed = |text: &'static str| move |figures: &mut PipelineFigures| figures.typed = Some(text.to_owned());
         let unbuffered = found("cut -f2", "small writes", typed("cat a | LC_ALL=C stdbuf -o0 cut -f2 | sort"));
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_is_taken_out_where_more_are_advised() {
+    fn single_thread_options_are_removed_when_more_threads_are_advised() {
         let command = |typed: &str| found(typed, "computing", |_| {})[0].command.clone();
         assert_eq!((command("xz -1 -T1"), command("zstd -T 1 -9")), ("xz -T0 -1".to_owned(), "zstd -T0 -9".to_owned()));
         assert_eq!(command("zstd -9 --threads=1 f"), "zstd -T0 -9 f");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_cpus_are_shared_less_work_is_advised() {
+    fn less_work_is_advised_if_cpus_are_shared() {
         let stage = |number: usize, command: &str| StageFigures {
             name: command.split(' ').next().unwrap().to_owned(),
             words: words(command),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_output_is_said_and_commands_are_as_typed() {
+    fn advice_notes_changed_output_and_keeps_commands_as_typed() {
         let sort = found("sort -k 2", "computing", |figures| {
             figures.stages[0].collates = true;
             figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".to_owned());

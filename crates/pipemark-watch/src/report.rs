@@ -303,11 +303,11 @@ pub enum ProcFile {
     Stat,
 }
 
-/// Sampled shares that are off by more than this are called rough.
+/// The largest error of sampled shares that isn't called rough.
 const ROUGH: f64 = 0.05;
 
 impl PipelineReport {
-    /// The form stored in a document.
+    /// The form in which a document stores the report.
     ///
     /// # Errors
     /// When a figure is not a number.
@@ -315,15 +315,15 @@ impl PipelineReport {
         serde_json::value::to_raw_value(self).map(Watched)
     }
 
-    /// Reads the form stored in a document.
+    /// Reads the report from the form stored in a document.
     ///
     /// # Errors
-    /// When it has another form.
+    /// When the document has another form.
     pub fn from_record(watched: &Watched) -> serde_json::Result<PipelineReport> {
         serde_json::from_str(watched.0.get())
     }
 
-    /// The report on all counts.
+    /// The report on all counts since sampling began.
     pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
         let figures = PipelineFigures::of(watcher, &timeline.total());
         let phases = if figures.cycle.is_some() { Vec::new() } else { timeline.phases(watcher) };
@@ -376,7 +376,7 @@ impl PipelineReport {
         }
     }
 
-    /// The busy share of each stage in the last intervals.
+    /// The busy share of each stage in each of the last `count` intervals, from 0 to 1.
     pub fn history(&self, timeline: &Timeline, count: usize) -> Vec<Vec<f64>> {
         let recent = &timeline.intervals[timeline.intervals.len().saturating_sub(count)..];
         self.places.iter().map(|&place| recent.iter().map(|interval| interval.busy(place)).collect()).collect()

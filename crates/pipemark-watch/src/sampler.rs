@@ -17,10 +17,10 @@ use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 use crate::waits::SocketWait;
 
-/// The share of one CPU spent on sampling where the default rate would take more.
+/// The most CPU time that sampling may take, as a share of one CPU. The sampling rate is lowered to stay below it.
 const SHARE: f64 = 0.01;
 
-/// Every how many samples all threads of a running stage are sampled.
+/// All threads of a running stage are sampled in one of this many samples.
 const HUNGRY: u32 = 4;
 
 /// What to watch.
@@ -35,7 +35,7 @@ pub enum Subject {
 /// Options of sampling.
 #[derive(Debug, Clone, Copy)]
 pub struct SamplingOptions {
-    /// Open each pipe once to read its capacity.
+    /// Whether to open each pipe once to read its capacity.
     pub touch: bool,
     /// The most detailed file of /proc to read.
     pub access: ProcFile,
@@ -43,7 +43,7 @@ pub struct SamplingOptions {
     pub period: Duration,
 }
 
-/// A stage with its state over all scans.
+/// A stage, with its state over all scans.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
@@ -51,48 +51,48 @@ pub struct WatchedStage {
     pub pids: Vec<u32>,
     pub ins: Vec<PipeId>,
     pub outs: Vec<PipeId>,
-    /// Pipes that it both reads and writes, such as the queues of a worker pool.
+    /// Pipes that the stage both reads and writes, such as the queues of a worker pool.
     pub(super) inner: BTreeSet<PipeId>,
-    /// All other pipes that it holds.
+    /// All other pipes that the stage holds.
     pub(super) outer: BTreeSet<PipeId>,
-    /// The most processes and threads it had at once.
+    /// The most processes and threads that the stage had at once.
     pub processes: usize,
     pub threads: usize,
-    /// It was observed in calls that no byte counter counts.
+    /// Whether the stage was observed in calls that no byte counter counts.
     pub uncounted: bool,
-    /// Its processes' files are unreadable.
+    /// Whether the files of the stage's processes are unreadable.
     pub hidden: bool,
     pub alive: bool,
-    /// When it appeared.
+    /// When the stage appeared.
     pub(super) since: Option<Instant>,
-    /// A description of what the stage waits for, if no state covers it.
+    /// A description of what the stage waits for; `None` if a state covers it.
     pub(super) waits_for: Option<&'static str>,
-    /// The CPUs it may use.
+    /// The CPUs that the stage may use.
     pub cpus: Vec<usize>,
-    /// Position in and size of the file that it reads.
+    /// The position in the file that the stage reads, and the file's size, in bytes; `None` if it reads no file.
     pub progress: Option<(u64, u64)>,
-    /// The parent of its first process, and the parent's parent.
+    /// The parent of the stage's first process, and the parent's parent.
     pub(super) parents: [Option<u32>; 2],
     pub(super) changed: bool,
     pub(super) totals: Totals,
-    /// Its command line, and whether it compares text by locale rules.
+    /// The stage's command line, and whether it compares text by locale rules.
     pub(super) words: Vec<String>,
     pub(super) collates: bool,
-    /// The process whose locale is still to be checked.
+    /// The process whose locale is still to be checked; `None` if none is.
     pub(super) locale_of: Option<u32>,
-    /// Whether it has files or sockets besides its pipes open for reading, and for writing.
+    /// Whether the stage has files or sockets besides its pipes open for reading, and for writing.
     pub(super) reads_others: bool,
     pub(super) writes_others: bool,
-    /// Since when it has written nothing, what it has read since, and the size of a write before.
+    /// When the stage stopped writing, the bytes read since then, and the mean size of an earlier write in bytes.
     pub(super) silent_since: Option<Instant>,
     pub(super) held_bytes: Option<u64>,
     pub(super) wrote_before: Option<f64>,
-    /// The other end of a socket that it waits for.
+    /// The other end of a socket that the stage waits for; `None` if it waits for none.
     pub(super) peer: Option<PeerFigures>,
-    /// How often the process beyond a pipe was searched for.
+    /// The number of searches for the process at the other end of a pipe.
     pub(super) searches: u32,
     pub(super) socket: SocketWait,
-    /// The index of its control group.
+    /// The index of the stage's control group in `Watcher::groups`.
     pub(super) group: Option<usize>,
 }
 
@@ -103,17 +103,19 @@ pub struct WatchedPipe {
     pub to: usize,
     pub id: PipeId,
     pub capacity: Option<u64>,
-    /// When it appeared, until its capacity has been read.
+    /// When the pipe appeared; `None` once its capacity has been read.
     pub(super) unasked: Option<Instant>,
-    /// The number of samples in a row in which its writer, and its reader, have waited.
+    /// The number of consecutive samples in which the pipe's writer, and its reader, have waited.
     pub(super) waiting: [u32; 2],
-    /// The number of times that its writer, and its reader, had run when they last waited, where that was read.
+    /// The number of times that the pipe's writer, and its reader, had run when they last waited; `None` where that was
+    /// not read.
     pub(super) slices: [Option<u64>; 2],
-    /// Which end was last found waiting: the writer, or the reader.
+    /// Which end was last found waiting: `true` for the writer, `false` for the reader.
     pub(super) last: Option<bool>,
-    /// Samples in which its writer has waited for room, less those in which its reader then waited for data.
+    /// The number of samples in which the pipe's writer has waited for room, less those in which its reader then waited
+    /// for data.
     pub(super) ahead: u32,
-    /// The length of its writer's last wait, in samples.
+    /// The length of the writer's last wait, in samples.
     pub(super) waited: u32,
 }
 
@@ -132,11 +134,12 @@ pub struct Watcher {
     cost: Duration,
     random: u64,
     pub(super) born_after: u64,
-    /// A circle of waits at the end of the last interval, and at the end of the last two.
+    /// The circle of waits found at the end of the last interval, and the circle found at the end of both of the last
+    /// two intervals.
     pub(super) suspected: Option<WaitCycle>,
     pub(super) cycle: Option<WaitCycle>,
     pub(super) limits: WatchLimits,
-    /// The pipeline as typed.
+    /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
     /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
@@ -152,7 +155,7 @@ pub(super) struct Moment {
     pub ins: Vec<Option<PipeId>>,
     pub outs: Vec<Option<PipeId>>,
     pub unsure: Option<(bool, bool, ThreadState)>,
-    /// Whether one of its threads waits for input while another runs; `None` where that wasn't checked.
+    /// Whether one of the stage's threads waits for input while another runs; `None` if that wasn't checked.
     pub hungry: Option<bool>,
 }
 
@@ -195,7 +198,7 @@ impl Watcher {
         self.begin.elapsed()
     }
 
-    /// Whether any of its processes still exists.
+    /// Whether any of the pipeline's processes still exists.
     pub fn is_alive(&self) -> bool {
         self.stages.iter().any(|stage| stage.alive)
     }
@@ -236,7 +239,7 @@ impl Watcher {
         let begin = own_time();
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
-        // In a different order each time: sampling the first may wake the next.
+        // Stages are sampled in a different order each time, because sampling the first may wake the next.
         let first = self.random as usize % self.stages.len().max(1);
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
@@ -247,7 +250,7 @@ impl Watcher {
                 }
             }
         }
-        // When one has exited, its successor may be there soon.
+        // If a process has exited, its successor may start soon.
         let now = Instant::now();
         let ended = |(stage, moment): (&WatchedStage, &Moment)| {
             stage.alive && moment.state.is_none() && moment.unsure.is_none()
@@ -257,7 +260,7 @@ impl Watcher {
         }
         self.resolve(&mut moments);
         self.record(&moments);
-        // Smoothed, so that one interruption doesn't count as the cost of a sample.
+        // The cost is smoothed, so that one interruption doesn't count as the cost of a sample.
         self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
         // The scan comes last, because a process that wakes on this CPU meanwhile would seem to run.
         if now >= self.found.next {
@@ -266,7 +269,7 @@ impl Watcher {
         self.ask_capacities(now);
     }
 
-    /// Uses its neighbours to decide a stage's state where its own threads leave it open.
+    /// Decides a stage's state by its neighbours if its own threads leave it open.
     fn resolve(&self, moments: &mut [Moment]) {
         let state = |moments: &[Moment], stage: usize| moments[stage].state;
         for stage in 0..moments.len() {
@@ -355,7 +358,7 @@ impl Watcher {
             if blocked != starved {
                 counts.turns += u32::from(pipe.last.replace(blocked).is_some_and(|last| last != blocked));
             }
-            // A buffer would have taken what the writer had ready, and given it to the reader later.
+            // A buffer would have taken the bytes that the writer had ready, and given them to the reader later.
             pipe.ahead += u32::from(blocked);
             if starved && pipe.ahead > 0 {
                 pipe.ahead -= 1;
@@ -396,7 +399,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
     let (mut strange, mut gone) = (false, false);
     for pid in &stage.pids {
         let Some(Known { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
-        // A stopped thread still shows its system call.
+        // A stopped thread still shows its system call, so the process state decides.
         if matches!(process.state, 'T' | 't') {
             moment.state = Some(moment.state.map_or(ThreadState::Stopped, |known| known.min(ThreadState::Stopped)));
             continue;
@@ -412,7 +415,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
                 ThreadWait::Is(ThreadState::Other) | ThreadWait::Unsure { otherwise: ThreadState::Other, .. }
             ) && stage.waits_for.is_none()
             {
-                // Read once: each reading would cost as much as the sample itself.
+                // The function is read once, because each reading would cost as much as the sample itself.
                 let what = threads[place].function().as_deref().and_then(state::named);
                 stage.waits_for = what.or(Some("something else"));
             }
@@ -434,14 +437,15 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
             };
             moment.state = Some(moment.state.map_or(state, |known| known.min(state)));
             if state == ThreadState::Running {
-                // No state ranks before this one. The same thread will probably run at the next sample.
+                // No state ranks before this one, so the other threads needn't be read. The same thread will probably
+                // run at the next sample.
                 moment.unsure = None;
                 threads.swap(0, place);
                 return strange;
             }
         }
     }
-    // It may wait for a pipe to a process started since the last full scan.
+    // The stage may wait for a pipe to a process started since the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
         let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
         let own = stage.pids.iter().filter_map(|pid| known.get(pid));
@@ -451,7 +455,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
     if moment.state == Some(ThreadState::Lock) {
         let known = stage.pids.iter().filter_map(|pid| known.get(pid));
         let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
-        // Their time is not counted until the next scan finds them.
+        // The time of new processes is not counted until the next scan finds them.
         stage.changed |= new.is_some();
         moment.state = new.or(moment.state);
     }
@@ -461,7 +465,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
     strange
 }
 
-/// How often a stage of a single thread has run.
+/// How often a stage of a single thread has run; `None` for other stages.
 fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<u64> {
     let [pid] = stage.pids[..] else { return None };
     match &mut known.get_mut(&pid)?.threads[..] {
@@ -470,8 +474,8 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<u64>
     }
 }
 
-/// Whether a thread of a running stage waits for input: then the stage would take more if it came. `None` where all of
-/// its threads run.
+/// Whether a thread of a running stage waits for input, so that the stage would take more input. `None` if all of its
+/// threads run.
 fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<bool> {
     const MOST: usize = 16;
     let (mut hungry, mut count) = (false, 0);
@@ -487,17 +491,17 @@ fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>) -> Opti
 }
 
 impl WatchedStage {
-    /// How a thread's wait appears to other stages: a pipe within the stage leads to none of them.
+    /// A thread's wait as other stages see it. A pipe within the stage leads to none of them.
     fn of_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Other)
             }
-            // Opened since the last full scan, probably to a process just started.
+            // The pipe was opened since the last full scan, probably to a process just started.
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if !self.outer.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Children)
             }
-            // An unknown pipe: its neighbours decide.
+            // The pipe is unknown, so the stage's neighbours decide.
             ThreadWait::In(None) if !self.inner.is_empty() => {
                 ThreadWait::Unsure { ins: true, outs: false, otherwise: ThreadState::Other }
             }
@@ -510,7 +514,7 @@ impl WatchedStage {
 }
 
 /// The state of processes that this one waits for and that the last scan didn't find, such as the next command of a
-/// loop; or of their children, down to `depth` levels.
+/// loop. Also checks their children, down to `depth` levels.
 fn young(
     stage: &WatchedStage,
     known: &BTreeMap<u32, Known>,
@@ -540,8 +544,8 @@ fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, Wait
     }
 }
 
-/// The state of such threads, where the threads of a process have changed: a program may start one for each piece of
-/// work, and wait for it.
+/// The state of threads that the last scan didn't find, if the threads of a process have changed. A program may start a
+/// thread for each piece of work, and wait for it.
 fn new_threads(stage: &WatchedStage, known: &Known, gone: bool) -> Option<ThreadState> {
     let pid = known.process.pid;
     if !gone && process::thread_count(pid) == Some(known.threads.len()) {

@@ -22,30 +22,31 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// How often to check for changes; how often while a pipeline starts; and for how long it counts as starting.
+/// The interval of checks for changes, the interval while a pipeline starts, and the time for which a pipeline counts
+/// as starting.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
-/// While a stage is younger than this, its counters are read at each check for changes.
+/// The age up to which a stage's counters are read at each check for changes.
 const YOUNG: Duration = Duration::from_secs(1);
-/// How often to scan everything again without a change, and how often when a thread waits for an unknown descriptor.
+/// The interval of full scans without a change, and the interval while a thread waits for an unknown descriptor.
 const LOOK: Duration = Duration::from_secs(2);
 const LOOK_STRANGE: Duration = Duration::from_millis(400);
-/// How often to scan all processes of the machine shortly after a change, and otherwise.
+/// The interval of scans of all processes of the machine, shortly after a change and otherwise.
 const SEARCH: Duration = Duration::from_secs(1);
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
-/// How long a pipe has to exist before it is opened: a pipeline may be about to end.
+/// The time that a pipe has to exist before it is opened, because a pipeline may be about to end.
 const UNTOUCHED: Duration = Duration::from_millis(200);
-/// The most stages; later ones, such as more rounds of a loop, count with the last.
+/// The most stages. Later stages, such as more rounds of a loop, are counted with the last stage.
 const MOST_STAGES: usize = 400;
 
 /// The result of the last scan, and the time of the next.
 #[derive(Debug)]
 pub(super) struct ScannedProcess {
     shapes: Vec<StageShape>,
-    /// The result was equal to the one before.
+    /// Whether the result was equal to the previous one.
     same: bool,
-    /// A thread waits for an unknown descriptor.
+    /// Whether a thread waits for an unknown descriptor.
     pub strange: bool,
     pub next: Instant,
     looked: Instant,
@@ -59,7 +60,7 @@ impl ScannedProcess {
         ScannedProcess { shapes: Vec::new(), same: false, strange: false, next, looked, next_look, next_search }
     }
 
-    /// Scans sooner: a process has exited, and its successor may be there soon.
+    /// Scans sooner, because a process has exited and its successor may start soon.
     pub fn hurry(&mut self, now: Instant) {
         self.next = self.next.min(now + ASK_FIRST);
     }
@@ -74,7 +75,7 @@ pub(super) struct Known {
     stat: Again,
     io: Again,
     children: Again,
-    /// Its children at the last check for changes.
+    /// The process's children at the last check for changes.
     listed: String,
 }
 
@@ -95,12 +96,12 @@ impl Known {
         Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
     }
 
-    /// What it and its reaped children have read and written by counted calls.
+    /// Bytes and calls by which the process and its reaped children have read and written, without uncounted calls.
     pub fn read_io(&mut self) -> Option<IoCounts> {
         IoCounts::parse(self.io.read(&mut [0; 1024]).ok()?)
     }
 
-    /// Whether it has exited, executed another program, or has other threads or children than before.
+    /// Whether the process has exited, executed another program, or has other threads or children than before.
     fn has_changed(&mut self) -> bool {
         let Some(now) = self.read_stat() else { return true };
         let about =
@@ -109,7 +110,7 @@ impl Known {
         let ends = self.process.ends.take();
         self.process = Process { ends, ..now };
         let mut buffer = [0; 4096];
-        // Unknown where the kernel doesn't list children.
+        // If the kernel doesn't list children, the process may have changed.
         let Ok(children) = self.children.read(&mut buffer) else { return true };
         if children != self.listed {
             self.listed = children.to_owned();
@@ -136,7 +137,7 @@ pub(super) fn limits() -> WatchLimits {
 /// Shells whose -c argument is a pipeline as typed.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 
-/// The pipeline as typed: the argument of the shell that runs it.
+/// The pipeline as typed: the argument of the shell that runs it; `None` if no shell runs it.
 pub(super) fn typed_text(subject: &Subject) -> Option<String> {
     const STEPS: usize = 4;
     let (mut pid, steps) = match subject {
@@ -158,7 +159,7 @@ pub(super) fn typed_text(subject: &Subject) -> Option<String> {
     None
 }
 
-/// Whether a program compares text by the rules of a language, in an environment as in /proc.
+/// Whether a program compares text by the rules of a language. `environment` is the content of /proc/PID/environ.
 fn collates(program: &str, environment: &[u8]) -> bool {
     const BY_ORDER: [&str; 5] = ["sort", "join", "comm", "uniq", "ls"];
     let value = |name: &str| {
@@ -170,8 +171,8 @@ fn collates(program: &str, environment: &[u8]) -> bool {
     language.is_some_and(|language| !["C", "POSIX"].contains(&language))
 }
 
-/// The environment of a process when it started. Where that is unreadable, a process that this one started has inherited
-/// its own.
+/// The environment of a process when it started. If that is unreadable, a process that this one started has inherited
+/// this process's environment.
 fn environment(pid: u32, is_child: bool) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| {
         let own = std::env::vars_os().filter(|_| is_child);
@@ -180,7 +181,8 @@ fn environment(pid: u32, is_child: bool) -> Vec<u8> {
     })
 }
 
-/// Whether the memory of a process, as in /proc/PID/maps, has the files of a locale: one that isn't installed is C.
+/// Whether a process uses the files of a locale. `maps` is the content of /proc/PID/maps. A locale that isn't installed
+/// counts as C.
 fn has_locale(maps: &str) -> bool {
     maps.lines()
         .any(|line| line.contains("/locale-archive") || line.contains("/LC_COLLATE") || line.contains("/LC_CTYPE"))
@@ -189,8 +191,8 @@ fn has_locale(maps: &str) -> bool {
 impl Watcher {
     /// Scans for processes, threads and pipes, if they seem to have changed.
     pub(super) fn scan(&mut self) {
-        // By CPU time: on a busy machine, waiting for a CPU would delay the next scan, and a short pipeline would be
-        // missed.
+        // The cost is measured as CPU time. With the elapsed time, waiting for a CPU on a busy machine would delay the
+        // next scan, and a short pipeline would be missed.
         let (began, cpu) = (Instant::now(), own_time());
         let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
         let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
@@ -227,7 +229,7 @@ impl Watcher {
                 let parts = processes.iter().filter(|process| process.pid != *root || is_part);
                 let parts: Vec<Process> = parts.cloned().collect();
                 let pids: Vec<u32> = parts.iter().map(|process| process.pid).collect();
-                // An end that a process only passed to its child counts as the child's.
+                // If a process only passed an end to its child, the end counts as the child's.
                 let mut shapes = topology::stages(&parts, &pids, Reach::Given);
                 let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
                 if no_pipe && !self.pipes.is_empty() && !parts.is_empty() {
@@ -245,7 +247,7 @@ impl Watcher {
                     now.is_some_and(|now| before.is_none_or(|start| now.start == start))
                 };
                 let mut seeds: Vec<u32> = seeds.iter().filter(lives).copied().collect();
-                // The requested processes have exited; what is left of the pipeline is sampled further.
+                // The requested processes have exited, so the remaining processes of the pipeline are sampled.
                 if seeds.is_empty() {
                     seeds = self.known.keys().copied().collect();
                 }
@@ -263,7 +265,8 @@ impl Watcher {
         }
     }
 
-    /// The stages at the end of a pipeline, when no pipe joins them any more: what is left of each, and what is new.
+    /// The stages at the end of a pipeline, when no pipe joins them any more: the remaining processes of each stage,
+    /// and new ones.
     fn remaining(&self, parts: &[Process]) -> Vec<StageShape> {
         let lives = |pid: &u32| parts.iter().any(|process| process.pid == *pid && process.state != 'Z');
         let left = |stage: &WatchedStage| stage.pids.iter().copied().filter(lives).collect::<Vec<u32>>();
@@ -277,7 +280,8 @@ impl Watcher {
         shapes
     }
 
-    /// Notes which processes wait in a read or write of a socket, which may join them to others of their family.
+    /// Notes which processes wait in a read or write of a socket. The socket may join them to other processes of their
+    /// family.
     fn note_socket_uses(&mut self, processes: &[Process]) {
         let is_ours = |process: &&Process| {
             let ours =
@@ -298,7 +302,7 @@ impl Watcher {
         }
     }
 
-    /// The known processes that still exist, and all descendants of these and of the root.
+    /// The known processes that still exist, and all descendants of these processes and of the root.
     fn family(&self) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
         let mut waiting: Vec<u32> = self.known.keys().copied().collect();
@@ -324,7 +328,7 @@ impl Watcher {
         found.into_values().collect()
     }
 
-    /// Likewise, for kernels that do not list children.
+    /// Like `family`, for kernels that do not list children.
     fn family_of_all(&self) -> Vec<Process> {
         let mut all = process::all();
         let mut kept: Vec<u32> = self.known.keys().copied().collect();
@@ -343,9 +347,9 @@ impl Watcher {
         all
     }
 
-    /// Merges this scan with the last one: matches each stage with an earlier one, or adds it.
+    /// Merges this scan with the last one. Matches each stage with an earlier stage, or adds it.
     fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &[u32]) {
-        // Each thread opens up to four files, and each process as many: together at most half of the descriptors.
+        // Each thread opens up to four files, and each process as many. Together they may use half of the descriptors.
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
         let mut open = self.known.values().map(|known| known.threads.len() as u64).sum::<u64>();
         let mut before = std::mem::take(&mut self.known);
@@ -378,7 +382,7 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
-        // Stages that still have their first process are matched first, because another process of theirs may now
+        // Stages that still have their first process are matched first, because another of their processes may now
         // belong to another stage.
         let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
@@ -396,7 +400,7 @@ impl Watcher {
         let now = Some(Instant::now());
         for (stage, &taken) in self.stages.iter_mut().zip(&taken) {
             if !(stage.alive && taken) {
-                // The next round of a loop starts new counters.
+                // The counters of the next round of a loop start at 0.
                 (stage.since, stage.totals) = (now, Totals::default());
             }
             stage.alive = taken;
@@ -404,7 +408,7 @@ impl Watcher {
         self.join(shapes, &places);
     }
 
-    /// Checks once, when programs have set their locales, that these are installed.
+    /// Checks once, when programs have set their locales, that these locales are installed.
     pub(super) fn check_locales(&mut self) {
         const SET: Duration = Duration::from_millis(200);
         for stage in self.stages.iter_mut().filter(|stage| stage.alive) {
@@ -426,7 +430,7 @@ impl Watcher {
         let parents = self.parents(shape.pids[0]);
         let name = self.name(shape);
         let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
-        // Otherwise it is the next round of a loop, or of a command of xargs.
+        // The stage is the next round of a loop, or of a command of xargs.
         let related =
             |stage: &WatchedStage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
         let lives = |stage: &WatchedStage| stage.pids.iter().any(|pid| self.known.contains_key(pid));
@@ -461,7 +465,7 @@ impl Watcher {
         if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
     }
 
-    /// The name of a stage: its first process, as typed.
+    /// The name of a stage: the name of its first process, as typed.
     fn name(&self, shape: &StageShape) -> String {
         let namesake = self.namesake(shape);
         typed::name_of(&namesake.comm, &namesake.words(), self.typed.as_deref())
@@ -486,7 +490,7 @@ impl Watcher {
             stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))
                 .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
                 .unwrap_or_default();
-            // A process that became a separate stage took its time to that stage.
+            // A process that became a separate stage took its CPU time with it.
             stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid) && !self.known.contains_key(pid));
             stage.pids.clone_from(&shape.pids);
         }
@@ -568,8 +572,8 @@ impl Watcher {
         }
     }
 
-    /// Sets the capacity of a pipe through its reader's end; returns the new capacity in bytes, or `None` when no
-    /// process reads it any more.
+    /// Sets the capacity of a pipe through its reader's end. Returns the new capacity in bytes; `None` if no process
+    /// reads the pipe any more.
     pub fn resize(&self, id: PipeId, bytes: u64) -> Option<Result<u64, Errno>> {
         let bytes = usize::try_from(bytes).ok()?;
         let resize = |end: &OwnedFd| rustix::pipe::fcntl_setpipe_size(end, bytes).map(|size| size as u64);
@@ -577,11 +581,12 @@ impl Watcher {
     }
 }
 
-/// Opens a pipe's read end, through a process that holds it, for some microseconds, and calls `act`.
+/// Opens a pipe's read end for some microseconds, through a process that holds it, and calls `act`. `None` if the
+/// process doesn't hold it.
 fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.way == Way::In)?;
     let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
-    // O_PATH doesn't count as an end: the pipe is identified before an end is opened.
+    // A descriptor opened with O_PATH doesn't count as an end, so the pipe is identified before an end is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));

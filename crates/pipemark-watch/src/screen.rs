@@ -13,11 +13,12 @@ use pipemark_show::{Sheet, Terminal};
 use crate::report::PipelineReport;
 use crate::sheet;
 
-/// Switches to the alternate screen, hides the cursor and turns line wrap off; and back.
+/// Escape sequences that switch to the alternate screen, hide the cursor and turn line wrap off; and those that undo
+/// this.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Columns needed for everything shown of a stage.
+/// Columns needed to show all columns of a stage.
 const WIDE: usize = 78;
 
 /// What the user requested with a key.
@@ -44,7 +45,7 @@ pub struct Screen {
     keyboard: File,
     before: Termios,
     options: ScreenOptions,
-    /// The last figures, and the busy share of each stage over time.
+    /// The last report, and the busy share of each stage over time; `None` before the first report.
     last: Option<(PipelineReport, Vec<Vec<f64>>)>,
 }
 
@@ -59,14 +60,14 @@ impl Screen {
         let before = tcgetattr(&keyboard)?;
         let mut raw = before.clone();
         raw.make_raw();
-        // Keys typed before the screen opened count.
+        // Keys typed before the screen opened are kept.
         tcsetattr(&keyboard, OptionalActions::Now, &raw)?;
         let screen = Screen { terminal, keyboard, before, options: ScreenOptions::default(), last: None };
         stderr().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
 
-    /// Draws the report, or the frozen one.
+    /// Draws the report, or the frozen report while the screen is frozen.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -79,13 +80,13 @@ impl Screen {
         }
         let Some((report, history)) = &self.last else { return Ok(()) };
         let lines = frame(report, history, self.options, terminal, height);
-        // Cleared before it is written: clearing afterwards would erase the last character of a line as wide as the
-        // screen.
+        // Each line is cleared before it is written. Clearing it afterwards would erase the last character of a line as
+        // wide as the screen.
         write!(stderr(), "\x1b[H\x1b[K{}", lines.join("\r\n\x1b[K"))?;
         stderr().flush()
     }
 
-    /// Returns the key that was pressed; handles those that concern only the screen.
+    /// Returns the key that was pressed; `None` if none was, or if the key concerned only the screen.
     pub fn key(&mut self) -> Option<Key> {
         let mut pressed = [0; 64];
         let count = self.keyboard.read(&mut pressed).unwrap_or(0);
@@ -104,7 +105,7 @@ impl ScreenOptions {
     fn take(&mut self, pressed: &[u8]) -> Option<Key> {
         const ESCAPE: u8 = 0x1b;
         if let [ESCAPE, _, ..] = pressed {
-            // An arrow, or another key without a meaning here.
+            // An arrow, or another key without a function.
             return None;
         }
         for key in pressed {
@@ -121,8 +122,8 @@ impl ScreenOptions {
     }
 }
 
-/// Columns and lines: 80 by 24 for a terminal that doesn't know its size, such as a serial line or a new
-/// pseudo-terminal.
+/// The terminal's columns and lines. A terminal that doesn't know its size, such as a serial line or a new
+/// pseudo-terminal, counts as 80 by 24.
 fn known_size([columns, lines]: [u16; 2]) -> [usize; 2] {
     let or = |own: u16, common: usize| if own == 0 { common } else { own.into() };
     [or(columns, 80), or(lines, 24)]
@@ -142,7 +143,7 @@ fn frame(
         report.own_cpu * 100.0,
         neutral(&report.pipeline)
     );
-    // The terminal would write the rest over its last column.
+    // A longer line is cut, because the terminal would write the rest over its last column.
     let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
     let rendered = |sheet: Sheet| terminal.render(&sheet).lines().map(str::to_owned).collect::<Vec<_>>();
     let screen = |narrow| sheet::screen(report, history, options.busiest_first, narrow).map(rendered);

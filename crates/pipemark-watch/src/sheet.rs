@@ -10,9 +10,9 @@ use crate::live::LivePipeline;
 use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use crate::verdict::{is_unsampled, percent};
 
-/// With more stages than this, only the busiest are shown in full.
+/// The most stages that are all shown in full. With more stages, only the busiest are.
 const MOST: usize = 30;
-/// Points of history shown beside a stage.
+/// The number of points of history shown beside a stage.
 const POINTS: usize = 10;
 
 /// The report on a pipeline.
@@ -29,8 +29,8 @@ pub fn why(report: &PipelineReport) -> Sheet {
     sheet
 }
 
-/// The live report: a sheet of the stages with the busy share of each over time, in the order of the data or the
-/// busiest first, and a sheet of the rest. `narrow` omits pipes and rates.
+/// The live report. One sheet has the stages with the busy share of each over time, in the order of the data or the
+/// busiest first. Another sheet has the rest. `narrow` omits pipes and rates.
 pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, narrow: bool) -> [Sheet; 2] {
     let [mut stages, mut verdict] = <[Sheet; 2]>::default();
     let mut grid = grid(report, history, busiest_first);
@@ -127,7 +127,7 @@ fn thousands(count: f64) -> String {
     if count < 9_999.5 { format!("{count:.0}") } else { format!("{:.0}k", count / 1e3) }
 }
 
-/// The unit of all rates in the table; small rates beside a large one don't affect it.
+/// The unit of all rates in the table. Small rates beside a large one don't affect it.
 fn unit_of_rates(stages: &[&StageFigures]) -> ColumnUnit {
     let rates = stages.iter().flat_map(|stage| [stage.bytes_in_per_second, stage.bytes_out_per_second]).flatten();
     let most = rates.clone().fold(0.0, f64::max);

@@ -4,24 +4,26 @@ use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, busy, name, percent};
 
-/// From this rate on, starting processes is the work. A slower rate may take as long, but then each process does
-/// something.
+/// Starts per second from which starting processes is the work. Slower starts may take as much time, but each process
+/// then does something.
 const FEWEST: f64 = 20.0;
-/// CPU time in seconds of a process that does little but start and exit: an interpreter takes 5 to 20 ms to start.
+/// The most CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
+/// start.
 const LONGEST: f64 = 0.012;
-/// CPU time in seconds for each page fault of such processes, at most: starting is mostly that, about 10 µs for each. A
-/// process that then works takes more.
+/// The most CPU time in seconds per page fault of such processes. Starting is mostly page faults, about 10 µs each. A
+/// process that also works takes more.
 const PER_FAULT: f64 = 25e-6;
-/// The least share of its CPU time that these processes take.
+/// The least share of a stage's CPU time that the started processes take.
 const LEAST: f64 = 0.3;
-/// A stage whose processes mostly sleep or wait works for less than this share of its time.
+/// The least share of time for which such a stage works. A stage whose processes mostly sleep or wait works less.
 const WORKS: f64 = 0.4;
 
-/// Whether a stage mostly starts processes: how many per second, and the CPUs they take.
+/// The processes that a stage starts per second and the CPUs that they take; `None` unless the stage mostly starts
+/// processes.
 fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= FEWEST)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
-    // Of the CPU time it got: other programs may have taken the rest.
+    // The share is of the CPU time that the stage got, because other programs may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
     let works = cpu + stage.cpu_wait.unwrap_or(0.0) >= WORKS * stage.busy;
@@ -35,7 +37,7 @@ pub fn matter(stage: &StageFigures) -> bool {
     stage.starts_per_second.is_some_and(|rate| rate >= FEWEST / 4.0)
 }
 
-/// The verdict that starting processes limits the pipeline, if it does.
+/// The verdict that starting processes limits the pipeline; `None` if it doesn't.
 pub fn starting(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
@@ -70,15 +72,15 @@ mod tests {
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(600.0, 0.7), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Starts, Some(2), None), "{}", found.text);
         assert!(found.text.starts_with("s2 starts 600 processes a second"), "{}", found.text);
-        // Forty per second that sleep.
+        // Forty processes start per second, and sleep.
         let sleeps = StageFigures { cpu: Some(0.02), kernel: Some(0.01), ..starter(40.0, 0.02) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), sleeps, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
-        // Two hundred per second that compress a file each.
+        // Two hundred processes start per second, and each compresses a file.
         let compress = StageFigures { faults_per_second: 30_000.0, cpu: Some(1.6), ..starter(200.0, 1.5) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), compress, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
-        // Ten per second that compute for 90 ms each.
+        // Ten processes start per second, and each computes for 90 ms.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     }

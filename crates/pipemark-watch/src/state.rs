@@ -3,27 +3,27 @@
 use crate::process::{PipeId, Way};
 use crate::thread;
 
-/// The state of a thread at one moment. A stage's state is the first in this order of its threads' states.
+/// The state of a thread at one moment. A stage has the state of its threads that comes first in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadState {
-    /// It runs or waits for a CPU: samples can't separate the two, counters do.
+    /// The thread runs or waits for a CPU. Only counters, not samples, can separate the two.
     Running,
-    /// It waits for a disk.
+    /// The thread waits for a disk.
     Disk,
-    /// It waits for room in a pipe that it writes.
+    /// The thread waits for room in a pipe that it writes.
     Blocked,
-    /// It waits for input from a pipe that it reads.
+    /// The thread waits for input from a pipe that it reads.
     Starved,
     Network,
     Terminal,
     Sleep,
-    /// It waits for anything else, such as a signal or a file change.
+    /// The thread waits for anything else, such as a signal or a file change.
     Other,
-    /// It waits for child processes.
+    /// The thread waits for child processes.
     Children,
     Lock,
     Stopped,
-    /// Its state is unreadable.
+    /// The thread's state is unreadable.
     Unknown,
 }
 
@@ -35,11 +35,11 @@ impl ThreadState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadWait {
     Is(ThreadState),
-    /// Input from this pipe, or from any that it reads.
+    /// The thread waits for input from this pipe; `None`: from any pipe that its stage reads.
     In(Option<PipeId>),
-    /// Room in this pipe, or in any that it writes.
+    /// The thread waits for room in this pipe; `None`: in any pipe that its stage writes.
     Out(Option<PipeId>),
-    /// One of these: its neighbours decide.
+    /// The thread waits for one of these. The neighbours of its stage decide for which.
     Unsure {
         ins: bool,
         outs: bool,
@@ -57,7 +57,7 @@ pub enum WaitTarget {
     /// A socket to a program on this machine.
     Local,
     Terminal,
-    /// Only wakes the process itself: an eventfd, or a pipe to itself.
+    /// A descriptor that only wakes the process itself: an eventfd, or a pipe to itself.
     Own,
     Timer,
     Other,
@@ -75,14 +75,14 @@ pub struct SystemCall {
 pub enum Seen {
     Running,
     Waiting(SystemCall),
-    /// It waits outside a system call: for a page.
+    /// The thread waits outside a system call, for a page.
     Outside,
-    /// It has exited and was not reaped yet.
+    /// The thread has exited and was not reaped yet.
     Gone,
 }
 
 impl Seen {
-    /// Parses the line.
+    /// Parses the line; `None` if it has another form.
     pub fn parse(line: &str) -> Option<Seen> {
         let mut words = line.split_ascii_whitespace();
         let number = match words.next()? {
@@ -103,11 +103,11 @@ impl Seen {
 /// Details of a waiting thread.
 pub trait ThreadView {
     fn target(&self, fd: u64) -> WaitTarget;
-    /// Bytes of its memory.
+    /// `length` bytes of the thread's memory at `address`; `None` if unreadable.
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>>;
-    /// The descriptors that an epoll descriptor watches, with their events.
+    /// The descriptors that the epoll descriptor `epoll` watches, with their events.
     fn watched(&self, epoll: u64) -> Vec<(u64, u32)>;
-    /// The kernel function it waits in.
+    /// The kernel function that the thread waits in; `None` if unreadable.
     fn function(&self) -> Option<String>;
 }
 
@@ -119,9 +119,9 @@ pub enum Descriptors {
     Children,
     /// The opening of a file, such as a FIFO whose other end isn't open: the address of its name, and the flags.
     Open(u64, u64),
-    /// Probably another thread.
+    /// A lock, probably held by another thread.
     Lock,
-    /// It runs, or waits for something else.
+    /// The thread runs, or waits for something else.
     Else,
 }
 
@@ -146,7 +146,8 @@ impl ThreadView for MemoryView {
     }
 }
 
-/// What a thread waits for now; `None` when it has exited. A call with a time limit counts as no wait.
+/// The descriptors that a thread waits for now; `None` if the thread has exited. A call with a time limit doesn't count
+/// as a wait.
 pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     match Seen::parse(&line)? {
@@ -156,12 +157,13 @@ pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
     }
 }
 
-/// What a thread of a process waits for in this call, with or without a time limit.
+/// The descriptors that a thread of a process waits for in this call, with or without a time limit.
 pub fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
     descriptors(call, &MemoryView(pid), true)
 }
 
-/// The descriptor that a thread reads or writes now, if it waits for that alone.
+/// The descriptor that a thread reads or writes now and the direction; `None` unless the thread waits for that
+/// descriptor alone.
 pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Way)> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     let Seen::Waiting(call) = Seen::parse(&line)? else { return None };
@@ -214,7 +216,7 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
 }
 
 /// Poll events for reading and for writing. Events of other priority bands, which pipes never raise, mark a wait for
-/// the other end with a time limit.
+/// the pipe's other end with a time limit.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const RDBAND: u32 = libc::POLLRDBAND as u32;
@@ -228,7 +230,7 @@ pub fn is_uncounted(call: &SystemCall) -> bool {
 /// The wait of a thread in a system call. The call numbers are this architecture's.
 pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     let fd = |nth: usize| thread.target(call.arguments[nth] & 0xffff_ffff);
-    // Whether a call has a time limit: a pointer, or milliseconds.
+    // Whether the argument `nth` of a call sets a time limit, as a pointer or in milliseconds.
     let limit = |nth: usize| call.arguments[nth] != 0;
     let milliseconds = |nth: usize| call.arguments[nth] as i32 > 0;
     let poll = |limited: bool| polled(&pollfds(call, thread), thread, false, limited);
@@ -269,7 +271,7 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
             network(fd(0))
         }
         libc::SYS_sendmmsg | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => network(fd(0)),
-        // Opening a FIFO waits for its other end to be opened.
+        // Opening a FIFO waits until its other end is opened.
         libc::SYS_openat => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Disk)),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Disk)),
@@ -281,7 +283,7 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     }
 }
 
-/// The wait of a call, where it doesn't depend on the arguments.
+/// The wait of a call that doesn't depend on the arguments; `None` for other calls.
 fn of_number(number: i64) -> Option<ThreadState> {
     Some(match number {
         libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_flock | libc::SYS_fcntl => ThreadState::Lock,
@@ -301,12 +303,12 @@ fn of_number(number: i64) -> Option<ThreadState> {
     })
 }
 
-/// The wait according to the kernel function. Takes one more read of /proc.
+/// The wait according to the kernel function; `None` if unknown. This takes one more read of /proc.
 fn waits_in(thread: &dyn ThreadView) -> Option<ThreadWait> {
     of_function(&thread.function()?)
 }
 
-/// A call that moves bytes from one descriptor to another waits for either.
+/// The wait of a call that moves bytes from one descriptor to another, which may wait for either.
 fn moving(from: WaitTarget, to: WaitTarget, thread: &dyn ThreadView) -> ThreadWait {
     match (from, to) {
         (WaitTarget::In(_), WaitTarget::Out(_)) => match waits_in(thread) {
@@ -405,12 +407,12 @@ fn polled(watched: &[(u64, u32)], thread: &dyn ThreadView, edge: bool, limited: 
     }
 }
 
-/// Whether a name begins with one of the alternatives.
+/// Whether a name begins with one of the alternatives in `like`.
 fn begins(name: &str, like: &str) -> bool {
     like.split(' ').any(|begin| name.starts_with(begin))
 }
 
-/// Kernel functions and what they wait for, by the beginnings of their names; the first match counts.
+/// Kernel functions and what they wait for, by the beginnings of their names. The first match counts.
 const FUNCTIONS: [(&str, ThreadWait); 12] = [
     ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", ThreadWait::In(None)),
     ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", ThreadWait::Out(None)),
@@ -443,7 +445,7 @@ pub fn of_function(name: &str) -> Option<ThreadWait> {
     FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
 }
 
-/// A description of the wait in this function, if no state covers it.
+/// A description of the wait in this function; `None` if a state covers it.
 pub fn named(function: &str) -> Option<&'static str> {
     let known = [
         ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),
@@ -522,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_are_told_by_their_descriptor() {
+    fn reads_and_writes_are_classified_by_their_descriptor() {
         assert_eq!(wait(libc::SYS_read, &[0], &fake()), ThreadWait::In(Some(INPUT)));
         assert_eq!(wait(libc::SYS_writev, &[1], &fake()), ThreadWait::Out(Some(OUTPUT)));
         assert_eq!(wait(libc::SYS_read, &[2], &fake()), ThreadWait::Is(ThreadState::Terminal));
@@ -545,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_bytes_from_pipe_to_pipe_is_told_by_the_function() {
+    fn splices_between_pipes_are_classified_by_the_kernel_function() {
         let at = |function| Fake { function, ..fake() };
         assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_readable")), ThreadWait::In(Some(INPUT)));
         assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_writable")), ThreadWait::Out(Some(OUTPUT)));
@@ -558,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn poll_is_told_by_what_it_polls() {
+    fn poll_is_classified_by_its_descriptors() {
         let pollfd = |fd: u32, events: u16| {
             let words = [fd.to_ne_bytes().to_vec(), events.to_ne_bytes().to_vec(), vec![0, 0]];
             words.concat()
@@ -579,15 +581,15 @@ mod tests {
             polls(&[pollfd(0, 1), pollfd(3, 1)]),
             ThreadWait::Unsure { ins: true, outs: false, otherwise: ThreadState::Network }
         );
-        // As pipemark's relay does to let a pipe fill, and drain.
+        // pipemark's relay polls like this to let a pipe fill, and to let it drain.
         assert_eq!(polls(&[pollfd(!0, 0x80)]), ThreadWait::In(Some(INPUT)));
         assert_eq!(polls(&[pollfd(1, 0x200)]), ThreadWait::Out(Some(OUTPUT)));
-        // Polls only for the other end being closed.
+        // The call polls one pipe only for the other end being closed.
         assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), ThreadWait::In(Some(INPUT)));
     }
 
     #[test]
-    fn select_and_epoll_are_told_likewise() {
+    fn select_and_epoll_are_classified_by_their_descriptors() {
         let set = |fds: u64| fds.to_ne_bytes().to_vec();
         let thread = Fake { memory: set(0b1), ..fake() };
         assert_eq!(wait(libc::SYS_pselect6, &[1, 8, 0], &thread), ThreadWait::In(Some(INPUT)));
@@ -630,7 +632,7 @@ mod tests {
         assert_eq!(of(libc::SYS_write, &[2]), Descriptors::Files(vec![(2, Way::Out)]));
         assert_eq!(of(libc::SYS_wait4, &[7]), Descriptors::Children);
         assert_eq!(of(libc::SYS_futex, &[7]), Descriptors::Lock);
-        // With a time limit it goes on by itself.
+        // A call with a time limit ends by itself.
         assert_eq!(of(libc::SYS_ppoll, &[0, 0, 1]), Descriptors::Else);
         assert_eq!(of(libc::SYS_clock_nanosleep, &[0]), Descriptors::Else);
     }
@@ -643,7 +645,7 @@ mod tests {
         assert_eq!(of_function("futex_do_wait"), Some(ThreadWait::Is(ThreadState::Lock)));
         assert_eq!(of_function("folio_wait_bit_common"), Some(ThreadWait::Is(ThreadState::Disk)));
         assert_eq!(of_function("rq_qos_wait"), Some(ThreadWait::Is(ThreadState::Disk)));
-        // Pipe functions are matched by whole name: this one only begins like one.
+        // Functions of pipes are matched by whole name, and this name only begins like one.
         assert_eq!(of_function("pipe_readable"), None);
         assert_eq!(of_function("0"), None);
     }

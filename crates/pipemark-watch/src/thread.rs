@@ -1,4 +1,4 @@
-//! One thread of a watched process: its files in /proc, kept open if there are few, and their current content.
+//! One thread of a watched process. Its files in /proc are kept open if there are few.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use crate::process::{self, Again, PipeEnd, PipeId, Way};
 use crate::report::ProcFile;
 use crate::state::{self, Descriptors, Seen, SystemCall, ThreadState, ThreadWait, WaitTarget};
 
-/// After this many samples in a row without a kernel function, it counts as unreadable.
+/// The number of consecutive samples without a kernel function after which the thread counts as unreadable.
 const MISSES: u32 = 10;
-/// How often, at most, a wait for a Unix socket is reported as one that may lead to a stage.
+/// The most reports of a thread's waits for Unix sockets, which may lead to a stage.
 const REPORTS: u32 = 200;
 
 /// A thread.
@@ -22,24 +22,25 @@ const REPORTS: u32 = 200;
 pub struct Thread {
     pub id: u32,
     access: ProcFile,
-    /// The number of samples in a row without a kernel function.
+    /// The number of consecutive samples without a kernel function.
     misses: u32,
     syscall: Again,
     wchan: Again,
     stat: Again,
     schedstat: Again,
-    /// The last result of [`Thread::read_times`].
+    /// The last result of [`Thread::read_times`]; `None` before the first.
     pub times: Option<[u64; 3]>,
-    /// It waits for an unknown descriptor, which may be a pipe opened since the last scan.
+    /// Whether the thread waits for an unknown descriptor, which may be a pipe opened since the last scan.
     pub strange: bool,
-    /// How often it was observed waiting for a Unix socket.
+    /// How often the thread was observed waiting for a Unix socket.
     local: u32,
-    /// The call in which it was last observed waiting for something other than a pipe, and perhaps for a socket.
+    /// The call in which the thread was last observed waiting for something other than a pipe, possibly a socket;
+    /// `None` if it never was.
     outside: Option<SystemCall>,
 }
 
 impl Thread {
-    /// `keep`: keep the files open.
+    /// The thread `id` of the process `pid`. With `keep` its files stay open.
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
@@ -52,7 +53,7 @@ impl Thread {
         self.access
     }
 
-    /// The current wait; `None` when it has exited.
+    /// The thread's current wait; `None` if it has exited.
     pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, moves: &mut bool) -> Option<ThreadWait> {
         let mut buffer = [0; 256];
         if self.access == ProcFile::Syscall {
@@ -71,7 +72,7 @@ impl Thread {
                     }
                     return Some(wait);
                 }
-                // Not permitted, or not in this kernel.
+                // The file is not permitted, or not in this kernel.
                 Err(error) if is_refused(&error) && !self.is_gone() => self.access = ProcFile::Wchan,
                 Ok(None) | Err(_) => return None,
             }
@@ -86,7 +87,8 @@ impl Thread {
         let asleep = if state == 'D' { ThreadState::Disk } else { ThreadState::Other };
         if self.access == ProcFile::Wchan {
             match self.function().as_deref() {
-                // It has just started to run; or the kernel hides the function, and this is always the content.
+                // The thread has just started to run, or the kernel hides the function and the file always has this
+                // content.
                 None | Some("0" | "") => {
                     self.misses += 1;
                     if self.misses == 1 {
@@ -103,7 +105,7 @@ impl Thread {
         }
         Some(match asleep {
             ThreadState::Disk => ThreadWait::Is(ThreadState::Disk),
-            // It may sleep for any reason: unless its neighbours decide, its state is unknown.
+            // The thread may sleep for any reason. Unless the stage's neighbours decide, its state is unknown.
             _ => ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Unknown },
         })
     }
@@ -112,8 +114,8 @@ impl Thread {
         !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
     }
 
-    /// The descriptors of the call in which it was last observed waiting for something other than a pipe. The list of
-    /// poll(2) is read only now, because a program keeps it at one address.
+    /// The descriptors of the call in which the thread was last observed waiting for something other than a pipe. The
+    /// list passed to poll(2) is read only now, because a program keeps it at one address.
     pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Way)> {
         match self.outside.map(|call| state::descriptors_in(pid, &call)) {
             Some(Descriptors::Files(files)) => files,
@@ -121,12 +123,12 @@ impl Thread {
         }
     }
 
-    /// The kernel function it waits in.
+    /// The kernel function that the thread waits in; `None` if unreadable.
     pub fn function(&mut self) -> Option<String> {
         self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
     }
 
-    /// Nanoseconds on a CPU and waiting for one, and the number of time slices.
+    /// Nanoseconds on a CPU, nanoseconds waiting for a CPU, and the number of time slices; `None` if unreadable.
     pub fn read_times(&mut self) -> Option<[u64; 3]> {
         let mut buffer = [0; 128];
         let mut words = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
@@ -182,7 +184,7 @@ impl state::ThreadView for Asked<'_> {
     }
 }
 
-/// Bytes of a process's memory.
+/// `length` bytes of a process's memory at `address`; `None` if unreadable.
 pub fn memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; length];
     File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut bytes, address).ok()?;
@@ -208,12 +210,12 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
     let name = link.to_string_lossy();
     let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     if starts(&["socket:"]) {
-        // The xattr with the name of its protocol, which needs no open.
+        // An extended attribute has the name of the socket's protocol, and reading it needs no open.
         let mut protocol = [0; 32];
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
         if protocol[..length].starts_with(b"UNIX") { WaitTarget::Local } else { WaitTarget::Socket }
     } else if let Some((pipe, way)) = process::end_of(&path) {
-        // A pipe opened since the last full scan.
+        // The pipe was opened since the last full scan.
         match way {
             Way::In => WaitTarget::In(pipe),
             Way::Out => WaitTarget::Out(pipe),
@@ -232,8 +234,8 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
     }
 }
 
-/// The kinds of the ends that a process holds. A process that holds both ends of a pipe may wait for itself, as event
-/// loops do.
+/// The kinds of the ends that a process holds, by descriptor. A process that holds both ends of a pipe may wait for
+/// itself, as event loops do.
 pub fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
     let holds =
         |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));

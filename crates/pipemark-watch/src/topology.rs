@@ -1,8 +1,9 @@
-//! Determines which processes form a pipeline, and which of them form one stage, from what was read of them. Pure.
+//! Determines from the data read about processes which of them form a pipeline, and which form one stage. Pure.
 //!
-//! Standard input and output are followed to the holders of the other end; other descriptors only between processes of
-//! one group or family, or a shell's or a terminal's would lead to the whole session. Standard error is followed only
-//! to the standard input of a process of the same group, and only if no other pipe is written: 'a 2>&1 >file | b'.
+//! Standard input and output are followed to the holders of the other end. Other descriptors are followed only between
+//! processes of one group or family, because those of a shell or a terminal would lead to the whole session. Standard
+//! error is followed only to the standard input of a process of the same group, and only if no other pipe is written:
+//! 'a 2>&1 >file | b'.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +12,16 @@ use crate::process::{PipeEnd, PipeId, Process, Way};
 /// A stage: processes that do one job, such as a shell's loop and the commands it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageShape {
-    /// The first one gives the stage its name.
+    /// The processes of the stage. The first one gives the stage its name.
     pub pids: Vec<u32>,
     pub ins: Vec<PipeId>,
     pub outs: Vec<PipeId>,
 }
 
-/// How far a search goes.
+/// Which processes a search includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The given processes and those joined to them.
+    /// The given processes and those joined to them by pipes.
     Joined,
     /// The given processes and no others.
     Given,
@@ -32,18 +33,19 @@ enum LinkSide {
     Seed,
     Upstream,
     Downstream,
-    /// Through a descriptor that is neither its input nor its output: a program that started a pipeline and feeds it.
+    /// Through a descriptor other than standard input and output, as for a program that started a pipeline and feeds
+    /// it.
     Outer(bool),
 }
 
 struct LinkField<'p> {
     processes: BTreeMap<u32, &'p Process>,
-    /// The relevant ends of each process.
+    /// The ends of each process that may lead to other stages, by pid.
     ends: BTreeMap<u32, Vec<PipeEnd>>,
 }
 
 impl<'p> LinkField<'p> {
-    /// A process and its ancestors, the parent first; limited, because reused pids may form a cycle.
+    /// A process, its parent, and so on up. The number is limited, because reused pids may form a cycle.
     fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
         let parent = |process: &&Process| self.processes.get(&process.parent).copied();
         std::iter::successors(self.processes.get(&pid).copied(), parent).take(65)
@@ -57,7 +59,7 @@ impl<'p> LinkField<'p> {
         self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
     }
 
-    /// The holders of the other end, and whether the link counts as their standard input or output.
+    /// The holders of the other end of a pipe. For each, `true` if the end counts as its standard input or output.
     fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
         let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
         holders.filter_map(move |(&other, ends)| {
@@ -90,7 +92,7 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     };
     let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
     for (&pid, ends) in &all {
-        // Removes inherited ends that another process uses, such as the /dev/fd/63 of another substitution.
+        // Removes inherited ends that another process uses, such as the /dev/fd/63 of another process substitution.
         let inherited = |end: &PipeEnd| {
             let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
             let uses = |other: u32| all[&other].iter().any(|own| own.pipe == end.pipe && own.way == end.way);
@@ -108,8 +110,8 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     field
 }
 
-/// Whether a process reads what its descendants write, or writes what they read; not if a descendant holds the same
-/// end, which the process then only passed on, as a shell does.
+/// Whether a process reads what its descendants write, or writes what they read. An end that a descendant holds too
+/// doesn't count, because the process only passed it on, as a shell does.
 pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
     let parents = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process.parent)));
     let descends = |process: &&Process| {
@@ -124,8 +126,8 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
     })
 }
 
-/// Gives the one unreadable process of a group the ends that the group lacks: pipes that no other process of the group
-/// reads or writes. With several such processes, it isn't known which has which.
+/// If a group has one unreadable process, gives it the ends that the group lacks: ends of pipes that no other process
+/// of the group reads or writes. With several such processes, it isn't known which process has which end.
 pub fn fill_gaps(processes: &mut [Process]) {
     let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
     let hidden: Vec<(u32, u32)> = processes
@@ -181,7 +183,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
         return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &field)] };
     }
     let mut stage_of = merged(&field, &ends);
-    // The rest of the families: xargs and the processes it starts.
+    // Adds the other processes of the families, such as xargs and the processes it starts.
     for &pid in &members {
         if ends.contains_key(&pid) {
             continue;
@@ -197,13 +199,13 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
     let field = LinkField { ends, ..field };
     let shapes: Vec<StageShape> = groups.values().map(|pids| shape(pids, &field)).collect();
     let uses = |shape: &StageShape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
-    // A pipe within a stage is neither its input nor its output.
+    // A pipe within a stage is neither the stage's input nor its output.
     let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
     let leading = |pipes: &[PipeId]| pipes.iter().copied().filter(leads).collect();
     let outer =
         |one: &StageShape| StageShape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
     let mut stages: Vec<StageShape> = shapes.iter().map(outer).collect();
-    // By start time, where the data leaves the order open.
+    // Stages are sorted by start time where the data leaves the order open.
     stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
     upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
 }
@@ -265,8 +267,8 @@ fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap
         let shares = |pid: u32| {
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
         };
-        // Its input or output joins it to the older process. Other pipes between the two, such as the queues of a
-        // worker pool, are within the stage.
+        // The process's standard input or output joins it to the older process. Other pipes between the two, such as
+        // the queues of a worker pool, are within the stage.
         let opposes = |pid: u32| {
             let joint =
                 |end: &PipeEnd, own: &PipeEnd| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
@@ -298,7 +300,7 @@ fn shape(pids: &[u32], field: &LinkField<'_>) -> StageShape {
     StageShape { pids, ins, outs }
 }
 
-/// Sorts stages in the order of the data; keeps the given order where that leaves a choice, or where data flows in a
+/// Sorts stages in the order of the data. Keeps the given order where the data allows several orders, or flows in a
 /// circle.
 pub(super) fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();

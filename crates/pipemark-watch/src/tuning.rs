@@ -16,11 +16,11 @@ use crate::figures::{Interval, PipelineFigures};
 use crate::process::PipeId;
 use crate::sampler::Watcher;
 
-/// Turns before anything is changed. The first is not counted: the pipeline may be starting.
+/// The number of turns before anything is changed. The first turn is not counted, because the pipeline may be starting.
 pub const LOOKS: usize = 4;
-/// With fewer rounds nothing is compared.
+/// The fewest rounds that are compared.
 pub const FEWEST: usize = 3;
-/// How many half-second slots to wait until a pipe is empty enough to be shrunk again.
+/// The most half-second turns to wait until a pipe is empty enough to be shrunk again.
 const WAITS: usize = 4;
 
 /// A pipe that the experiment changes.
@@ -29,16 +29,16 @@ struct Tried {
     /// The numbers of the stages that write and read it.
     from: usize,
     to: usize,
-    /// Its capacity before the experiment, and now, in bytes.
+    /// The pipe's capacity in bytes before the experiment, and now.
     before: u64,
     now: u64,
-    /// No process reads it any more.
+    /// Whether no process reads the pipe any more.
     ended: bool,
     #[serde(skip)]
     id: PipeId,
 }
 
-/// Defines the pipeline's rate: the bytes that one stage reads or writes.
+/// The bytes that define the pipeline's rate: those that one stage reads or writes.
 #[derive(Debug, Clone, Serialize)]
 struct Counted {
     stage: usize,
@@ -49,8 +49,8 @@ struct Counted {
 }
 
 impl Counted {
-    /// The last stage that moves a relevant number of bytes, because bytes that a larger pipe merely holds have not
-    /// arrived there.
+    /// Chooses the last stage that moves a relevant number of bytes. Bytes that a larger pipe merely holds have not
+    /// arrived at that stage. `None` if no stage moves enough.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<Counted> {
         let figures = PipelineFigures::of(watcher, interval);
         let count = |place: usize, reads: bool| {
@@ -129,14 +129,15 @@ impl TuneOutcome {
 pub struct Tuning {
     capacity: u64,
     rounds: usize,
-    /// The number of the only pipe to change; `None` for all.
+    /// The number of the only pipe to change; `None` for all pipes.
     only: Option<usize>,
     looks: Vec<Interval>,
     pipes: Vec<Tried>,
     counted: Option<Counted>,
-    /// Whether the capacities are the larger ones now.
+    /// Whether the pipes have the larger capacities now.
     large: bool,
-    /// For each turn: whether the pipes were large, and the rate, if counted.
+    /// For each turn, whether the pipes were large, and the rate in bytes per second; `None` if the turn wasn't
+    /// counted.
     turns: Vec<(bool, Option<f64>)>,
     waits: usize,
     refused: Option<Errno>,
@@ -144,17 +145,18 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Tries `capacity` for `rounds` rounds of two slots, on all pipes or, with `only`, on the pipe with this number.
+    /// Prepares to try `capacity` bytes for `rounds` rounds of two turns. Changes all pipes or, with `only`, the pipe
+    /// with this number.
     pub fn new(capacity: u64, rounds: usize, only: Option<usize>) -> Tuning {
         Tuning { capacity, rounds, only, ..Tuning::default() }
     }
 
-    /// The result, once the experiment is over.
+    /// The result; `None` until the experiment is over.
     pub fn outcome(&self) -> Option<&TuneOutcome> {
         self.outcome.as_ref()
     }
 
-    /// Adds the turn that has ended, and sets the capacities for the next.
+    /// Adds the turn that has ended, and sets the capacities for the next turn.
     pub fn step(&mut self, watcher: &Watcher, turn: &Interval) {
         if self.outcome.is_some() {
             return;
@@ -205,7 +207,7 @@ impl Tuning {
         if found.is_empty() {
             return Err("this is not a pipeline: no pipe connects it to another process that you may sample".to_owned());
         }
-        // In the order of the figures' numbers.
+        // The pipes are in the order of the numbers in the figures.
         let mut order: Vec<(usize, usize)> =
             found.iter().filter_map(|pipe| Some((number(pipe.from)?, number(pipe.to)?))).collect();
         order.sort_unstable();
@@ -242,8 +244,8 @@ impl Tuning {
         self.waits >= WAITS
     }
 
-    /// Whether the pipes should be large in the next turn. A round is a turn with small pipes and one with large pipes:
-    /// in this order in the first round, in random order afterwards.
+    /// Whether the pipes should be large in the next turn. A round is a turn with small pipes and a turn with large
+    /// pipes. In the first round the small pipes come first; in later rounds the order is random.
     fn planned(&self) -> bool {
         let (round, second) = (self.turns.len() / 2, self.turns.len() % 2 == 1);
         match second {
@@ -258,13 +260,13 @@ impl Tuning {
         self.pipes.iter().all(|pipe| pipe.ended || (pipe.now > pipe.before) == self.large)
     }
 
-    /// Makes all pipes large, or restores them. `false` if one is still too full to shrink.
+    /// Makes all pipes large, or restores them. Returns `false` if a pipe is still too full to shrink.
     fn resize(&mut self, watcher: &Watcher, large: bool, patience: Duration) -> bool {
         const PAUSE: Duration = Duration::from_millis(2);
         self.large = large;
         let deadline = Instant::now() + patience;
         let mut refused = Vec::new();
-        // Tries all in each pass, so that one full pipe doesn't delay the others.
+        // Each pass tries all pipes, so that one full pipe doesn't delay the others.
         loop {
             let mut full = false;
             for pipe in self.pipes.iter_mut().filter(|pipe| (pipe.now > pipe.before) != large && !pipe.ended) {
@@ -286,7 +288,7 @@ impl Tuning {
         }
     }
 
-    /// Ends the experiment, even early: keeps the larger pipes if they help, and restores the old capacities otherwise.
+    /// Ends the experiment, even early. Keeps the larger pipes if they help, and otherwise restores the old capacities.
     pub fn finish(&mut self, watcher: &Watcher) {
         if self.outcome.is_some() {
             return;
@@ -355,7 +357,7 @@ impl Tuning {
         });
     }
 
-    /// Both rates of each round in which both were counted.
+    /// The rates with small and with large pipes, for each round in which both were counted.
     fn pairs(&self) -> Vec<(f64, f64)> {
         let pair = |round: &[(bool, Option<f64>)]| {
             let of = |large: bool| round.iter().find(|turn| turn.0 == large)?.1;

@@ -14,7 +14,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The text before a wrapper such as stdbuf, if one of these runs the program.
+    /// The text before a wrapper such as stdbuf; `None` if no wrapper runs the program.
     pub fn outside(&self, wrappers: &[String]) -> Option<&str> {
         let is_wrapper =
             |&(start, end): &(usize, usize)| wrappers.iter().any(|one| base(&self.before[start..end]) == one);
@@ -28,7 +28,7 @@ fn pieces(text: &str) -> Vec<String> {
     let (mut quoted, mut escaped) = (None, false);
     for c in text.chars() {
         let ends = quoted.is_none() && !escaped && matches!(c, '|' | ';' | '&' | '\n' | '(' | ')' | '{' | '}');
-        // The & of 2>&1, >&2 and &> ends no command.
+        // The & of 2>&1, >&2 and &> doesn't end a command.
         let is_redirection = c == '&' && piece.ends_with(['>', '<']);
         if ends && !is_redirection && !(c == '{' && piece.ends_with('$')) {
             found.push(std::mem::take(&mut piece));
@@ -47,7 +47,7 @@ fn pieces(text: &str) -> Vec<String> {
     found.iter().map(|piece| piece.trim().to_owned()).filter(|piece| !piece.is_empty()).collect()
 }
 
-/// Where the words of a command begin and end, quotes included.
+/// The start and end of each word of a command, quotes included.
 fn words(piece: &str) -> Vec<(usize, usize)> {
     let (mut found, mut start): (Vec<(usize, usize)>, Option<usize>) = (Vec::new(), None);
     let (mut quoted, mut escaped) = (None, false);
@@ -98,7 +98,7 @@ pub fn begins_with(text: &str, name: &str) -> bool {
     names(&first, name) && commands(text, name).len() == 1
 }
 
-/// The command of a stage as typed, or else as it runs.
+/// The command of a stage as typed; if unknown, as it runs.
 pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
     let program = stage.words.first().map_or(stage.name.as_str(), |word| base(word));
     if let Some(text) = &figures.typed {
@@ -125,7 +125,8 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// Programs that execute another one of a different name: as typed, as run, and an option that the latter gets.
+/// Programs that execute another program of a different name: the name as typed, the name as run, and an option that
+/// the executed program gets.
 const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zcat", "gzip", "-cd"),
     ("gunzip", "gzip", "-d"),
@@ -138,13 +139,13 @@ const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zless", "less", ""),
 ];
 
-/// The full name of the program that the kernel calls `comm`, or its name as typed if a script executed it. Threads may
-/// rename their process.
+/// The full name of the program that the kernel calls `comm`; if a script executed the program, its name as typed.
+/// Threads may rename their process.
 pub fn name_of(comm: &str, words: &[String], typed: Option<&str>) -> String {
     let first = words.first().map_or("", |word| base(word));
     let starts = |word: &&String| comm.len() == 15 && base(word).starts_with(comm) && base(word).len() < 40;
     let full = words.iter().take(3).find(starts).map_or(comm, |word| base(word));
-    // node's first thread is called MainThread.
+    // The first thread of node is called MainThread.
     let renamed = ["MainThread", "main", "Main"].contains(&comm) && !first.is_empty() && !first.contains(' ');
     let name = if renamed { first } else { full };
     let is_typed = |name: &str| typed.is_some_and(|typed| names(typed, name));

@@ -7,45 +7,44 @@ use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::{burst, calls, held, peer, programs, starts};
 
-/// With fewer samples there is no verdict.
+/// The fewest samples for which there is a verdict.
 const FEWEST_SAMPLES: u32 = 20;
-/// The least share of time in which a control group was throttled.
+/// The least share of time for which a control group was throttled.
 const THROTTLED: f64 = 0.10;
-/// Stages that want more than this multiple of the CPUs that they may use are short of CPUs.
+/// Stages are short of CPUs if they want more than this multiple of the CPUs that they may use.
 const CPUS_WANTED: f64 = 1.25;
-/// A stage that runs for less than this share doesn't want a CPU.
+/// The least share of time that a stage runs to count as one that wants a CPU.
 const RUNS: f64 = 0.15;
 /// A stage that is busy for more than this share is not held back by bursts.
 pub(crate) const BUSY: f64 = 0.85;
-/// If a stage is busy for more than this share, making it faster may gain more than a larger pipe.
+/// The busy share above which making a stage faster may gain more than a larger pipe.
 const MOSTLY_BUSY: f64 = 0.70;
-/// Within this of the point where a faster stage and a larger pipe gain as much, both are named.
+/// Both a faster stage and a larger pipe are named if their gains differ by less than this.
 const EITHER: f64 = 0.05;
-/// Both ends of a pipe that is too small wait for at least this share.
+/// The least share of time for which both ends of a pipe wait if the pipe is too small.
 pub(super) const BOTH_WAIT: f64 = 0.12;
-/// With fewer samples of a waiting end there is no verdict. `BOTH_WAIT` of `FEWEST_SAMPLES` would be only two.
+/// The fewest samples of a waiting end for which there is a verdict. `BOTH_WAIT` of `FEWEST_SAMPLES` would be only two.
 const FEWEST_WAITS: f64 = 10.0;
-/// The waits of the two ends of a pipe with bursts alternate at least this often.
+/// The fewest alternations of the waits of the two ends of a pipe with bursts.
 const FEWEST_TURNS: u32 = 3;
 /// A stage with more context switches per second than this spends part of its time on them.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages are balanced if their busy shares differ by less than this.
 pub(crate) const BALANCED: f64 = 0.10;
-/// With fewer samples, stages that are nearly equally busy are not distinguished.
+/// The fewest samples with which stages that are nearly equally busy are distinguished.
 const FEW_SAMPLES: u32 = 60;
-/// A state with a larger share than this is named besides the longest one.
+/// The share above which a state is named besides the longest one.
 pub(super) const ALSO: f64 = 0.2;
-/// If all stages together are busy for less than this share, nothing moves.
+/// The busy share of all stages together below which nothing moves.
 const IDLE: f64 = 0.1;
-/// If a stage waits for a CPU for more than this share, it gets faster when other stages use less CPU time.
+/// The share of time waiting for a CPU above which a stage gets faster when other stages use less CPU time.
 const CPU_SHORT: f64 = 0.1;
-/// The part of its time that a program may lose to another one that computes at the same time on the same core. A
-/// virtual machine doesn't show which CPUs share a core. With two gzip on the machine where this was written, it was
-/// 0.05.
+/// The part of its time that a program may lose to another program that computes at the same time on the same core. A
+/// virtual machine doesn't show which CPUs share a core. Two gzip on a development machine lost 0.05.
 const CORE_SHARED: f64 = 0.3;
-/// A stage that is stopped for more than this share does nothing else relevant.
+/// The share of time above which a stopped stage does nothing else relevant.
 pub(super) const STOPPED: f64 = 0.5;
-/// A stage that is unreadable for more than this share can't be judged.
+/// The share of time above which an unreadable stage can't be judged.
 const UNKNOWN: f64 = 0.5;
 
 impl PipelineVerdict {
@@ -54,7 +53,7 @@ impl PipelineVerdict {
         PipelineVerdict { kind, reason: reason.to_owned(), cause, text, ..PipelineVerdict::default() }
     }
 
-    /// No verdict.
+    /// The value for no verdict, with the reason.
     pub fn unknown(reason: &str, text: impl Into<String>) -> PipelineVerdict {
         PipelineVerdict::new(VerdictKind::Unknown, reason, text.into())
     }
@@ -93,25 +92,26 @@ pub fn name(figures: &PipelineFigures, number: usize) -> String {
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
 }
 
-/// The busy share of a stage, of the time in which it existed. Samples in which one of its threads waits for input
-/// while others work don't count as busy, because the stage would take more input.
+/// The busy share of a stage, from 0 to 1, of the time in which it existed. Samples in which one of its threads waits
+/// for input while others work don't count as busy, because the stage would take more input.
 pub(crate) fn busy(stage: &StageFigures) -> f64 {
     if is_unsampled(stage) { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
 }
 
-/// The same without the time in which it waits for a CPU, or for something unknown, which may be another stage.
+/// The busy share without the time in which the stage waits for a CPU, or for something unknown, which may be another
+/// stage.
 fn works(stage: &StageFigures) -> f64 {
     (busy(stage) - (stage.waiting_for_cpu + stage.other) * stage.present).max(0.0)
 }
 
-/// Whether part of a stage's busy time is overhead of calls, switches or starts: faster neighbours, larger pieces or
-/// larger pipes reduce it, so the share gives no bound.
+/// Whether part of a stage's busy time is overhead of calls, switches or starts. Faster neighbours, larger pieces or
+/// larger pipes reduce this overhead, so the busy share gives no bound.
 fn has_hidden_cost(stage: &StageFigures) -> bool {
     let switched = stage.switches_per_second.is_some_and(|switches| switches > OFTEN_SWITCHED);
     switched || calls::matter(stage) || starts::matter(stage)
 }
 
-/// The kind as in JSON.
+/// The kind's name in JSON.
 pub(crate) fn kind_name(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Stage => "stage",
@@ -130,7 +130,7 @@ pub(crate) fn kind_name(kind: VerdictKind) -> &'static str {
     }
 }
 
-/// In whole per cent.
+/// Formats a share in whole per cent.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -142,8 +142,8 @@ pub(super) fn too_short(samples: u32) -> PipelineVerdict {
     PipelineVerdict::unknown("short", text)
 }
 
-/// The verdict on a command that ended with this code. If a shell could not run it, that is the reason for too few
-/// samples.
+/// The verdict on a command that ended with this code. If a shell could not run the command, that is the reason for too
+/// few samples.
 pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
     let why = match code {
         2 => "a syntax error, if the shell reported one",
@@ -158,7 +158,7 @@ pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict 
     PipelineVerdict::unknown("failed", text)
 }
 
-/// The verdict on a stretch of time.
+/// The verdict on the figures of a period.
 pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
         return PipelineVerdict::unknown("ended", "Nothing to sample: it had ended.");
@@ -172,7 +172,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
         return conclude(verdict, figures);
     }
     let order = busiest_first(figures);
-    // Small pieces and process starts make all stages needlessly busy.
+    // Small pieces and process starts keep all stages busy with overhead.
     let waste = || calls::calls(figures, &order).or_else(|| starts::starting(figures, &order));
     if let Some(verdict) = cpus(figures).map(|verdict| waste().unwrap_or(verdict)) {
         return conclude(verdict, figures);
@@ -181,7 +181,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if parts.len() < 2 {
         return of_one(figures);
     }
-    // In a script with several pipelines, the one that existed longest counts.
+    // In a script with several pipelines, the pipeline that existed longest counts.
     let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
     let only = |part: &[usize]| {
         let mut figures = figures.clone();
@@ -195,7 +195,8 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     longest.map_or_else(|| of_one(figures), |verdict| PipelineVerdict { text, ..verdict })
 }
 
-/// The numbers of the stages of each pipeline: one pipeline, unless several were requested or a script runs several.
+/// The numbers of the stages of each pipeline. There is one pipeline, unless several were requested or a script runs
+/// several.
 fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
     // Hidden processes may join these pipelines.
     if figures.stages.iter().any(|stage| stage.hidden) {
@@ -236,7 +237,7 @@ fn of_one(figures: &PipelineFigures) -> PipelineVerdict {
 fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
-    // Of two that are about as busy, the one that works for longer takes the CPU that the other one waits for.
+    // If two stages are about as busy, the one that works longer takes the CPU that the other one waits for.
     if let [first, second, ..] = order[..]
         && busy(first) - busy(second) <= 2.0 * BALANCED
         && works(second) - works(first) > 2.0 * BALANCED
@@ -246,7 +247,7 @@ fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
     order
 }
 
-/// Processes that wait for each other in a circle.
+/// The verdict that processes wait for each other in a circle; `None` if they don't.
 fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let cycle = figures.cycle.as_ref()?;
     let with = |pid: u32| figures.stages.iter().find(|stage| stage.pids.contains(&pid)).map(|stage| stage.number);
@@ -255,12 +256,13 @@ fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage, cause: cycle.cause().to_owned(), ..verdict })
 }
 
-/// Whether too few samples were taken to distinguish the two busiest stages, or a small pipe from a slow stage.
+/// The verdict `Inconclusive`, if too few samples were taken to distinguish the two busiest stages, or a small pipe
+/// from a slow stage.
 fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     let gap = busy(first) - busy(second);
     let few = figures.samples < FEW_SAMPLES && gap > BALANCED && gap <= 2.5 * BALANCED && busy(first) < BUSY;
-    // Part of their time is overhead that one causes in the other.
+    // Part of their time may be overhead that one stage causes in the other.
     let costly = has_hidden_cost(first) || has_hidden_cost(second);
     let apart = works(first) - works(second) > 2.0 * BALANCED;
     let close = costly && gap > BALANCED && gap <= 2.0 * BALANCED && busy(second) >= MOSTLY_BUSY && !apart;
@@ -280,7 +282,7 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
 
-/// Whether stages are stopped: Ctrl-Z stops all of them.
+/// The verdict that stages are stopped, if they are. Ctrl-Z stops all of them.
 fn stopped(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
     let [first, _, ..] = all[..] else { return None };
@@ -305,12 +307,12 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage: Some(most.number), cause: "CPU limit of a cgroup".to_owned(), ..verdict })
 }
 
-/// Whether other programs use the CPUs, and the stages mostly wait for one.
+/// The verdict that other programs use the CPUs, if the stages mostly wait for one.
 fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     /// The stages wait for at least this number of CPUs, and for at least this multiple of the CPUs that they use.
     const WAITED: f64 = 0.5;
     const MORE: f64 = 2.0;
-    /// Other programs use at least this share of all CPUs.
+    /// The least share of all CPUs that other programs use.
     const OTHERS: f64 = 0.5;
     let sum = |of: fn(&StageFigures) -> Option<f64>| {
         figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
@@ -327,7 +329,7 @@ fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
 }
 
-/// Whether the stages together want more CPUs than they may use.
+/// The verdict that the stages together want more CPUs than they may use, if they do.
 fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
@@ -350,12 +352,12 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
 
-/// Whether stages that share CPUs gain more if each has CPUs of its own than if one of them needs half the time.
+/// Whether stages that share CPUs gain more from a CPU for each than from one of them needing half the time.
 fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
-    /// A stage is the better place to begin unless more CPUs gain more by this factor.
+    /// The factor by which more CPUs must gain more than a faster stage.
     const CLEARLY: f64 = 1.15;
     let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
-    // What a stage needs with a CPU for each of its threads.
+    // The share of time that a stage would need with a CPU for each of its threads.
     let needs = |stage: &StageFigures| {
         let alone = (stage.busy - stage.waiting_for_cpu) * stage.present;
         if stage.threads > 1 { alone.min(used(stage) / cpus.min(stage.threads as f64)) } else { alone }
@@ -374,13 +376,13 @@ fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     with_more * CLEARLY < with_faster
 }
 
-/// The share of time in which it isn't known what a stage does. If the neighbours don't decide it, a hidden stage's wait
+/// The share of time in which a stage's activity isn't known. If the neighbours don't decide it, a hidden stage's wait
 /// counts as other.
 fn unseen(stage: &StageFigures) -> f64 {
     stage.unknown + if stage.hidden { stage.other } else { 0.0 }
 }
 
-/// Whether a stage can't be sampled: it has no shares, and can't be found to be the bottleneck.
+/// Whether a stage can't be sampled. It then has no shares, and can't be found to be the bottleneck.
 pub fn is_unsampled(stage: &StageFigures) -> bool {
     unseen(stage) > UNKNOWN
 }
@@ -394,14 +396,15 @@ fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineV
     (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 
-/// Whether all stages wait for each other's pipes: while data moves, some stage is busy at any moment.
+/// The verdict that all stages wait for each other's pipes. While data moves, some stage is busy at any moment.
 fn idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
-/// Whether the first stages wait for input, or the last ones for room, in pipes to processes outside.
+/// The verdict that the first stages wait for input, or the last ones for room, in pipes to processes outside; `None`
+/// if they don't.
 fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
@@ -445,7 +448,7 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
 }
 
-/// Whether the busiest stage limits its rate on purpose: then it waits, by whatever call.
+/// The verdict that the busiest stage limits its rate on purpose. Such a stage may wait in any call.
 fn limited(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let waits = busiest.sleep + busiest.network + busiest.other + busiest.lock;
     let option = programs::rate_limit(&busiest.words)?;
@@ -461,11 +464,11 @@ fn limited(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     Some(PipelineVerdict { stage: Some(busiest.number), cause: "rate limit on purpose".to_owned(), ..verdict })
 }
 
-/// Whether a pipe is so small that its ends spend their time on waking each other, which samples show as work.
+/// Whether a pipe is so small that its ends spend their time waking each other. Samples show that time as work.
 pub(super) fn is_tiny(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
-    /// Over the limit of its user a new pipe has two pages.
+    /// The capacity in bytes of a new pipe of a user over the limit: two pages.
     const TINY: u64 = 8192;
-    /// The least time in seconds that a switch takes, and the share of a CPU above which switches matter.
+    /// The least time of a context switch in seconds, and the share of a CPU above which switches matter.
     const SWITCH: f64 = 5e-6;
     const MATTERS: f64 = 0.1;
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
@@ -492,15 +495,15 @@ fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
-    // A larger pipe gains at most the inverse of the busiest stage's share; a faster stage its share over the next
-    // one's.
+    // A larger pipe gains at most the inverse of the busiest stage's share. A faster stage gains at most its share
+    // divided by the next stage's.
     let stage_gains = (busy(0) - MOSTLY_BUSY).min(busy(0) * busy(0) - busy(1));
     if busy(0) >= BUSY {
         return None;
     }
     let (worst, both) = bursting(figures)?;
-    // With bursts larger than any pipe no two stages work at the same time, so the bursts are reported even if a faster
-    // stage gains more.
+    // With bursts larger than any pipe, no two stages work at the same time. So the bursts are reported even if a
+    // faster stage gains more.
     let size = burst::beyond_pipes(figures, worst);
     if stage_gains > EITHER && size.is_none() {
         return None;
@@ -555,20 +558,21 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, sure, ..verdict })
 }
 
-/// The pipe whose two ends wait longest, and for how long, if that is enough to matter.
+/// The pipe whose two ends wait longest, and the share of time for which they wait; `None` if that is too little to
+/// matter.
 pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)> {
-    // Like a stage, a pipe counts for the time in which it existed.
+    // Like a stage, a pipe is judged by the time in which it existed.
     let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
     let absorbable = |pipe: &PipeFigures| pipe.absorbable.unwrap_or(1.0);
     let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * absorbable(pipe) * present(pipe);
-    // Where one end waits first and the other one afterwards, those are phases.
+    // If one end waits first and the other one afterwards, these are phases, not bursts.
     let alternates = |pipe: &&PipeFigures| pipe.turns.is_none_or(|turns| turns >= FEWEST_TURNS);
     let worst = figures.pipes.iter().filter(alternates).max_by(|a, b| both(a).total_cmp(&both(b)))?;
     Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
 }
 
-/// The largest factor that a larger pipe can gain: the inverse of the busiest stage's busy share. Unknown if the stages
-/// at the pipe's ends are switched often: part of their work is the switching itself, which a larger pipe saves.
+/// The largest factor that a larger pipe can gain: the inverse of the busiest stage's busy share. `None` if the stages
+/// at the pipe's ends are switched often. Part of their work is then the switching itself, which a larger pipe saves.
 pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
@@ -576,7 +580,7 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    /// Stages that work for less than this share of the time aren't compared by their work.
+    /// The least share of time for which stages work if they are compared by their work.
     const WORKS: f64 = 0.25;
     let [first, second, ..] = order else { return None };
     let apart = works(first) - works(second) > 2.0 * BALANCED;
@@ -607,7 +611,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     let (reason, share) = reasons[0];
     let what = |reason: &str| match (reason, busiest.waits_for) {
         ("waiting for something else", Some(what)) => format!("waiting for {what}"),
-        // A futex doesn't show which of these it is.
+        // A futex doesn't show which of these the stage waits for.
         ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),
         _ => reason.to_owned(),
     };
@@ -637,7 +641,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     // others and copying in pieces, shrinks when this one gets faster.
     let kernel = |next: &StageFigures| next.kernel.unwrap_or(0.0).min(next.computing);
     let alone = |next: &StageFigures| next.busy - next.waiting_for_cpu - kernel(next);
-    // With several threads it may run on several CPUs at once.
+    // A stage with several threads may run on several CPUs at once.
     let spread = |next: &StageFigures| next.cpu.unwrap_or(next.computing) / next.threads.max(1) as f64;
     // Two programs that compute at the same time share caches, and often a core.
     let shared = |needs: f64, next: &StageFigures| CORE_SHARED * needs.min(next.computing) * busiest.computing;
@@ -646,7 +650,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         (needs - shared(needs, next)) * next.present
     };
     let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < 20.0);
-    // What waits for a CPU gets more of it when another stage takes less.
+    // A stage that waits for a CPU gets more of it when another stage takes less.
     let short = |stage: &StageFigures| stage.waiting_for_cpu > CPU_SHORT;
     let hides = |stage: &StageFigures| has_hidden_cost(stage) || short(stage);
     let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next));

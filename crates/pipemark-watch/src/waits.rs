@@ -1,5 +1,5 @@
-//! Reads what each thread of a pipeline waits for at one moment, with descriptors: if nothing moves, or a stage waits
-//! for a socket.
+//! Reads the descriptors that each thread of a pipeline waits for at one moment, if nothing moves or a stage waits for
+//! a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,21 +14,21 @@ use crate::scan::Known;
 use crate::state::{self, Descriptors, ThreadState};
 use crate::thread;
 
-/// A stage waits for its socket in at least this share of the samples of an interval.
+/// The least share of an interval's samples in which a stage waits for its socket.
 const WAITS: f64 = 0.3;
-/// A pipeline doesn't move if at most this share of the samples found it working.
+/// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MOVES: f64 = 0.02;
 
-/// Observations of sockets that a stage waits for.
+/// Observations of the sockets that a stage waits for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SocketWait {
     inode: u64,
-    /// Its state when first read.
+    /// The socket's state when first read.
     first: SocketState,
 }
 
 impl Watcher {
-    /// Reads all waits at one moment, if that shows more than samples do. Called at the end of an interval.
+    /// Reads all waits at one moment, if they show more than samples do. Called at the end of an interval.
     pub(super) fn look_at_waits(&mut self) {
         if self.current.samples > 0 && self.is_alive() {
             self.look_for_cycle();
@@ -38,7 +38,7 @@ impl Watcher {
     }
 
     fn look_for_cycle(&mut self) {
-        // A process that is exiting no longer waits; the earlier result still holds.
+        // A process that is exiting no longer waits, so the earlier result still holds.
         if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
             return;
         }
@@ -49,14 +49,14 @@ impl Watcher {
         let works: u32 = self.current.stages.iter().map(works).sum();
         let moves = all == 0 || f64::from(works) > f64::from(all) * MOVES;
         let found = if moves { None } else { cycle(&self.waiting_processes()) };
-        // The same circle twice, half a second apart.
+        // A circle counts if it is found twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
     }
 
     /// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for.
     fn look_beyond_pipes(&mut self) {
-        /// A search reads the descriptors of all processes.
+        /// The most searches, because each reads the descriptors of all processes.
         const MOST_SEARCHES: u32 = 3;
         let share = |place: usize, state: ThreadState| {
             let states = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);
@@ -105,8 +105,8 @@ impl Watcher {
         found
     }
 
-    /// Looks for the other ends of sockets that stages wait for, also within an interval: a pipeline may end before its
-    /// first one does.
+    /// Looks for the other ends of sockets that stages wait for. Also called within an interval, because a pipeline may
+    /// end before its first interval does.
     pub(super) fn look_for_peers(&mut self) {
         let waits = |place: usize| {
             let Some(counts) = self.current.stages.get(place) else { return false };
@@ -154,7 +154,7 @@ fn waiting(known: &mut Known) -> WaitingProcess {
             Some(Descriptors::Files(files)) => {
                 for (fd, way) in files {
                     let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
-                    // Anything but a pipe may wake it.
+                    // A descriptor other than a pipe may wake the process.
                     let Some(end) = end.copied() else {
                         found.free = true;
                         continue;
@@ -181,7 +181,7 @@ fn waiting(known: &mut Known) -> WaitingProcess {
 /// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
 fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
     const LONGEST: usize = 256;
-    // No further than the end of the page.
+    // Reads no further than the end of the page.
     let length = LONGEST.min(4096 - (address % 4096) as usize);
     let bytes = thread::memory(pid, address, length)?;
     let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
@@ -195,7 +195,8 @@ fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
     Some((pipemark_model::neutral(&name), way))
 }
 
-/// The sockets that a stage was last observed waiting for, and for each whether it waits to send; senders come first.
+/// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
+/// first.
 fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> Vec<(u64, bool)> {
     let mut found: Vec<(u64, bool)> = Vec::new();
     for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {
@@ -206,7 +207,7 @@ fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> Vec<(u64, b
             found.extend(files.filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))));
         }
     }
-    // A send waits only for room; a wait for answers is normal.
+    // A wait to send is only for room, but a wait for answers is normal.
     found.sort_by_key(|(_, sends)| !sends);
     found
 }
@@ -234,7 +235,7 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         pid: process.map(|(pid, _)| pid),
         tcp: state.tcp.is_some(),
         pipe: false,
-        // Once observed sending, what it receives are answers.
+        // If the stage was once observed sending, the bytes that it receives are answers.
         sends: sends || before.is_some_and(|before| before.sends),
         receive_queue: state.receive_queue,
         send_queue: state.send_queue,

@@ -13,10 +13,10 @@ static ALLOCATOR: pipeio_harness::allocator::ExitOnFailure = pipeio_harness::all
 #[cfg(not(test))]
 pipeio_harness::start!(run_program);
 
-/// Returns the exit code.
+/// Runs the program, and returns the exit code.
 #[cfg_attr(test, expect(dead_code, reason = "a test program has a start of its own"))]
 fn run_program() -> u8 {
-    // Ends and stages of runs start thousands of times, so they are checked for first.
+    // A measurement starts this program thousands of times as ends and stages, so those cases are checked first.
     let mut words = pipeio_harness::start::words().to_vec();
     match words.get(1) {
         Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),

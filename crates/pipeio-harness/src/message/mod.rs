@@ -1,5 +1,5 @@
-//! Links that carry messages of limited size. A block is split into as many messages as it needs, an empty message ends the
-//! stream, and a message larger than the reader's block is returned in pieces, without loss.
+//! Links that carry messages of limited size. A block is split into as many messages as it needs, an empty message ends
+//! the stream, and a message larger than the reader's block is returned in pieces, without loss.
 //!
 //! This module has datagram and seqpacket sockets, [`crate::mq`] has message queues.
 
@@ -17,7 +17,8 @@ use crate::recv::{self, Receiver};
 use crate::send::{self, Sender};
 use crate::wait::{Direction, Wait};
 
-/// Bytes that the kernel reserves in a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since 2.6).
+/// Bytes that the kernel reserves in a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since
+/// 2.6).
 const OVERHEAD: usize = 32;
 
 /// The most bytes of one message through the UNIX datagram or seqpacket socket `fd`, by its send buffer.
@@ -28,18 +29,18 @@ pub fn limit(fd: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_send_buffer_size(fd)?.saturating_sub(OVERHEAD))
 }
 
-/// A sender for the connected datagram or seqpacket socket `fd`, with messages of at most `limit` bytes. `finish` sends an
-/// empty one.
+/// A sender for the connected datagram or seqpacket socket `fd`, with messages of at most `limit` bytes. `finish` sends
+/// an empty one.
 ///
 /// # Errors
-/// If `fd` is no such socket, `limit` is 0, or the memory can't be allocated. Sending fails with `BrokenPipe` if the receiver
-/// is gone.
+/// If `fd` is no such socket, `limit` is 0, or the memory can't be allocated. Sending fails with `BrokenPipe` if the
+/// receiver is gone.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions, limit: usize) -> io::Result<Box<dyn Sender + Send>> {
     Ok(Box::new(MessageSender::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
 
-/// A receiver for the connected datagram or seqpacket socket `fd`, with room for messages of `limit` bytes, whatever the
-/// read block.
+/// A receiver for the connected datagram or seqpacket socket `fd`, with room for messages of `limit` bytes, whatever
+/// the read block.
 ///
 /// A seqpacket socket also ends if its sender leaves without an empty message. A datagram socket does not, because the
 /// kernel doesn't tell the receiver: whoever started both ends has to end this one.
@@ -94,8 +95,8 @@ impl Channel for Socket {
         self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::TRUNC) {
                 Ok((_, len)) => Ok(len),
-                // The sender left without having read everything that we sent to it. The kernel reports that once, before the
-                // messages that it sent to us: try again.
+                // The sender left without having read everything that we sent to it. The kernel reports that once,
+                // before the messages that it sent to us: try again.
                 Err(Errno::CONNRESET) => Err(Errno::INTR),
                 Err(error) => Err(error),
             }

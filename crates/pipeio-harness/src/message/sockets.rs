@@ -1,4 +1,5 @@
-//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel of messages.
+//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel of
+//! messages.
 
 use std::io;
 
@@ -14,8 +15,8 @@ pub(crate) trait Channel {
     /// Sends a message. It is preceded by `LEAD` bytes, which may be overwritten.
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()>;
 
-    /// Receives a message to `buffer`, after its first `LEAD` bytes. Returns its length, which exceeds the room if it was cut
-    /// off.
+    /// Receives a message to `buffer`, after its first `LEAD` bytes. Returns the message's length, which exceeds the
+    /// room in `buffer` if the message was truncated.
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize>;
 }
 
@@ -43,7 +44,7 @@ impl HeadroomBuffer {
 }
 
 fn check(block: usize, limit: usize) -> io::Result<()> {
-    // An empty message is the end, so a block can't be one.
+    // An empty message marks the end, so a block can't be empty.
     check_block(block.min(limit))
 }
 
@@ -59,7 +60,7 @@ impl<C: Channel> MessageSender<C> {
         Ok(MessageSender { channel, buffer: HeadroomBuffer::new(options.block, options.align, options.pages)?, limit })
     }
 
-    /// Sends the bytes `from..to` of the buffer as one message, and leaves those before them unchanged.
+    /// Sends the bytes `from..to` of the buffer as one message. The bytes before `from` don't change.
     fn message(&mut self, from: usize, to: usize, calls: &mut u32) -> io::Result<()> {
         let message = self.buffer.with_lead(C::LEAD, from, to);
         let mut before = [0; 16];
@@ -100,7 +101,7 @@ pub(crate) struct MessageReceiver<C> {
     buffer: HeadroomBuffer,
     limit: usize,
     block: usize,
-    /// The part of the last message that was not returned yet.
+    /// The range of the buffer with the part of the last message that was not returned yet.
     rest: std::ops::Range<usize>,
     ended: bool,
 }

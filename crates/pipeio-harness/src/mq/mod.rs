@@ -1,8 +1,8 @@
-//! POSIX and System V message queues as links. Blocks larger than a message are split, and an empty message ends the stream
-//! (see [`crate::message`]).
+//! POSIX and System V message queues as links. Blocks larger than a message are split, and an empty message ends the
+//! stream (see [`crate::message`]).
 //!
-//! The kernel tells neither end that the other is gone. A receiver from an empty queue and a sender to a full one wait until
-//! another process ends them or, with System V, the queue is removed.
+//! The kernel tells neither end that the other is gone. A receiver from an empty queue and a sender to a full one wait
+//! until another process ends them or, with System V, the queue is removed.
 
 pub mod posix;
 pub mod sysv;

@@ -1,5 +1,5 @@
-//! POSIX message queues (mq_overview(7)). On Linux a queue is a file, and its descriptor can be inherited, passed on and
-//! polled like any other; it stays valid after the queue's name was removed.
+//! POSIX message queues (mq_overview(7)). On Linux a queue is a file, and its descriptor can be inherited, passed on
+//! and polled like any other; it stays valid after the queue's name was removed.
 
 use std::ffi::CString;
 use std::io;
@@ -39,12 +39,12 @@ fn name_of(name: &str) -> io::Result<CString> {
     CString::new(name).map_err(|_| crate::invalid("a queue's name can't contain a zero byte"))
 }
 
-/// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with a
-/// slash and has no other. Unlink it as soon as nobody needs it; the descriptor stays valid.
+/// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with
+/// a slash and has no other. Unlink it as soon as nobody needs it; the descriptor stays valid.
 ///
 /// # Errors
-/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`limits`]; `QuotaExceeded` if the user's queues would exceed
-/// RLIMIT_MSGQUEUE, or the system has too many queues; another error if the kernel has no such queues.
+/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`limits`]; `QuotaExceeded` if the user's queues would
+/// exceed RLIMIT_MSGQUEUE, or the system has too many queues; another error if the kernel has no such queues.
 pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<OwnedFd> {
     let path = name_of(name)?;
     // SAFETY: every field of mq_attr is an integer, for which zero is valid.
@@ -53,7 +53,8 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
     wanted.mq_msgsize = max_message.try_into().unwrap_or(libc::c_long::MAX);
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
     let mode: libc::mode_t = 0o600;
-    // SAFETY: the name ends in a zero byte. O_CREAT needs a mode and a pointer to attributes, which live during the call.
+    // SAFETY: the name ends in a zero byte. O_CREAT needs a mode and a pointer to attributes, which live during the
+    // call.
     let queue = unsafe { libc::mq_open(path.as_ptr(), flags, mode, ptr::from_ref(&wanted)) };
     let queue = result_of(queue).map_err(|error| {
         let (kind, why) = match error.raw_os_error() {
@@ -151,7 +152,8 @@ impl Channel for PosixQueue {
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
         let received = self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
-            // SAFETY: the pointer and length are those of a slice borrowed exclusively. The pointer for the priority may be null.
+            // SAFETY: the pointer and length are those of a slice borrowed exclusively. The pointer for the priority
+            // may be null.
             errno_of(unsafe { libc::mq_receive(self.fd.as_raw_fd(), start, len, ptr::null_mut()) })
         });
         received.map(isize::unsigned_abs)

@@ -33,12 +33,12 @@ pub fn limits() -> io::Result<SysvLimits> {
     })
 }
 
-/// Makes a queue that no other user may use, and returns its number. The key allows finding and removing the queue even if
-/// its maker was killed before it passed the number on; with the key 0 that is impossible.
+/// Makes a queue that no other user may use, and returns its number. The key allows finding and removing the queue even
+/// if its maker was killed before it passed the number on; with the key 0 that is impossible.
 ///
 /// # Errors
-/// `AlreadyExists` for a key in use; `QuotaExceeded` if the system has as many queues as /proc/sys/kernel/msgmni allows;
-/// another error if the kernel has no such queues.
+/// `AlreadyExists` for a key in use; `QuotaExceeded` if the system has as many queues as /proc/sys/kernel/msgmni
+/// allows; another error if the kernel has no such queues.
 pub fn create(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
     result_of(unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }).map_err(|error| {
@@ -85,11 +85,12 @@ pub fn message_size(id: i32) -> io::Result<usize> {
     Ok(limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
 }
 
-/// A sender for the queue `id`, which splits blocks at [`message_size`]. A queue can't be polled: a polling end tries once
-/// without waiting, then waits in the call.
+/// A sender for the queue `id`, which splits blocks at [`message_size`]. A queue can't be polled: a polling end tries
+/// once without waiting, then waits in the call.
 ///
 /// # Errors
-/// If there is no such queue, or the memory can't be allocated. Sending fails with `BrokenPipe` if the queue was removed.
+/// If there is no such queue, or the memory can't be allocated. Sending fails with `BrokenPipe` if the queue was
+/// removed.
 pub fn sender(id: i32, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let queue = SysvQueue { id, wait: options.wait };
     Ok(Box::new(MessageSender::new(queue, options, message_size(id)?)?))
@@ -98,7 +99,8 @@ pub fn sender(id: i32, options: &send::SendOptions) -> io::Result<Box<dyn Sender
 /// A receiver for the queue `id`, which waits like [`sender`].
 ///
 /// # Errors
-/// If there is no such queue, or the memory can't be allocated. Receiving fails with `BrokenPipe` if the queue was removed.
+/// If there is no such queue, or the memory can't be allocated. Receiving fails with `BrokenPipe` if the queue was
+/// removed.
 pub fn receiver(id: i32, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let queue = SysvQueue { id, wait: options.wait };
     Ok(Box::new(MessageReceiver::new(queue, options, message_size(id)?)?))
@@ -141,14 +143,15 @@ impl Channel for SysvQueue {
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         message[..Self::LEAD].copy_from_slice(&TYPE.to_ne_bytes());
         let (start, len) = (message.as_ptr().cast(), message.len() - Self::LEAD);
-        // SAFETY: the pointer is to a type and `len` bytes after it, which are only read. The kernel requires no alignment.
+        // SAFETY: the pointer is to a type and `len` bytes after it, which are only read. The kernel requires no
+        // alignment.
         self.retry(calls, |flags| unsafe { libc::msgsnd(self.id, start, len, flags) }).map(drop)
     }
 
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
         let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len() - Self::LEAD);
-        // SAFETY: the pointer is to room for a type and `len` bytes after it, borrowed exclusively. The kernel requires no
-        // alignment.
+        // SAFETY: the pointer is to room for a type and `len` bytes after it, borrowed exclusively. The kernel requires
+        // no alignment.
         let received = self.retry(calls, |flags| unsafe { libc::msgrcv(self.id, start, len, 0, flags) });
         received.map(isize::unsigned_abs)
     }

@@ -9,15 +9,15 @@ use crate::send::{self, Sender};
 use super::map::Map;
 use crate::handover::{Sink, Source};
 
-/// Copies `bytes` to the ring from `offset` on. Those that don't fit before the ring's end go to its start.
+/// Copies `bytes` to the ring from `offset` on. Bytes that don't fit before the ring's end go to its start.
 fn put(map: &Map, offset: usize, bytes: &[u8]) {
     assert!(offset < map.capacity() && bytes.len() <= map.capacity());
     let (head, rest) = bytes.split_at(bytes.len().min(map.capacity() - offset));
     // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process. By the
     // protocol the peer doesn't read it meanwhile; if it does nevertheless, all the bytes it may see are valid.
     unsafe { ptr::copy_nonoverlapping(head.as_ptr(), map.start().as_ptr().wrapping_add(offset), head.len()) };
-    // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this process,
-    // and all the bytes that the peer may see are valid.
+    // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this
+    // process, and all the bytes that the peer may see are valid.
     unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), map.start().as_ptr(), rest.len()) };
 }
 
@@ -27,10 +27,11 @@ fn get(map: &Map, offset: usize, bytes: &mut [u8]) {
     let here = bytes.len().min(map.capacity() - offset);
     let (head, rest) = bytes.split_at_mut(here);
     // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process. By the
-    // protocol the peer doesn't write to it meanwhile; if it does nevertheless, we get other bytes, which are all valid.
+    // protocol the peer doesn't write to it meanwhile; if it does nevertheless, we get other bytes, which are all
+    // valid.
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr().wrapping_add(offset), head.as_mut_ptr(), head.len()) };
-    // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this process,
-    // and any bytes that the peer may write there are valid.
+    // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this
+    // process, and any bytes that the peer may write there are valid.
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr(), rest.as_mut_ptr(), rest.len()) };
 }
 

@@ -76,8 +76,8 @@ impl<M: Memory> InPlaceSender<M> {
         assert!(offset <= capacity && len <= capacity - offset);
         // SAFETY: the offset is within the memory, as asserted.
         let start = unsafe { self.source.lines.start().add(offset) };
-        // SAFETY: the bytes are within the memory, as asserted, and nobody in this process makes references to it. The peer may
-        // write to it in spite of the protocol, which is why it isn't a slice.
+        // SAFETY: the bytes are within the memory, as asserted, and nobody in this process makes references to it. The
+        // peer may write to it in spite of the protocol, which is why it isn't a slice.
         unsafe { BytesMut::shared(start, len) }
     }
 }
@@ -115,7 +115,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);
-        // From now on prepared content may be in flight.
+        // From now on prepared content may be in flight, and must not change.
         self.prepared = true;
         let mut calls = std::mem::take(&mut self.calls);
         self.source.room(len, &mut calls)?;
@@ -140,7 +140,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 pub(super) struct InPlaceReceiver {
     sink: Sink<Map>,
     block: usize,
-    /// Bytes returned last and not released yet.
+    /// Number of bytes that were returned last and not released yet.
     lent: usize,
 }
 
@@ -163,8 +163,9 @@ impl Receiver for InPlaceReceiver {
         assert!(offset <= self.sink.capacity() && bytes <= self.sink.capacity() - offset);
         // SAFETY: the offset is within the memory, as asserted.
         let start = unsafe { self.sink.lines.start().add(offset) };
-        // SAFETY: the bytes are within the memory, as asserted, which is mapped while `self` lives, and nobody in this process
-        // makes references to it. A sender may write to it in spite of the protocol, which is why it isn't a slice.
+        // SAFETY: the bytes are within the memory, as asserted, which is mapped while `self` lives, and nobody in this
+        // process makes references to it. A sender may write to it in spite of the protocol, which is why it isn't a
+        // slice.
         let data = unsafe { Bytes::shared(start, bytes) };
         Ok(Received { bytes, calls, data: Some(data) })
     }

@@ -1,5 +1,5 @@
-//! The memory of a ring: the cache lines of the handover, one with the ring's size, and the bytes, which start at the next
-//! page.
+//! The memory of a ring: the cache lines of the handover, one with the ring's size, and the bytes, which start at the
+//! next page.
 
 use std::io;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"pipering");
 const _: () = assert!((ABOUT + 1) * size_of::<CacheLine>() <= 4096, "all lines are on one page of any size");
 
 pub(crate) struct Map {
-    /// Longer than a page.
+    /// The shared mapping, longer than a page.
     mapping: SharedMapping,
     capacity: usize,
 }
@@ -35,7 +35,8 @@ impl Map {
             .and_then(|two| bytes.max(two).checked_next_multiple_of(slot))
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
-        // One byte more than whole lines, so that a ring can't be opened as shared lines, nor shared lines as a ring.
+        // The length is one byte more than whole lines, so that a ring can't be opened as shared lines, nor shared
+        // lines as a ring.
         let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
@@ -54,7 +55,7 @@ impl Map {
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it is not marked as one"));
         }
-        // Read only once: another holder of the ring may change the word later.
+        // The capacity is read only once, because another holder of the ring may change the word later.
         map.capacity = usize::try_from(map[ABOUT].words[1].load(Relaxed))
             .ok()
             .filter(|capacity| (1..=room).contains(capacity))
@@ -75,8 +76,8 @@ impl Map {
         }
     }
 
-    /// The first byte of the ring. The capacity's number of bytes from there on is mapped, readable and writable while the map
-    /// lives.
+    /// The first byte of the ring. The capacity's number of bytes from there on is mapped, readable and writable while
+    /// the map lives.
     pub(super) fn start(&self) -> NonNull<u8> {
         // SAFETY: the mapping is longer than a page, so the address is within it.
         unsafe { self.mapping.start.add(page_size()) }

@@ -1,8 +1,8 @@
 //! A ring in shared memory for one sender and one receiver. Its bytes never enter the kernel.
 //!
-//! The ring is a memfd without a name: only holders of its descriptor have access, and nothing is left when the last one is
-//! gone. It carries a stream of bytes, so the blocks of the two ends need not match. System calls are made only to sleep, and
-//! to wake an end that sleeps.
+//! The ring is a memfd without a name: only holders of its descriptor have access, and nothing is left when the last
+//! one is gone. It carries a stream of bytes, so the blocks of the two ends need not match. System calls are made only
+//! to sleep, and to wake an end that sleeps.
 //!
 //! An end that returns from its work, even by an error or a panic, records that in the ring: the receiver then gets
 //! what was sent and the end of the stream, the sender gets `BrokenPipe`. An end that is killed can't record it, and
@@ -24,10 +24,10 @@ use crate::handover::{Sink, Source};
 pub(crate) use in_place::{InPlaceSender, Memory, fits};
 use map::Map;
 
-/// Bytes of a ring: more than a core's own cache, so that lines have moved to the shared cache before the other core reads
-/// them, and fewer than the shared cache. With 1 MiB of L2 per core and 32 MiB of L3, blocks of 64 KiB, with every byte written
-/// and checked in place, moved at 8 GiB/s through 512 KiB, 12 through 1 MiB, 47 through 2 MiB, 53 through 4 MiB, 63 (60 to 73)
-/// through 8 MiB, 58 through 16 MiB and 16 through 64 MiB.
+/// Bytes of a ring: more than a core's own cache and fewer than the shared cache, so that lines are in the shared cache
+/// when the other core reads them. With 1 MiB of L2 per core and 32 MiB of L3, blocks of 64 KiB, with every byte
+/// written and checked in place, moved at 8 GiB/s through 512 KiB, 12 through 1 MiB, 47 through 2 MiB, 53 through 4
+/// MiB, 63 (60 to 73) through 8 MiB, 58 through 16 MiB and 16 through 64 MiB.
 pub const DEFAULT_BYTES: usize = 8 << 20;
 
 /// How an end accesses the ring's memory. The two ends may differ.
@@ -41,8 +41,8 @@ pub enum RingAccess {
     InPlace,
 }
 
-/// Makes a ring of at least `bytes` bytes for blocks of `slot` bytes. It has room for a whole number of blocks, two at least,
-/// so that both ends can work at once. All its memory is allocated now.
+/// Makes a ring of at least `bytes` bytes for blocks of `slot` bytes. It has room for a whole number of blocks, two at
+/// least, so that both ends can work at once. All its memory is allocated now.
 ///
 /// # Errors
 /// If there is no memory or no descriptor for it; `InvalidInput` for blocks of 0 bytes.
@@ -62,10 +62,11 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 ///
 /// In place, prepared content is written once to the whole ring and then only published. So the ring must hold a whole
 /// number of such blocks; for blocks of the `slot` size given to [`create`] it does. Fresh blocks may have any length
-/// up to the ring's. After a shorter block, the next may extend beyond the ring's end: it is made elsewhere and copied.
+/// up to the ring's. After a shorter block, the next block may extend beyond the ring's end. Such a block is made
+/// elsewhere and copied.
 ///
-/// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as [`Wait::Block`](crate::wait::Wait::Block).
-/// `calls` counts futex(2).
+/// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as
+/// [`Wait::Block`](crate::wait::Wait::Block). `calls` counts futex(2).
 ///
 /// # Errors
 /// If `fd` is not a ring, has or had a sender already, or is too small for the block in place.

@@ -10,7 +10,8 @@ use rustix::pipe::splice;
 use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
 
-/// The least length of the file, which is sent over and over. It stays in the second-level cache of current processors.
+/// The least length of the file in bytes. The file is sent over and over. It stays in the second-level cache of current
+/// processors.
 const FILE: usize = 1 << 20;
 
 /// The file's length in bytes: a whole number of blocks, so that no block crosses its end.
@@ -57,7 +58,7 @@ impl Sender for FileSender {
             }
             position += len as u64;
         }
-        // Its pages will be in flight. The seals prevent changes through any descriptor.
+        // The file's pages will be in flight. The seals prevent changes through any descriptor.
         fcntl_add_seals(&self.file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(())
     }

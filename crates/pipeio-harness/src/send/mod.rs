@@ -114,7 +114,7 @@ pub trait Sender {
         Ok(())
     }
 
-    /// A sentence for the report about how the bytes were moved, as far as it is known yet.
+    /// A sentence for the report about how the bytes were moved; `None` if there is nothing to report yet.
     fn note(&self) -> Option<String> {
         None
     }
@@ -138,7 +138,7 @@ pub fn period(call: SendCall, block: usize) -> usize {
 pub fn open(call: SendCall, pipe: impl Into<OwnedFd>, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
-    // io_uring polls the descriptor itself, and fails with EAGAIN on a non-blocking one.
+    // io_uring polls the descriptor itself, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if call == SendCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if matches!(call, SendCall::Vmsplice | SendCall::VmspliceGift) && reads_only(&pipe)? {
@@ -165,14 +165,14 @@ pub fn write(pipe: OwnedFd, options: &SendOptions) -> io::Result<impl Sender + S
     check_block(options.block)?;
     let wait = options.wait;
     wait.configure(&pipe)?;
-    // The kernel copies each block, so all can use one buffer.
+    // The kernel copies each block, so all blocks can use one buffer.
     let put = move |bytes: &[u8], calls: &mut u32| {
         wait.retry(pipe.as_fd(), Direction::Out, calls, || rustix::io::write(&pipe, bytes))
     };
     Ok(BufferedSender { put, buffer: options.buffer()? })
 }
 
-/// A sender that uses one buffer for all blocks. `put` sends bytes from the start of a slice, returns how many, and
+/// A sender that uses one buffer for all blocks. `put` sends bytes from the start of a slice, returns their number, and
 /// counts its system calls. The sender drops `put` before the buffer.
 pub fn buffered(
     buffer: Buffer,

@@ -1,9 +1,9 @@
 //! tee(2) from a pipe that stays full: sends the same pages over and over, at the cost of their references only.
 //!
-//! A pipe's capacity counts slots. A slot has one page if a process fills it by write or vmsplice, but may have any run of
-//! adjacent pages. Socket buffers have runs of 32 KiB, and splice(2) moves them into a pipe as they are. With a store of such
-//! runs, a pipe of the default 16 slots accepts 512 KiB at a time. On a machine with two cores this moved 8 times as much per
-//! wake-up as slots of one page.
+//! A pipe's capacity counts slots. A slot has one page if a process fills it by write or vmsplice, but may have any run
+//! of adjacent pages. Socket buffers have runs of 32 KiB, and splice(2) moves them into a pipe as they are. With a
+//! store of such runs, a pipe of the default 16 slots accepts 512 KiB at a time. On a machine with two cores this moved
+//! 8 times as much per wake-up as slots of one page.
 
 use std::io;
 use std::mem::replace;
@@ -23,8 +23,8 @@ const RUN: usize = 32 << 10;
 /// The store's capacity in bytes: the default limit for an unprivileged user's pipe.
 const STORE: usize = 1 << 20;
 
-/// The period of the content in bytes. Every tee starts at the head of the store, and the link may accept only a part of a
-/// block, so the stream is in order only if all pages have the same content.
+/// The period of the content in bytes. Every tee starts at the head of the store, and the link may accept only a part
+/// of a block, so the stream is in order only if all pages have the same content.
 pub(super) fn period(block: usize) -> usize {
     block.min(page_size())
 }
@@ -46,7 +46,7 @@ impl TeeSender {
             )));
         }
         let store = Pipe::new()?;
-        // For a user above the page limit the store stays small: it works, but slower.
+        // For a user above the page limit the store stays small, which works but is slower.
         let _ = set_capacity(&store.writer, STORE);
         Ok(TeeSender { pipe, store, period: period(options.block), prepared: false, wait: options.wait })
     }
@@ -91,10 +91,10 @@ impl Sender for TeeSender {
         }
         let mut page = vec![0; self.period];
         fill(0, &mut page);
-        // A block shorter than a page is the start of the first page. The rest of that page isn't sent.
+        // A block shorter than a page is the start of the first page. The rest of the page isn't sent.
         page.resize(page_size(), 0);
         if self.fill_with_runs(&page).is_err() {
-            // The pages in the store may be out of order: start with an empty one.
+            // The pages in the store may be out of order, so start with an empty store.
             self.store = Pipe::new()?;
             let _ = set_capacity(&self.store.writer, STORE);
             self.fill_with_pages(&page)?;

@@ -35,14 +35,16 @@ impl<'b> Batch<'b> {
         self.terminator
     }
 
-    /// Where the batch starts, in bytes from the start of the run, or of the file if a [range](super::Engine::range) is read.
+    /// Where the batch starts, in bytes from the start of the run, or of the file if a [range](super::Engine::range) is
+    /// read.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line). Meaningless unless
-    /// the transform asks for it with [`numbered`](super::Transform::numbered); otherwise lines aren't counted.
+    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line).
+    /// Meaningless unless the transform asks for it with [`numbered`](super::Transform::numbered); otherwise lines
+    /// aren't counted.
     #[inline]
     pub fn first_line(&self) -> u64 {
         self.first_line
@@ -65,14 +67,14 @@ impl<'b> Batch<'b> {
 pub struct Line<'b> {
     /// The line without its terminator.
     pub bytes: &'b [u8],
-    /// Where in the batch it starts, in bytes.
+    /// Offset of the line in the batch, in bytes.
     pub start: usize,
-    /// Whether a terminator or the end of the input ends it.
+    /// Whether the line ends with a terminator or with the input.
     pub end: LineEnd,
 }
 
 impl Line<'_> {
-    /// Bytes of its terminator: 1, or 0 for a line that ends with the input.
+    /// Length of the line's terminator in bytes: 1, or 0 for a line that ends with the input.
     pub(super) fn terminated(&self) -> usize {
         match self.end {
             LineEnd::Terminator => 1,

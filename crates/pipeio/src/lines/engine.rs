@@ -21,13 +21,13 @@ use crate::pipe;
 
 /// Passes lines through a transform.
 ///
-/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed; an unfinished line at
-/// its end is kept for the next batch. The result is written at once, or together with the next one if a pipe already has
-/// more lines. So output is not delayed when input is slow, and memory is bounded: a few batches per thread, the output of
-/// one, and the longest line.
+/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed; an unfinished line
+/// at its end is kept for the next batch. The result is written at once, or together with the next one if a pipe
+/// already has more lines. So output is not delayed when input is slow, and memory is bounded: a few batches per
+/// thread, the output of one, and the longest line.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    /// `None`: depends on the input's type.
+    /// Maximum bytes of a batch; `None`: the default for the input's type.
     batch: Option<NonZeroUsize>,
     terminator: u8,
     max_line: usize,
@@ -57,8 +57,8 @@ impl Engine {
         self
     }
 
-    /// The number of threads that is fastest for a transform that does little, on the CPUs this process may use: up to four
-    /// for a file, one for anything else.
+    /// The fastest number of threads for a transform that does little. On the CPUs that this process may use, that is
+    /// up to four for a file and one for any other input.
     ///
     /// Each thread reads its own parts of a file, until memory bandwidth is used up. Any other input is read by one
     /// thread at a time, and a pipe's writer needs the second CPU. More threads are faster if transforming a batch
@@ -90,15 +90,16 @@ impl Engine {
         self
     }
 
-    /// Reads only those lines of a file that start within these bytes, whatever the descriptor's position. Adjacent ranges
-    /// together have each line of their union exactly once, wherever the cuts are. Of any other input a range is
-    /// [an error](Error::RangeOfNoFile).
+    /// Reads only those lines of a file that start within these bytes, whatever the descriptor's position. Adjacent
+    /// ranges together contain each line of the file exactly once, even if a line crosses their border. A range of any
+    /// other input is [an error](Error::RangeOfNoFile).
     pub fn range(mut self, bytes: Range<u64>) -> Self {
         self.range = Some(bytes);
         self
     }
 
-    /// Sets the number of the first line, for transforms that are [numbered](Transform::numbered). `u64::MAX` is followed by 0.
+    /// Sets the number of the first line, for transforms that are [numbered](Transform::numbered). `u64::MAX` is
+    /// followed by 0.
     pub fn first_line(mut self, number: u64) -> Self {
         self.first_line = number;
         self
@@ -108,8 +109,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. If the reader of `output` leaves, that is no error (see [`Ended`]), provided that the process ignores
-    /// SIGPIPE, as Rust programs do by default.
+    /// See [`Error`]. If the reader of `output` leaves, that is no error (see [`Ended`]), provided that the process
+    /// ignores SIGPIPE, as Rust programs do by default.
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
         let output = output.as_fd();
         through_cache(input.as_fd(), |input| {
@@ -136,7 +137,7 @@ impl Engine {
             let extent = match reader.next(&mut buffer, when_idle) {
                 Ok(Next::Batch(extent)) => extent,
                 other => {
-                    // Before waiting or returning, write what was held back.
+                    // Before waiting or returning, write output that was held back.
                     let mut output = Output::new(store);
                     let readers = writer.write(&mut output)?;
                     match (other?, readers) {
@@ -166,13 +167,13 @@ impl Engine {
         })
     }
 
-    /// Transforms all lines of `input` to `output` on up to `threads` threads, one of them the calling one. Each has a clone
-    /// of `transform`, and processes its batches in the order of the input.
+    /// Transforms all lines of `input` to `output` on up to `threads` threads, one of them the calling one. Each has a
+    /// clone of `transform`, and processes its batches in the order of the input.
     ///
     /// Each thread reads its own parts of a regular file by pread(2), unless the transform is
-    /// [numbered](Transform::numbered); any other input is read by one thread at a time. One thread at a time writes, and all
-    /// transform at the same time. There are no queues: a thread that waits for its turn to write does not read, so a slow
-    /// reader of the output slows the whole run.
+    /// [numbered](Transform::numbered); any other input is read by one thread at a time. One thread at a time writes,
+    /// and all transform at the same time. There are no queues: a thread that waits for its turn to write does not
+    /// read, so a slow reader of the output slows the whole run.
     ///
     /// # Errors
     ///
@@ -238,7 +239,8 @@ impl Engine {
         if !is_file(input)? {
             return Err(Error::RangeOfNoFile);
         }
-        // Far beyond the end, seeks and reads fail. A file that reports size 0, as in /proc, has to be read to find its end.
+        // Seeks and reads far beyond the end of a file fail. A file that reports size 0, as in /proc, has to be read to
+        // find its end.
         let size = fstat(input).map_err(cannot_read)?.st_size.unsigned_abs();
         let is_beyond = |at| size > 0 && at > size;
         if is_beyond(low) {
@@ -292,8 +294,8 @@ fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(),
     Ok(())
 }
 
-/// Calls `run` with `input`, or, if that bypasses the page cache (O_DIRECT), with the same file opened without that flag. Direct
-/// reads must start and end on disk blocks, and lines don't.
+/// Calls `run` with `input`. If `input` bypasses the page cache (O_DIRECT), calls `run` with the same file opened
+/// without that flag, because direct reads must start and end on disk blocks, and lines don't.
 fn through_cache(
     input: BorrowedFd<'_>,
     run: impl FnOnce(BorrowedFd<'_>) -> Result<Report, Error>,
@@ -310,17 +312,17 @@ fn through_cache(
     report
 }
 
-/// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2 times
-/// the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
+/// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2
+/// times the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
 const FILE_BATCH: usize = 512 << 10;
 
 /// Bytes of a batch from anything else: a pipe's default capacity. With larger reads the pipe's writer waits longer,
-/// and then fills pages that have left the caches.
+/// and fills pages that are no longer in the caches.
 const BATCH: usize = 64 << 10;
 
-/// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. There the pipe's writer runs only while this
-/// process sleeps, and a large pipe wakes it less often: runs take 0.8 times as long with lines of 8 bytes, and 0.9
-/// times with 285 bytes.
+/// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. On one CPU the pipe's writer runs only while this
+/// process sleeps. A larger pipe means fewer sleeps: runs take 0.8 times as long with lines of 8 bytes, and 0.9 times
+/// with 285 bytes.
 const ONE_CPU_BATCH: usize = pipe::FOR_CACHE;
 
 /// Consecutive reads whose output may be held back. If lines arrive one by one as fast as they are read, each is
@@ -350,9 +352,9 @@ pub struct Report {
     pub bytes_in: u64,
     /// Bytes written or given away to the output.
     pub bytes_out: u64,
-    /// Of these, bytes given away without a copy.
+    /// Bytes of `bytes_out` that were given away without a copy.
     pub given_away: u64,
-    /// System calls that read from the input, without attempts that found nothing.
+    /// System calls that read bytes from the input. Calls that found nothing to read aren't counted.
     pub reads: u64,
     /// Calls of write(2), writev(2) and vmsplice(2).
     pub writes: u64,

@@ -11,12 +11,12 @@ pub type Failure = Box<dyn error::Error + Send + Sync>;
 pub enum Error {
     /// The input could not be read.
     Read(io::Error),
-    /// The output could not be written, for example because the disk is full. A reader that leaves is no error, see
+    /// The output could not be written, for example because the disk is full. A reader that leaves is no error: see
     /// [`Ended`](super::Ended).
     Write(io::Error),
     /// There is no memory for a line or its output.
     Memory(io::Error),
-    /// Input and output are the same file, which would grow with each line that is read from it.
+    /// Input and output are the same file. The run would append to the file what it reads from it, without end.
     SameFile,
     /// A range was requested of an input that is not a regular file.
     RangeOfNoFile,

@@ -11,7 +11,8 @@ pub(super) use tests::point;
 
 #[cfg(test)]
 mod tests {
-    //! Makes the calls and allocations of a run fail, each in turn: only that one, or that one and all after it.
+    //! Makes the calls and allocations of a run fail, one in each test run: either only that call, or that call and all
+    //! later ones.
 
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::fs::File;
@@ -30,8 +31,8 @@ mod tests {
     use crate::lines::transforms::{Length, Number, Spaces, Upper};
     use crate::lines::{Engine, Error, Fate, Report, SendMethod, Transform, per_line};
 
-    /// The number of calls until the first failure, and the number of failures. While no test injects faults, the first
-    /// failure is out of reach.
+    /// The number of calls until the first failure, and the number of failures. While no test injects faults, the
+    /// number is too large to be reached.
     static BEFORE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
     static FAILURES: AtomicI64 = AtomicI64::new(0);
 
@@ -156,8 +157,8 @@ mod tests {
         }
     }
 
-    /// Runs in a separate process: other tests' allocations would fail too, and the parent can report an abort or a
-    /// hang.
+    /// Runs in a separate process, because other tests' allocations would fail too. The parent process can report an
+    /// abort or a hang.
     #[test]
     fn whatever_fails_the_run_ends_with_an_error() {
         const CHILD: &str = "PIPEIO_FAULTS";

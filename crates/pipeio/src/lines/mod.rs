@@ -1,18 +1,19 @@
 //! Lines from one descriptor to another at the speed of the pipe.
 //!
-//! A filter that reads a line, processes it and writes it spends most of its time between lines. This engine reads large
-//! batches, finds the ends of lines with vector instructions, passes the whole batch to a transform, and writes the result
-//! with one call: on one thread with [`Engine::run`], on several with [`Engine::run_parallel`], which keeps the output in
-//! the order of the input.
+//! A filter that reads a line, processes it and writes it spends most of its time between lines. This engine reads
+//! large batches, finds the ends of lines with vector instructions, passes the whole batch to a transform, and writes
+//! the result with one call: on one thread with [`Engine::run`], on several with [`Engine::run_parallel`], which keeps
+//! the output in the order of the input.
 //!
-//! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its terminator are kept.
+//! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its terminator are
+//!   kept.
 //! - **Output is prompt.** It is held back only while more whole lines can be read without waiting, and for 64 reads at
 //!   most.
 //! - **Memory is bounded.** It grows only with the longest line, which [`Engine::max_line`] limits.
 //! - **Messages are whole.** A socket that carries messages is read into a buffer with room for the whole message.
 //! - **Shortage is reported.** Lack of memory is an error, never a panic; if threads can't be started, there are fewer.
-//! - **Interrupted calls** are repeated, **non-blocking descriptors** are waited for, and a **reader that leaves** ends the
-//!   run without an error.
+//! - **Interrupted calls** are repeated, **non-blocking descriptors** are waited for, and a **reader that leaves** ends
+//!   the run without an error.
 //!
 //! ```
 //! use pipeio::lines::{Ended, Engine, Fate, per_line};

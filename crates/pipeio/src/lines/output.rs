@@ -12,15 +12,15 @@ use super::transform::Flow;
 /// From this length on, lending bytes of the batch costs less than copying them.
 const LEND: usize = 32 << 10;
 
-/// Where output starts in its memory. Batches start on a page, and a copy between the same offsets within a page is up to
-/// twice as slow: to see whether a load has to wait for a store, processors compare only the lowest twelve bits of
-/// addresses, whatever the page size.
+/// Where output starts in its memory. Batches start on a page, and a copy between the same offsets within a page is up
+/// to twice as slow. The reason: processors decide whether a load has to wait for a store by the lowest twelve bits of
+/// the addresses, whatever the page size.
 const STAGGER: usize = 2 << 10;
 
 /// A transform's output for a batch, in order.
 ///
-/// It is written when the batch is done, so all of it is in memory: a transform that makes much output from little input
-/// needs that much memory.
+/// It is written when the batch is done, so all of it is in memory: a transform that makes much output from little
+/// input needs that much memory.
 #[derive(Debug)]
 pub struct Output<'b> {
     store: Store,
@@ -88,7 +88,7 @@ impl Store {
         self.end = self.start;
     }
 
-    /// Leaves the content to the kernel, which refers to its pages. The next output uses other memory.
+    /// Leaves the content's pages to the kernel. The next output uses other memory.
     ///
     /// The next output may use the rest of the last page: the pipe's reference has an offset and a length, and excludes
     /// that rest.
@@ -125,14 +125,14 @@ impl<'b> Output<'b> {
         self.store
     }
 
-    /// Empties it and reuses its memory.
+    /// Removes all output, and reuses its memory.
     pub(super) fn reuse(&mut self) {
         self.lent.clear();
         self.store.reuse();
         (self.begin, self.spare) = (self.store.start, 0);
     }
 
-    /// Empties it and never writes to its memory again.
+    /// Removes all output, and never writes to its memory again.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.spare = 0;
         self.store.give_away()?;
@@ -156,8 +156,8 @@ impl<'b> Output<'b> {
         self.extend(&[byte]);
     }
 
-    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy. If there
-    /// is no memory for that, the run fails with [`Error::Memory`].
+    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy.
+    /// If there is no memory for that, the run fails with [`Error::Memory`].
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
         if bytes.len() < LEND {
@@ -170,8 +170,8 @@ impl<'b> Output<'b> {
         }
     }
 
-    /// At least `len` bytes to write to; [`advance`](Self::advance) then appends the first of them. Their initial content is
-    /// arbitrary.
+    /// At least `len` bytes to write to; [`advance`](Self::advance) then appends the first of them. Their initial
+    /// content is arbitrary.
     ///
     /// # Errors
     ///
@@ -185,11 +185,13 @@ impl<'b> Output<'b> {
         Ok(&mut self.store.region[self.store.end..])
     }
 
-    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends those after them.
+    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends those
+    /// after them.
     ///
     /// # Panics
     ///
-    /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were removed.
+    /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were
+    /// removed.
     #[inline]
     pub fn advance(&mut self, len: usize) {
         assert!(len <= self.spare, "advanced beyond the slice that `spare` returned");
@@ -234,12 +236,12 @@ impl<'b> Output<'b> {
         self.len() == 0
     }
 
-    /// This output and what was held back before it, if nothing was lent.
+    /// This output and the held-back output before it; `None` if bytes were lent.
     pub(super) fn as_slice(&self) -> Option<&[u8]> {
         self.lent.is_empty().then(|| self.stored())
     }
 
-    /// This output and what was held back before it, in order, in pieces that are not empty.
+    /// This output and the held-back output before it, as a list of non-empty pieces in order.
     pub(super) fn pieces(&self) -> Result<Vec<IoSlice<'_>>, TryReserveError> {
         let mut pieces = Vec::new();
         pieces.try_reserve_exact(2 * self.lent.len() + 1)?;
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_forgets() {
+    fn returning_to_a_mark_discards_later_output() {
         let long = vec![b'x'; LEND];
         let mut output = Output::new(Store::new(1).unwrap());
         output.extend(b"keep");
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     #[should_panic = "the mark is in a part of the output that was removed"]
-    fn a_mark_does_not_outlive_what_it_is_behind() {
+    fn a_mark_in_removed_output_is_rejected() {
         let long = vec![b'x'; LEND];
         let mut output = Output::new(Store::new(1).unwrap());
         let begin = output.mark();
@@ -334,7 +336,7 @@ mod tests {
         assert_eq!(content(&output), b"abcd");
     }
 
-    /// Calls `before`, then `advance`, which must panic: it would append arbitrary memory.
+    /// Calls `before`, then `advance`, which must panic, because it would append arbitrary memory.
     fn advance_panics(before: impl FnOnce(&mut Output<'_>)) {
         let mut output = Output::new(Store::new(100).unwrap());
         before(&mut output);
@@ -343,13 +345,13 @@ mod tests {
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn without_spare_nothing_is_appended() {
+    fn advancing_without_a_spare_slice_panics() {
         advance_panics(|_| ());
     }
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn what_was_spare_is_not_after_something_else_was_appended() {
+    fn advancing_after_another_append_panics() {
         advance_panics(|output| {
             let _ = output.spare(10);
             output.extend(b"x");
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn what_was_spare_is_not_after_something_was_taken_back() {
+    fn advancing_after_returning_to_a_mark_panics() {
         advance_panics(|output| {
             output.extend(b"x");
             let mark = output.mark();
@@ -370,7 +372,7 @@ mod tests {
 
     #[test]
     #[should_panic = "advanced beyond the slice that `spare` returned"]
-    fn no_more_is_appended_than_was_spare() {
+    fn advancing_beyond_the_spare_slice_panics() {
         advance_panics(|output| {
             let len = output.spare(10).unwrap().len();
             output.advance(len);
@@ -387,7 +389,8 @@ mod tests {
             store = output.into_store();
             store.give_away().unwrap();
             let next = store.region[store.start..].as_ptr();
-            // The next output is further on in the same region, or at its start after its pages were dropped.
+            // The next output starts further on in the same region. If the region's pages were dropped, it starts at
+            // the region's beginning.
             assert!(next > start || (store.start == STAGGER && store.region.iter().all(|&byte| byte == 0)));
         }
     }

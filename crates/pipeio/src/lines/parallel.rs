@@ -21,25 +21,26 @@ use super::threads;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
 
-/// How long a thread stays awake while it waits. Reading a batch takes some 20 µs, transforming it as long, and waking a thread
-/// of a virtual machine about the same: two threads were 1.5 times as fast with this wait as without.
+/// How long a thread stays awake while it waits. Reading a batch takes some 20 µs, transforming it as long, and waking
+/// a thread of a virtual machine about the same: two threads were 1.5 times as fast with this wait as without.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// What the threads share.
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
-    /// Set if all threads read a file at once: they take their batches from here, not from `input`.
+    /// The parts of a file that all threads read at once. If set, the threads take their batches from here, not from
+    /// `input`.
     stretches: Option<Stretches<'fd>>,
     output: Mutex<OrderedOutput<'fd>>,
     /// The batch to write next. Changed only with `output` locked.
     next: AtomicU64,
     /// Signalled when `next` changes, and at the end.
     turn: Condvar,
-    /// Set at the end, when `cancel` becomes readable too, so that no thread reads further.
+    /// Set at the end, so that no thread reads further. `cancel` becomes readable at the same time.
     over: AtomicBool,
     cancel: &'e OwnedFd,
-    /// How long to wait for a turn before going to sleep.
+    /// How long a thread waits for its turn before it sleeps.
     spin_time: Duration,
 }
 
@@ -66,8 +67,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let cancel = cancel.map_err(|errno| Error::Read(errno.into()))?;
     let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered(), span)?;
     let writer = engine.writer(output)?;
-    // A pipe's other end may take long, and may need this CPU. Between files a thread waits only for another thread's turn,
-    // which ends sooner than a sleeping thread wakes up.
+    // A pipe's other end may take long, and may need this CPU. Between files a thread waits only for another thread's
+    // turn, which ends sooner than a sleeping thread wakes up.
     let spin_time = if reader.never_waits() && writer.never_waits() { SPIN_TIME } else { Duration::ZERO };
     let plan = reader.plan();
     let stretches = Stretches::of(input, plan);
@@ -96,8 +97,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (bytes, reads) = stretches.leave()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
-            // What may be left: a last line without a terminator, a line that is too long, or bytes that were appended
-            // meanwhile.
+            // The input left for this thread: a last line without a terminator, a line that is too long, or bytes that
+            // were appended meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }
@@ -192,7 +193,8 @@ impl Drop for EndIfUnwinding<'_, '_, '_> {
     }
 }
 
-/// Ignores poisoning: a panicking transform holds no lock, and the state of a panicking engine is read only to end the run.
+/// Ignores poisoning: a panicking transform holds no lock, and the state of a panicking engine is read only to end the
+/// run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,7 +28,7 @@ const WORTH_SWAPPING: usize = 64 << 10;
 /// The most waits in a row that skip polling, so that at least one in 64 tries it.
 const MAX_SKIPPED_POLLS: u32 = 63;
 
-/// What to read, and how.
+/// What to read, in which block size and with which line limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// Bytes requested in one read; the maximum if `fixed` is false.
@@ -58,8 +58,8 @@ pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
     /// Becomes readable when reading should end; `None` if it can't be polled together with the input.
     cancel: Option<BorrowedFd<'fd>>,
-    /// Whether reads wait. If so, `cancel` is polled before each read. Otherwise it is polled only if there is nothing
-    /// to read: a FIFO that was never opened for writing is at its end, but poll(2) would wait for it.
+    /// Whether reads may wait. If so, `cancel` is polled before each read. Otherwise `cancel` is polled only if there
+    /// is nothing to read: a FIFO that was never opened for writing is at its end, but poll(2) would wait for it.
     waits: bool,
     kind: FileType,
     /// Whether the input is a socket that carries messages. A read discards the bytes of a message that don't fit.
@@ -74,10 +74,10 @@ pub(super) struct Reader<'fd> {
     line: u64,
     state: State,
     read_size: ReadSize,
-    /// A private non-blocking descriptor of the same pipe; `None` with `cancel`, for other inputs, or if it can't be
-    /// opened.
+    /// A private non-blocking descriptor of the same pipe; `None` if `cancel` is set, if the input is no pipe, or if
+    /// the pipe can't be opened again.
     nonblocking: Option<OwnedFd>,
-    /// How many of the next waits skip polling, and how many were to skip it after the last attempt.
+    /// The number of coming waits that skip polling, and the number set after the last attempt.
     polls_to_skip: u32,
     skipped_polls: u32,
     pub(super) reads: u64,
@@ -96,7 +96,7 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Next {
     Batch(Extent),
-    /// No whole line yet, or none without waiting.
+    /// There is no whole line yet, or reading one would have to wait.
     Idle,
     End,
 }
@@ -127,7 +127,7 @@ impl<'fd> Reader<'fd> {
             return Err(cannot_read(Errno::BADF));
         }
         // A descriptor without a file type, such as an eventfd or epoll, may poll as readable and yet refuse a read, or
-        // the reverse: only a read shows. Files never make a reader wait.
+        // the reverse. Only a read shows whether there is input. Files never make a reader wait.
         let cancel = cancel.filter(|_| !matches!(kind, FileType::RegularFile | FileType::Unknown));
         if kind == FileType::Socket && cancel.is_some() {
             // Polling a socket that isn't connected would wait forever; a read reports the error.
@@ -163,7 +163,7 @@ impl<'fd> Reader<'fd> {
         })
     }
 
-    /// What it reads, and how.
+    /// The plan that this reader follows.
     pub(super) fn plan(&self) -> Plan {
         self.plan
     }
@@ -173,7 +173,7 @@ impl<'fd> Reader<'fd> {
         self.kind == FileType::RegularFile
     }
 
-    /// Continues after whole lines of `bytes` bytes that other threads have read with `reads` calls.
+    /// Continues after whole lines of `bytes` bytes, which other threads have read with `reads` calls.
     pub(super) fn continue_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
         self.reads += reads;
@@ -271,10 +271,10 @@ impl<'fd> Reader<'fd> {
         }
     }
 
-    /// Puts the start of an unfinished line into `buffer`, and returns where it starts. If it is copied, its end is
-    /// aligned to a page, because that is where the next read continues: reading 8 KiB from a pipe took 0.5 µs if
-    /// memory had the same offset in a page as the pipe's data, 0.6 µs at most other offsets, and 2.8 µs if the offsets
-    /// were 1 to 15 bytes apart, where each load seems to depend on the last store.
+    /// Puts the start of an unfinished line into `buffer`, and returns where it starts. A copied start ends on a page
+    /// boundary, because the next read continues there. Reading 8 KiB from a pipe took 0.5 µs if memory had the same
+    /// offset in a page as the pipe's data, 0.6 µs at most other offsets, and 2.8 µs if the offsets were 1 to 15 bytes
+    /// apart. At such offsets each load seems to depend on the last store.
     fn take_pending(&mut self, buffer: &mut Region) -> Result<usize, Error> {
         if self.filled > WORTH_SWAPPING {
             mem::swap(&mut self.pending, buffer);
@@ -307,13 +307,13 @@ impl<'fd> Reader<'fd> {
         Error::LineTooLong { offset: self.offset + start as u64, limit: self.plan.max_line }
     }
 
-    /// Returns where the first line of `bytes` that is too long starts, whether it is finished or not. Searches about
-    /// once per `max_line` bytes.
+    /// Returns where the first line of `bytes` that is too long starts, whether that line is finished or not; `None` if
+    /// no line is too long. Searches about once per `max_line` bytes.
     fn first_too_long(&self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         while bytes.len() - start > self.plan.max_line {
-            // A legal line that starts here has its terminator in this window. Continuing after the last one skips the
-            // most lines.
+            // A line of allowed length that starts here has its terminator in this window. Continuing after the last
+            // terminator in the window skips the most lines.
             let window = &bytes[start..=start + self.plan.max_line];
             match memchr::memrchr(self.plan.terminator, window) {
                 Some(end) => start += end + 1,
@@ -332,8 +332,9 @@ impl<'fd> Reader<'fd> {
         Some(read)
     }
 
-    /// Reads what is there or arrives shortly: waking the reader at each write may cost the writer more time than the
-    /// reader needs for the bytes. After an attempt that finds nothing, the next 1, 3, 7, … up to 63 waits make none.
+    /// Reads what is available or arrives shortly. Waking the reader at each write may cost the writer more time than
+    /// the reader needs for the bytes. After an attempt that finds nothing, the next 1, 3, 7, … up to 63 waits make no
+    /// attempt.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.try_read(space);
         if read.is_some() || self.nonblocking.is_none() {
@@ -425,14 +426,14 @@ impl<'fd> Reader<'fd> {
 struct ReadSize {
     bytes: usize,
     largest: usize,
-    /// `None` if the size is fixed.
+    /// The two sizes being measured; `None` if the size is fixed.
     trial: Option<ReadTrial>,
 }
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// The number of reads until the next decision, the bytes read since the last decision, and the time of that one.
-    /// The very first read isn't counted, because it may have waited.
+    /// The number of reads until the next decision, the bytes read since the last decision, and when that decision was
+    /// made. The very first read isn't counted, because it may have waited.
     left: u32,
     read: usize,
     since: Option<Instant>,
@@ -523,9 +524,9 @@ mod tests {
         }
     }
 
-    /// If it didn't, output that is held back would wait for the end of the unfinished line.
+    /// If such a line didn't count as idle, output that is held back would wait for the end of the line.
     #[test]
-    fn a_line_that_goes_on_counts_as_idle() {
+    fn an_unfinished_line_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();
         rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20).unwrap();
         let long = vec![b'x'; 300_000];
@@ -554,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_line_too_long_there_is_nothing() {
+    fn the_input_ends_after_a_line_that_is_too_long() {
         let (input, mut writer) = pipe().unwrap();
         writer.write_all(&[b'x'; 20_000]).unwrap();
         let plan = Plan { block: 100, fixed: true, max_line: 5000, ..plan() };

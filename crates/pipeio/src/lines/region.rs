@@ -8,8 +8,8 @@ use rustix::param::page_size;
 use super::fault;
 pub(super) use crate::memory::Mapping as Region;
 
-/// Sizes in bytes at which huge pages are requested: one fault instead of 512. The kernel makes room for huge pages by moving
-/// others. For a line of 256 MiB that took up to 0.5 s, where small pages take 0.1 s.
+/// Sizes in bytes at which huge pages are requested. A huge page takes one fault instead of 512. The kernel makes room
+/// for huge pages by moving other pages: for a line of 256 MiB that took up to 0.5 s, where small pages take 0.1 s.
 const HUGE: std::ops::RangeInclusive<usize> = 2 << 20..=16 << 20;
 
 impl Region {
@@ -21,7 +21,8 @@ impl Region {
         Ok(region)
     }
 
-    /// Grows to at least `len` bytes, and doubles at least, so that repeated growth stays cheap. The content is kept.
+    /// Grows to at least `len` bytes, and at least to twice the size, so that repeated growth stays cheap. The content
+    /// is kept.
     pub(super) fn grow(&mut self, len: usize) -> io::Result<()> {
         if len <= self.len() {
             return Ok(());
@@ -36,8 +37,8 @@ impl Region {
         Ok(())
     }
 
-    /// Requests huge pages where they help, and small ones beyond: a mapping that grows keeps the advice given when it was
-    /// smaller.
+    /// Requests huge pages up to the size at which they help, and small pages above it. A mapping that grows keeps the
+    /// advice given when it was smaller.
     fn choose_pages(&self) {
         if self.len() >= *HUGE.start() {
             self.prefer_huge_pages(HUGE.contains(&self.len()));
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_mapped() {
+    fn a_region_too_large_to_map_is_refused() {
         assert!(Region::new(usize::MAX).is_err());
     }
 }

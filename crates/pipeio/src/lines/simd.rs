@@ -30,7 +30,7 @@ pub enum Simd {
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
 impl Simd {
-    /// The widest that this processor and system support.
+    /// The widest instructions that this processor and the system support.
     #[inline]
     pub fn best() -> Self {
         if PORTABLE.load(Ordering::Relaxed) {
@@ -42,8 +42,8 @@ impl Simd {
         Self::detected()
     }
 
-    /// Makes [`Simd::best`] return [`Simd::Portable`] in this process from now on: to check whether wide instructions cause a
-    /// fault, and to measure what they gain.
+    /// Makes [`Simd::best`] return [`Simd::Portable`] in this process from now on. Use it to check whether wide
+    /// instructions cause a fault, and to measure the gain from them.
     pub fn use_portable() {
         PORTABLE.store(true, Ordering::Relaxed);
     }
@@ -105,26 +105,30 @@ pub(super) trait Lanes {
     /// instructions.
     unsafe fn copy(from: *const u8, to: *mut u8);
 
-    /// Stores the first `AT` bytes of `before`, at most 16, and after them at least 16 bytes from `from`: up to 32 bytes in all.
+    /// Stores the first `AT` bytes of `before`, at most 16, and after them at least 16 bytes from `from`: up to 32
+    /// bytes in all.
     ///
     /// # Safety
     ///
-    /// 32 bytes at `from` are readable and 32 at `to` writable, they don't overlap, and the processor has the instructions.
+    /// 32 bytes at `from` are readable and 32 at `to` writable, they don't overlap, and the processor has the
+    /// instructions.
     #[inline(always)]
     unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
-        // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap. `AT` is
-        // at most 16, so both stores of 16 bytes end within these.
+        // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap. `AT`
+        // is at most 16, so both stores of 16 bytes end within these.
         unsafe {
             to.cast::<[u8; 16]>().write(*before);
             std::ptr::copy_nonoverlapping(from, to.add(AT), 16);
         }
     }
 
-    /// Stores 64 bytes, one for each index: that byte of the 64 at `from` if it is below 64, otherwise byte index − 64 of `others`.
+    /// Stores 64 bytes, one for each index: that byte of the 64 at `from` if it is below 64, otherwise byte index − 64
+    /// of `others`.
     ///
     /// # Safety
     ///
-    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the instructions.
+    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the
+    /// instructions.
     unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
         // SAFETY: the caller promises 64 readable bytes at `from`.
         let word = unsafe { &*from.cast::<[u8; WORD]>() };
@@ -203,7 +207,8 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are their halves.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are their
+            // halves.
             unsafe {
                 let (low, high) = (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast()));
                 _mm256_storeu_si256(to.cast(), low);
@@ -232,8 +237,8 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to`. The mask excludes the bytes
-            // before `from`, so they aren't read.
+            // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to`. The mask excludes
+            // the bytes before `from`, so they aren't read.
             unsafe {
                 let before = _mm256_castsi128_si256(_mm_loadu_si128(before.as_ptr().cast()));
                 let from = from.wrapping_sub(AT);
@@ -256,21 +261,22 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap, and
-            // AVX-512VBMI, which includes these instructions.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap,
+            // and AVX-512VBMI, which includes these instructions.
             unsafe { Avx512::copy(from, to) };
         }
 
         #[inline(always)]
         unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap, and
-            // AVX-512VBMI, which includes these instructions.
+            // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap,
+            // and AVX-512VBMI, which includes these instructions.
             unsafe { Avx512::join::<AT>(before, from, to) };
         }
 
         #[inline(always)]
         unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
-            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; both arrays have 64 bytes.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; both arrays have 64
+            // bytes.
             unsafe {
                 let (word, others) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(others.as_ptr().cast()));
                 let indices = _mm512_loadu_si512(indices.as_ptr().cast());
@@ -317,7 +323,8 @@ mod arm {
                 // SAFETY: arithmetic on registers, which every aarch64 processor has.
                 unsafe {
                     let byte = vdupq_n_u8(byte);
-                    // A byte that is equal keeps its bit. Adding neighbours three times gathers the bits of eight bytes in one.
+                    // A byte that is equal keeps its bit. Adding neighbours three times gathers the bits of eight bytes
+                    // in one.
                     let [a, b, c, d] = word.map(|sixteen| vandq_u8(vceqq_u8(sixteen, byte), bits));
                     let all = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
                     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(all, all)))
@@ -327,8 +334,8 @@ mod arm {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are four times 16 of
-            // them. All are read before any is written.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are four
+            // times 16 of them. All are read before any is written.
             unsafe {
                 for (sixteen, at) in load(from).into_iter().zip([0, 16, 32, 48]) {
                     vst1q_u8(to.add(at), sixteen);
@@ -378,13 +385,13 @@ macro_rules! with_lanes {
 }
 pub(super) use with_lanes;
 
-/// The positions of a given byte in `bytes`, in order.
+/// An iterator over the positions of a given byte in `bytes`, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Ends<'b> {
     bytes: &'b [u8],
     byte: u8,
     simd: Simd,
-    /// Bytes compared, and those matches in the last 64 of them that were not returned yet.
+    /// The number of bytes compared, and the matches in the last 64 of them that were not returned yet.
     seen: usize,
     found: u64,
 }
@@ -400,7 +407,7 @@ impl<'b> Ends<'b> {
         Self { bytes, byte, simd, seen: 0, found: 0 }
     }
 
-    /// Searches on until a word has a match or fewer than 64 bytes are left.
+    /// Searches until a word has a match or fewer than 64 bytes are left.
     #[inline]
     fn whole_words(&mut self) {
         let (bytes, seen, byte) = (self.bytes, self.seen, self.byte);

@@ -1,5 +1,5 @@
-//! A regular file read by several threads at once. Each takes the next stretch and the rest of its last line beyond it, and
-//! leaves a line that began earlier to the thread with the previous stretch.
+//! A regular file read by several threads at once. Each thread takes the next stretch of the file. It skips a line that
+//! began in an earlier stretch, and reads its own last line to the end, even beyond the stretch.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use super::region::Region;
 /// Bytes of the first read that looks for the end of a line; each further one reads twice as many.
 const MORE: usize = 16 << 10;
 
-/// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line without a
-/// terminator. Bytes appended later are read like any other input.
+/// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line
+/// without a terminator. Bytes appended later are read like any other input.
 #[derive(Debug)]
 pub(super) struct Stretches<'fd> {
     input: BorrowedFd<'fd>,
@@ -26,7 +26,7 @@ pub(super) struct Stretches<'fd> {
     end: u64,
     /// The next stretch to take.
     next: AtomicU64,
-    /// Where the last whole line ends, as far as known.
+    /// Offset in the file at which the last whole line ends, as far as known.
     tail: AtomicU64,
     reads: AtomicU64,
 }
@@ -63,8 +63,9 @@ impl<'fd> Stretches<'fd> {
     /// The lines that begin in the stretch at `begin`.
     fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
         let terminator = self.plan.terminator;
-        // Bytes have the same offset within a page in memory as in the file. An offset one byte larger, as the byte before the
-        // stretch would cause, made copying 2.5 times as slow, because each load seemed to depend on the last store.
+        // Bytes have the same offset within a page in memory as in the file. An offset one byte larger, as the byte
+        // before the stretch would cause, made copying 2.5 times as slow, because each load seemed to depend on the
+        // last store.
         let page = page_size();
         let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
@@ -78,12 +79,13 @@ impl<'fd> Stretches<'fd> {
         };
         let first = match begin > self.start && self.read(begin - 1, &mut buffer[lead - 1..lead])? > 0 {
             false => Some(lead),
-            // A line that begins after the last byte is the next stretch's.
+            // A line that begins after the last byte belongs to the next stretch.
             true => memchr::memchr(terminator, &buffer[lead - 1..filled - 1]).map(|end| lead + end),
         };
         let Some(first) = first.filter(|_| filled > lead) else { return Ok(extent(lead, lead)) };
         let last_start = memchr::memrchr(terminator, &buffer[first..filled]).map_or(first, |end| first + end + 1);
-        // Leaves out a last line that is too long or has no end. Whoever reads the rest of the file handles that line.
+        // Leaves out a last line that is too long or has no end. The thread that reads the rest of the file handles
+        // that line.
         let leave_the_last = || {
             self.tail.fetch_min(begin + (last_start - lead) as u64, Ordering::Relaxed);
             Ok(extent(first, last_start))
@@ -123,7 +125,8 @@ impl<'fd> Stretches<'fd> {
         self.start.saturating_add(number.saturating_mul(self.plan.block as u64)) >= self.tail.load(Ordering::Relaxed)
     }
 
-    /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls made.
+    /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls
+    /// made.
     pub(super) fn leave(&self) -> Result<(u64, u64), Error> {
         let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
         let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));
@@ -149,12 +152,12 @@ fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64)
     Ok((filled, reads))
 }
 
-/// Where the first line starts that starts at `from` or later; the end of the file if none does. `None` if that is at
-/// `limit` or later.
+/// The offset of the first line that starts at `from` or later, or the end of the file if no line does. `None` if that
+/// offset is `limit` or more.
 pub(super) fn line_start(input: BorrowedFd<'_>, terminator: u8, from: u64, limit: u64) -> Result<Option<u64>, Error> {
     let mut buffer = [0; MORE];
     let mut at = from;
-    // A line starts at `at` if the byte before is a terminator, or if it is the start of the file.
+    // A line starts at `at` if the previous byte is a terminator, or if `at` is the start of the file.
     while at < limit {
         let Some(before) = at.checked_sub(1) else { return Ok(Some(at)) };
         let wanted = buffer.len().min(usize::try_from(limit - at).unwrap_or(usize::MAX));

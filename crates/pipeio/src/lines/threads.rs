@@ -27,8 +27,8 @@ impl<F: FnOnce()> Task<F> {
     }
 }
 
-/// Runs `own` on this thread and each of `others` on its own thread, and returns when all are done. If a thread can't be
-/// started, its task is dropped and no more are started. Returns the number of tasks that ran.
+/// Runs `own` on this thread and each of `others` on its own thread, and returns when all are done. If a thread can't
+/// be started, its task is dropped and no more are started. Returns the number of tasks that ran.
 ///
 /// # Panics
 /// If one of them panics.
@@ -72,7 +72,8 @@ impl Drop for Joined {
 /// `task` stays valid, and nobody else accesses it, until the thread has been joined.
 unsafe fn start<F: FnOnce() + Send>(task: *mut Task<F>) -> Option<libc::pthread_t> {
     extern "C" fn enter<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
-        // SAFETY: it is the task that `start` received: valid until this thread is joined, and used by this thread only.
+        // SAFETY: it is the task that `start` received: valid until this thread is joined, and used by this thread
+        // only.
         unsafe { &mut *task.cast::<Task<F>>() }.run();
         ptr::null_mut()
     }

@@ -66,8 +66,8 @@ pub enum Flow {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Transform {
-    /// Appends the output for `line` to `output`. Neither has a terminator. If this fails, the bytes it appended are removed,
-    /// and the output of the lines before is written.
+    /// Appends the output for `line` to `output`. Neither has a terminator. If this fails, the bytes it appended are
+    /// removed, and the output of the lines before is written.
     ///
     /// # Errors
     ///

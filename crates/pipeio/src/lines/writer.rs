@@ -16,11 +16,12 @@ use crate::wait::{Direction, until_ready};
 /// The most pieces that the kernel accepts in one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
 
-/// Fewer bytes are copied: a pipe has one slot per page, and replacing a page that was given away costs a page fault.
+/// Outputs below this many bytes are copied. A pipe has one slot per page, and replacing a page that was given away
+/// costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// Lengths to which messages are limited if the output refuses all bytes in one. The limit starts at the first number
-/// at most, and is halved after each refusal while it is above the second.
+/// Limits on the length of a message, in bytes, for an output that refuses all bytes in one message. The limit starts
+/// at the first constant at most. After each refusal it is halved, as long as it is above the second constant.
 const MAX_OF_A_MESSAGE: usize = 64 << 10;
 const MIN_MESSAGE: usize = 512;
 
@@ -31,8 +32,8 @@ pub enum SendMethod {
     #[default]
     Write,
     /// vmsplice(2): the pipe refers to the engine's pages. The engine never writes to them again but drops them, so a
-    /// reader may pass them on and keep them as long as it likes. Outputs below 32 KiB, and all where the kernel refuses,
-    /// are written by write(2).
+    /// reader may pass them on and keep them as long as it likes. Outputs below 32 KiB are written by write(2), and so
+    /// are all outputs if the kernel refuses vmsplice(2).
     GiveAway,
 }
 
@@ -46,12 +47,12 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
-    /// A private duplicate of `output`, for giving memory away. Nobody can replace it by a pipe's read end, from which
-    /// vmsplice(2) would read into our memory.
+    /// A private duplicate of `output`, for giving memory away; `None` if memory is not given away. Nobody can replace
+    /// the duplicate by a pipe's read end, from which vmsplice(2) would read into our memory.
     own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
-    /// The most bytes of one call: a socket that carries messages refuses long ones.
+    /// The most bytes passed in one call. A socket that carries messages refuses long messages.
     most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
@@ -80,10 +81,10 @@ impl<'fd> Writer<'fd> {
         matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
     }
 
-    /// The number of bytes from which output is written even if there is more to read. A smaller one means more calls, each of
-    /// which may let the input's writer get ahead. With a larger one, bytes for a pipe leave the caches before they are
-    /// written. `yes | lines | sink` on two CPUs was 1.2 times as fast with 16 KiB as with 8 KiB, and 1.4 times as fast as with
-    /// 64 KiB.
+    /// The number of bytes from which output is written even if there is more to read. With a smaller number there are
+    /// more calls, and during each call the input's writer may get ahead. With a larger number, bytes for a pipe leave
+    /// the caches before they are written. `yes | lines | sink` on two CPUs was 1.2 times as fast with 16 KiB as with 8
+    /// KiB, and 1.4 times as fast as with 64 KiB.
     pub(super) fn hold(&self) -> usize {
         match (self.kind, self.send) {
             (FileType::Fifo, SendMethod::Write) => 16 << 10,
@@ -91,7 +92,7 @@ impl<'fd> Writer<'fd> {
         }
     }
 
-    /// Writes all of `output`, and makes its memory ready for the next.
+    /// Writes all of `output`, and makes its memory ready for the next output.
     pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
         let given = match (self.send, output.as_slice()) {
             (SendMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,

@@ -1,8 +1,8 @@
 //! A relay with memory between its two sides: one thread reads into the memory, the calling thread writes from it.
 //!
-//! The memory is divided into blocks. The block that was emptied last is filled next, because it is still in the cache. All
-//! blocks with bytes except the last are full, whatever the size of the reads. The bytes of the last block can be written
-//! while more are read after them, so no byte waits until its block is full.
+//! The memory is divided into blocks. The block that was emptied last is filled next, because it is still in the cache.
+//! All blocks with bytes except the last are full, whatever the size of the reads. The bytes of the last block can be
+//! written while more are read after them, so no byte waits until its block is full.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -23,16 +23,17 @@ use super::methods::Kind;
 use super::{BUFFER, End, Passage, unread};
 use crate::memory::Mapping;
 
-/// The fewest blocks, unless they would be smaller than a page. A block has at most the size of one read.
+/// The fewest blocks, unless blocks would then be smaller than a page. A block has at most the size of one read.
 const MIN_BLOCKS: usize = 8;
 
-/// Bytes below the mark to [start at](MemoryBuffer::start_at) are written once no more have arrived for this time.
+/// How long writing is delayed after the last input while the buffer is below the mark to [start
+/// at](MemoryBuffer::start_at).
 const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
 
-/// An empty buffer keeps its memory for this time.
+/// How long an empty buffer keeps its memory.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Blocks that were free for this time are released once the buffer is empty.
+/// Blocks that were free for at least this time are released once the buffer is empty.
 const UNUSED: Duration = Duration::from_secs(1);
 
 /// Memory between the two sides of a relay, and the fill levels at which writing and reading resume.
@@ -44,14 +45,15 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// A buffer of at least this many bytes: two pages or more, in whole blocks of up to 256 KiB. Bytes are written as soon as
-    /// they arrive, and read as soon as there is room.
+    /// A buffer of at least this many bytes: two pages or more, in whole blocks of up to 256 KiB. Bytes are written as
+    /// soon as they arrive, and read as soon as there is room.
     pub fn new(bytes: usize) -> MemoryBuffer {
         MemoryBuffer { bytes, start_at: 0, stop_at: 100 }
     }
 
-    /// Starts writing when the buffer is filled to this percentage (100 at most), and again each time after it was empty, like
-    /// `mbuffer -P`. Writing also starts when the input has ended, or has brought nothing for one to two seconds.
+    /// Starts writing when the buffer is filled to this percentage (100 at most), and again each time after it was
+    /// empty, like `mbuffer -P`. Writing also starts when the input has ended, or has brought nothing for one to two
+    /// seconds.
     pub fn start_at(mut self, percent: u8) -> MemoryBuffer {
         self.start_at = percent.min(100);
         self
@@ -68,8 +70,8 @@ impl MemoryBuffer {
 struct Shared {
     memory: Mapping,
     block: usize,
-    /// Fill levels in bytes: the one at which writing starts, and the one at which reading resumes after the buffer was
-    /// full.
+    /// Fill levels in bytes: first the level at which writing starts, then the level at which reading resumes after the
+    /// buffer was full.
     marks: [u64; 2],
     state: Mutex<State>,
     /// `filled` is signalled when there are bytes to write, `emptied` when there is room.
@@ -81,28 +83,28 @@ struct Shared {
 struct State {
     /// Blocks with bytes, the oldest first. All but the last are full.
     queue: VecDeque<usize>,
-    /// Blocks without bytes. The last is used next.
+    /// Blocks without bytes. The last block of the list is used next.
     free: Vec<usize>,
-    /// Which blocks have memory.
+    /// Whether each block has memory.
     touched: Vec<bool>,
-    /// Bytes read into the last block of the queue, and bytes written from its first.
+    /// Bytes read into the last block of the queue, and bytes written from its first block.
     filled: usize,
     taken: usize,
-    /// Bytes in the buffer, and bytes read in all.
+    /// Bytes in the buffer, and the total of bytes read.
     bytes: u64,
     read: u64,
-    /// Set at the end of the input: how it ended.
+    /// How the input ended; `None` until it has ended.
     ended: Option<io::Result<()>>,
     /// The thread that writes has stopped.
     abandoned: bool,
-    /// The buffer was full, and its fill level hasn't fallen to the mark since.
+    /// The buffer was full, and its fill level hasn't fallen to the mark since then.
     full: bool,
     writing: bool,
     /// Which threads sleep.
     writer_waits: bool,
     reader_waits: bool,
-    /// The fewest free blocks since the time in `since`. The first blocks in `free`, this many, were not needed in that
-    /// time.
+    /// The fewest free blocks since the time in `since`. As many blocks at the start of `free` were not needed since
+    /// then.
     least_free: usize,
     since: Instant,
 }
@@ -117,7 +119,8 @@ impl Shared {
         let memory = Mapping::of(len, MapFlags::empty())?;
         memory.prefer_huge_pages(false);
         let mark = |percent: u8| (len as u128 * u128::from(percent) / 100) as u64;
-        // The block being written can't be refilled, so the buffer counts as 100 % full when no block is free (see `room`).
+        // The block being written can't be refilled, so the buffer counts as 100 % full when no block is free (see
+        // `room`).
         let marks = [mark(buffer.start_at), mark(buffer.stop_at)];
         let state = State {
             queue: VecDeque::with_capacity(blocks),
@@ -160,8 +163,9 @@ impl Shared {
             let last = state.queue.back().copied().filter(|_| state.filled < self.block);
             if let Some(last) = last {
                 let (start, len) = (self.memory.at(last * self.block + state.filled), self.block - state.filled);
-                // SAFETY: the block is within the mapping, which lives as long as `self`. The writing thread uses only its bytes
-                // below `filled`, and only the calling thread changes `filled`: in `add`, when it no longer uses this slice.
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The writing thread uses only
+                // its bytes below `filled`, and only the calling thread changes `filled`: in `add`, when it no longer
+                // uses this slice.
                 return Some(unsafe { std::slice::from_raw_parts_mut(start, len) });
             }
             if !state.full || state.bytes <= self.marks[1] {
@@ -206,7 +210,7 @@ impl Shared {
         self.filled.notify_one();
     }
 
-    /// Waits for bytes to write; `None` at the end. For the writing thread only, one call at a time.
+    /// Waits for bytes to write; `None` at the end of the input. For the writing thread only, one call at a time.
     fn bytes(&self) -> io::Result<Option<&[u8]>> {
         let mut state = self.state();
         let mut read = state.read;
@@ -215,8 +219,9 @@ impl Shared {
                 state.writing = true;
                 let end = if state.queue.len() == 1 { state.filled } else { self.block };
                 let (start, len) = (self.memory.at(state.queue[0] * self.block + state.taken), end - state.taken);
-                // SAFETY: the block is within the mapping, which lives as long as `self`. The reading thread writes only above
-                // `filled`, and gets these bytes again only after `remove`, when the calling thread no longer uses this slice.
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The reading thread writes
+                // only above `filled`, and gets these bytes again only after `remove`, when the calling thread no
+                // longer uses this slice.
                 return Ok(Some(unsafe { std::slice::from_raw_parts(start, len) }));
             }
             let mut wait = Duration::MAX;
@@ -251,7 +256,7 @@ impl Shared {
         }
     }
 
-    /// Counts bytes that were written, the oldest first.
+    /// Removes bytes that were written from the buffer's counts, the oldest first.
     fn remove(&self, bytes: usize) {
         let mut state = self.state();
         state.taken += bytes;
@@ -294,7 +299,8 @@ impl Shared {
 }
 
 impl Passage<'_> {
-    /// Copies everything through memory. If the output fails, the reading thread still runs until its current read returns.
+    /// Copies everything through memory. If the output fails, the reading thread still runs until its current read
+    /// returns.
     pub(super) fn run_buffered(&mut self, buffer: MemoryBuffer) -> io::Result<End> {
         let handle = self.handle.cloned().unwrap_or_default();
         let shared = Arc::new(Shared::new(buffer, handle)?);
@@ -345,8 +351,8 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// The output, if it is a pipe, through another descriptor that doesn't block. A blocking write returns only at its end,
-    /// and until then the bytes already in the pipe would not be counted.
+    /// A non-blocking descriptor of the output; `None` if the output is no pipe. A blocking write returns only once all
+    /// bytes are in the pipe, and until then none of them would be counted.
     fn output_without_waiting(&self) -> Option<OwnedFd> {
         if self.kinds[1] != Kind::Pipe {
             return None;
@@ -382,8 +388,8 @@ fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
     side.calls
 }
 
-/// Refuses a buffer larger than the memory available to the machine or the control group. The kernel allocates memory when it is
-/// first used, and running out then would kill the whole process.
+/// Refuses a buffer larger than the memory available to the machine or the control group. The kernel allocates memory
+/// when it is first used, and running out then would kill the whole process.
 fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(

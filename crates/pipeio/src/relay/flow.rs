@@ -1,19 +1,20 @@
-//! Reads from a pipe: large pieces are spliced, small ones read and written. How to wait for a fast writer of small pieces is
-//! decided by measuring.
+//! Reads from a pipe: large pieces are spliced, small ones read and written. How to wait for a fast writer of small
+//! pieces is decided by measuring.
 //!
-//! A writer of 8 KiB or of single lines wakes this process at every write, if the process sleeps between them. The wake-ups can
-//! cost both processes more than the bytes do; then a pause that lets the pipe fill is faster. Or the wake-ups are fastest: on two
-//! CPUs, a writer and a reader in step reuse the same two pages, where a pipe that fills needs new ones. Only a trial shows which
-//! is the case.
+//! A process that writes pieces of 8 KiB or single lines wakes this process at every write, if this process sleeps
+//! between the writes. The wake-ups can cost both processes more time than the bytes do. A pause that lets the pipe
+//! fill is then faster. In other cases the wake-ups are faster: on two CPUs, a writer and a reader in step reuse the
+//! same two pages, whereas a pipe that fills needs new pages. Only a trial shows which is faster.
 //!
-//! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the scheduling
-//! policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.
+//! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the
+//! scheduling policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.
 //!
-//! /dev/null doesn't read the bytes it is given. So pages are moved to it however few bytes they hold, and no byte moves from one
-//! CPU's cache to another's.
+//! /dev/null doesn't read the bytes it is given. So pages are moved to /dev/null however few bytes they hold. No byte
+//! then moves from one CPU's cache to another's.
 //!
-//! When the output is full, each read from it wakes this process, at the reader's expense: a tenth of the time of `gzip -1` on
-//! another CPU of a virtual machine. So this process naps until about a third of the output's pipe is empty.
+//! When the output is full, each read from it wakes this process, and the wake-ups cost the reader time: a tenth of the
+//! time of `gzip -1` on another CPU of a virtual machine. So this process naps until about a third of the output's pipe
+//! is empty.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -31,8 +32,8 @@ use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{MAX_POLLS, poll_for_input};
 
-/// Pieces of at least this many bytes are spliced. Smaller ones are copied: a page with few bytes fills as much of a
-/// pipe as a full one.
+/// Pieces of at least this many bytes are spliced. Smaller pieces are copied, because a page with few bytes takes as
+/// much room in a pipe as a full page.
 pub(super) const MANY: usize = 32 << 10;
 
 /// A pipe with a smaller capacity is full before a pause is over.
@@ -41,23 +42,23 @@ const ROOM: usize = 256 << 10;
 /// The length of a pause. The system adds some 50 µs.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The length of a pause if large pieces arrive, and the longest interval between such pieces. `gzip -d` writes 32 KiB every
-/// 90 µs; waking this process for each takes 4 % of its time.
+/// The length of a pause if large pieces arrive, and the longest interval between such pieces. `gzip -d` writes 32 KiB
+/// every 90 µs; waking this process for each takes 4 % of its time.
 const LONG_PAUSE: Duration = Duration::from_micros(200);
 const STEADY: Duration = Duration::from_millis(1);
 
-/// A piece this long after the previous one is isolated. Polling for more then gains nothing, and yielding the CPU to processes
-/// that compute would delay the next piece by their whole time slice.
+/// A piece is isolated if it arrives this long after the previous one. Polling for more then gains nothing, and
+/// yielding the CPU to processes that compute would delay the next piece by their whole time slice.
 pub(super) const ALONE: Duration = Duration::from_millis(2);
 
-/// Pieces in quick succession that are needed before a pause.
+/// The number of pieces in quick succession after which a pause is made.
 const IN_A_ROW: u32 = 4;
 
-/// The shortest and the longest time that a slow reader is left alone. The system adds some 50 µs.
+/// The shortest and the longest nap that gives a slow reader time. The system adds some 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long the speed of a strategy is measured: for this time or this number of moves (the second number with pauses), whichever
-/// ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
+/// How long the speed of a strategy is measured: for this time or this number of moves (the second number with pauses),
+/// whichever ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
 const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
 const ONE_CPU_WINDOW: Duration = Duration::from_millis(8);
@@ -68,8 +69,8 @@ const IDLE: Duration = Duration::from_millis(100);
 /// The fewest and the most windows before the other strategies are measured again, for one window each.
 const STAY: [u32; 2] = [64, 1024];
 
-/// A strategy has to be this many times as fast as one that takes less CPU time. More for large pieces, because there
-/// the writer's own speed varies.
+/// A strategy is preferred to one that takes less CPU time if it is this many times as fast. The factor is higher for
+/// large pieces, because the writer's own speed then varies.
 const GAIN: f64 = 1.05;
 const GAIN_OF_MANY: f64 = 1.25;
 
@@ -105,8 +106,8 @@ impl Passage<'_> {
                 }
             } else {
                 let got = self.copy_once(&mut buffer).map_err(Stop::Failed)?;
-                // A packet has at most a page, so a larger read shows that there are none. Spliced into another pipe, a packet
-                // would remain one, and a reader with a smaller buffer would lose its rest.
+                // A packet has at most a page, so a larger read shows that there are no packets. A packet that is
+                // spliced into another pipe remains a packet, and a reader with a smaller buffer would lose its rest.
                 packets &= got <= page_size();
                 got
             };
@@ -134,8 +135,9 @@ impl Passage<'_> {
         }
     }
 
-    /// Tries up to `times` times to move bytes from the input, a pipe, to `to` without sleeping. Not poll(2): a pipe that was polled
-    /// once wakes its reader at every later write, even while it holds more bytes.
+    /// Tries up to `times` times to move bytes from the input, a pipe, to `to` without sleeping. It doesn't use
+    /// poll(2), because a pipe that was polled once wakes its reader at every later write, even while it holds more
+    /// bytes.
     pub(super) fn try_splice(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
         for _ in 0..times {
             self.calls += 1;
@@ -147,14 +149,14 @@ impl Passage<'_> {
         Ok(None)
     }
 
-    /// Naps, to leave the output's reader alone, if the output's pipe is full and `input` has more bytes. `moved` bytes
-    /// were just passed to that pipe. Returns whether it napped.
+    /// Naps if the output's pipe is full and `input` has more bytes, so that the output's reader isn't interrupted.
+    /// `moved` bytes were just passed to the output's pipe. Returns whether it napped.
     pub(super) fn nap(&mut self, moved: usize, input: BorrowedFd<'_>) -> bool {
         // The input is not polled: see `poll_for_input`.
         self.nap_if(moved, || ioctl_fionread(input).is_ok_and(|bytes| bytes > 0))
     }
 
-    /// Like `nap`, where more bytes are known to follow.
+    /// Like `nap`, for a caller that knows that more bytes follow.
     pub(super) fn nap_before_more(&mut self, moved: usize) -> bool {
         self.nap_if(moved, || true)
     }
@@ -167,8 +169,8 @@ impl Passage<'_> {
             poll(&mut full, Some(&Timespec::default())) == Ok(0) && more()
         });
         if let Some(nap) = nap {
-            // The nap ends early if the reader is gone. A read doesn't end it, because pipes have no WRBAND event; but
-            // because of the poll, `pipemark why` sees which descriptor is waited for.
+            // The nap ends early if the reader is gone. A read doesn't end the nap, because pipes have no WRBAND event.
+            // The call to poll(2) lets `pipemark why` see which descriptor is waited for.
             if let Ok(nap) = Timespec::try_from(nap) {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::WRBAND)], Some(&nap));
             }
@@ -177,8 +179,9 @@ impl Passage<'_> {
     }
 }
 
-/// Sleeps while the pipe fills. poll(2) ignores an inverted (negative) descriptor, so this process doesn't join the pipe's wait
-/// queue, which would slow every write, by a tenth with single lines. `pipemark why` still sees which pipe is waited for.
+/// Sleeps while the pipe fills. poll(2) ignores an inverted (negative) descriptor, so this process doesn't join the
+/// pipe's wait queue. Joining it would slow every write, by a tenth with single lines. `pipemark why` still sees which
+/// pipe is waited for.
 fn pause(pipe: BorrowedFd<'_>, time: Duration) {
     let mut none = libc::pollfd { fd: !pipe.as_raw_fd(), events: libc::POLLRDBAND, revents: 0 };
     let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().cast_signed().into() };
@@ -203,17 +206,18 @@ enum IdleStrategy {
 const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, IdleStrategy::Poll];
 const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
-/// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a while.
+/// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a
+/// while.
 pub(super) struct IdleTuner {
-    /// The strategies to choose from: no pauses if the pipes are too small.
+    /// The strategies to choose from. Strategies with pauses are omitted if the pipes are too small.
     strategies: &'static [IdleStrategy],
     one_cpu: bool,
-    /// Half of the input's capacity, in bytes.
+    /// Half of the input pipe's capacity, in bytes.
     half: usize,
     last: Instant,
     paused: bool,
     in_a_row: u32,
-    /// When the window began, and the bytes and moves since.
+    /// When the window began, and the number of bytes and of moves since then.
     begin: Instant,
     bytes: usize,
     moves: u32,
@@ -273,7 +277,7 @@ impl IdleTuner {
         }
     }
 
-    /// Records a move that left nothing to pass on, and returns what to do next.
+    /// Records a move after which the input was empty, and returns what to do next.
     fn record_move(&mut self, moved: usize, now: Instant) -> IdleStrategy {
         let took = now - std::mem::replace(&mut self.last, now);
         let (large, paused) = (moved >= MANY, std::mem::take(&mut self.paused));
@@ -282,7 +286,7 @@ impl IdleTuner {
         self.moves += 1;
         if self.one_cpu {
             if now - self.begin >= ONE_CPU_WINDOW {
-                // If each move filled the pipe, no strategy can be faster; a window with a long gap measures nothing.
+                // If each move filled the pipe, no strategy can be faster. A window with a long gap measures nothing.
                 let filled = self.strategy == IdleStrategy::Batch && self.bytes / self.moves as usize >= self.half;
                 if filled || took > IDLE {
                     self.begin_window(now);
@@ -342,7 +346,8 @@ impl IdleTuner {
     }
 }
 
-/// The calling thread's scheduling policy: sets it to SCHED_BATCH for a while if it was the default, and restores it when dropped.
+/// The calling thread's scheduling policy: sets it to SCHED_BATCH for a while if it was the default, and restores it
+/// when dropped.
 pub(super) struct BatchPolicy {
     set: bool,
     possible: bool,
@@ -359,7 +364,7 @@ impl BatchPolicy {
         }
         let [default, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
         let (from, to) = if set { (default, batch) } else { (batch, default) };
-        // Unless someone else has changed the policy since.
+        // Skipped if someone else has changed the policy since.
         self.possible = policy() == from.into() && set_policy(to);
         self.set = set;
     }
@@ -385,11 +390,12 @@ fn policy() -> libc::c_long {
     unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
 }
 
-/// Decides how long the reader of a full pipe is left alone.
+/// Decides how long to nap while the output's pipe is full.
 pub(super) struct Naps {
     capacity: usize,
     last: Instant,
-    /// Since when only the reader has delayed the bytes, and how many it has taken since.
+    /// The time since which only the reader has delayed the bytes, `None` if it doesn't; and the bytes the reader has
+    /// taken since then.
     held: Option<Instant>,
     taken: usize,
 }
@@ -402,7 +408,7 @@ impl Naps {
     /// Records a move and returns how long to nap. `held` checks whether only the reader delays more bytes.
     fn record_move(&mut self, moved: usize, now: Instant, held: impl FnOnce() -> bool) -> Option<Duration> {
         let took = now - std::mem::replace(&mut self.last, now);
-        // The check accesses both pipes while others use them, so it is made only if it may lead to a nap.
+        // The check accesses both pipes while others use them, so it is made only if it may cause a nap.
         if self.held.is_none() && self.nap(moved, took) < NAPS[0] {
             return None;
         }
@@ -466,7 +472,7 @@ mod tests {
     #[test]
     fn a_fast_reader_finds_the_pipe_filled_at_once() {
         assert_eq!(naps(|_| 3e9).0, 0.0);
-        // Even after a pause.
+        // No nap even after a pause.
         assert_eq!(naps(|at| if at == 500 { 65536.0 } else { 3e9 }).0, 0.0);
         // A slow reader that becomes fast waits for the rest of one nap only.
         let (share, _) = naps(|at| if at < 10 { 50e6 } else { 3e9 });
@@ -483,8 +489,8 @@ mod tests {
         }
     }
 
-    /// The number of moves followed by a pause, and the share of the time that the pauses take. Moves are `apart` from each other and
-    /// bring `moved` bytes, or `gathered` after a pause.
+    /// The number of moves followed by a pause, and the share of the time that the pauses take. Moves are `apart` from
+    /// each other and bring `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
         let mut tuner = IdleTuner::new(false, Some(1 << 20));
         let (begin, pause) = (tuner.last, PAUSE * 2);
@@ -497,8 +503,8 @@ mod tests {
         (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
     }
 
-    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `slept` after that strategy
-    /// and `polled` after polling.
+    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `slept` after
+    /// that strategy and `polled` after polling.
     fn share_of_sleep(room: bool, slept: Duration, polled: Duration) -> f64 {
         let mut tuner = IdleTuner::new(false, room.then_some(1 << 20));
         let (mut now, mut strategy, mut count) = (tuner.last, IdleStrategy::Poll, 0);
@@ -549,8 +555,8 @@ mod tests {
         .unwrap();
     }
 
-    /// The share of a second on one CPU spent in `IdleStrategy::Batch`, where a move brings `moved` bytes in `took`; in the other
-    /// strategy it brings 100 bytes in 20 µs.
+    /// The share of a second on one CPU spent in `IdleStrategy::Batch`, where a move brings `moved` bytes in `took`; in
+    /// the other strategy it brings 100 bytes in 20 µs.
     fn batch_share(moved: usize, took: Duration) -> f64 {
         let mut tuner = IdleTuner::new(true, Some(1 << 20));
         let (begin, mut now, mut share) = (tuner.last, tuner.last, Duration::ZERO);

@@ -56,7 +56,8 @@ impl RelayHandle {
 
     /// Bytes read and not yet written.
     pub fn buffered(&self) -> u64 {
-        // In this order: bytes written between the two loads were read before, so the difference is never negative.
+        // Loads `written` first: bytes written between the two loads were read before, so the difference is never
+        // negative.
         let written = self.written();
         self.read() - written
     }
@@ -66,8 +67,8 @@ impl RelayHandle {
         NonZeroU64::new(self.0.limit.load(Ordering::Relaxed))
     }
 
-    /// Limits the relay to this rate in bytes per second, at the latest a tenth of a second from now; `None` removes the limit. No
-    /// effect on a relay that was started without a limit.
+    /// Limits the relay to this rate in bytes per second, at the latest a tenth of a second from now; `None` removes
+    /// the limit. No effect on a relay that was started without a limit.
     pub fn set_limit(&self, limit: Option<NonZeroU64>) {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
@@ -83,8 +84,8 @@ impl RelayHandle {
 
 /// Bytes that were written to a pipe or socket and not yet read from it; `None` if the kernel doesn't report them.
 ///
-/// Exact for pipes. For TCP, the bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets, the memory
-/// that the kernel uses to hold them, a few percent more than the bytes themselves.
+/// Exact for pipes. For TCP, the bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets, the
+/// memory that the kernel uses to hold them, a few percent more than the bytes themselves.
 ///
 /// ```
 /// use std::io::Write;
@@ -100,7 +101,8 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
         FileType::Fifo => ioctl_fionread(output).ok(),
         FileType::Socket => {
             let mut bytes: libc::c_int = 0;
-            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int through the pointer, which is to an int.
+            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int through the pointer, which is to an
+            // int.
             let outcome = unsafe { libc::ioctl(output.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
             (outcome == 0).then(|| bytes.unsigned_abs().into())
         }
@@ -108,13 +110,14 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
     }
 }
 
-/// The longest sleep. A changed limit takes effect after it.
+/// The longest sleep. A changed limit takes effect after this time at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// The bytes of a second, divided by this number, are the most that pass at once; but at least one byte passes.
+/// At most the bytes of a second divided by this number pass at once, but always at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
-/// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the output's pipe.
+/// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the
+/// output's pipe.
 pub(super) struct Throttle {
     handle: RelayHandle,
     tokens: f64,
@@ -123,13 +126,13 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// `capacity` is the output's in bytes; `None` if it is no pipe.
+    /// `capacity` is the capacity of the output's pipe in bytes; `None` if the output is no pipe.
     pub(super) fn new(handle: &RelayHandle, capacity: Option<usize>) -> Throttle {
         let most = capacity.unwrap_or(RAISED) as f64;
         Throttle { handle: handle.clone(), tokens: 0.0, most, last: Instant::now() }
     }
 
-    /// Waits until bytes may pass, and returns the most that may.
+    /// Waits until bytes may pass, and returns how many bytes may pass.
     pub(super) fn wait(&mut self) -> usize {
         loop {
             let Some(rate) = self.handle.limit() else {
@@ -166,8 +169,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// The bytes that pass in `seconds` at `rate` if the input has none for `stall` seconds and then always some, and the most
-    /// bytes that were ahead of the rate.
+    /// Simulates `seconds` at `rate`, with an input that has no bytes for `stall` seconds and always some after that.
+    /// Returns the bytes that pass, and the most bytes by which they were ahead of the rate.
     fn pass(rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
         let handle = RelayHandle::new();
         handle.set_limit(NonZeroU64::new(rate));
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_stall_no_more_than_a_pipe_is_made_up_for() {
+    fn after_a_stall_at_most_one_pipe_of_bytes_is_sent_at_once() {
         let (sum, ahead) = pass(1 << 20, 10.0, 5.0);
         assert!(ahead <= 65536.0 + f64::from(1 << 20) / PIECES_A_SECOND as f64 + 1.0, "{ahead}");
         assert!((sum / (5.0 * f64::from(1 << 20)) - 1.0).abs() < 0.02, "{sum}");

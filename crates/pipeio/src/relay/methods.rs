@@ -56,14 +56,14 @@ impl Kind {
     }
 }
 
-/// The methods to try between two descriptors, the fastest first. Read and write are the last resort and not listed: they
-/// hold a pipe's lock only while they copy.
+/// The methods to try between two descriptors, the fastest first. Read and write are the last resort and not listed.
+/// They hold a pipe's lock only while they copy.
 pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
     match (input, output) {
         // Between two pipes the kernel waits with neither of them locked, and /dev/null never makes it wait.
         (Kind::Pipe, Kind::Pipe | Kind::Null) => &[Method::Splice],
-        // The kernel holds the pipe's lock while it waits for the other side: possibly forever for a peer, and long for a
-        // disk or a file server. So the pipe must be one that nobody else uses.
+        // The kernel holds the pipe's lock while it waits for the other side, possibly forever for a peer, and long for
+        // a disk or a file server. So nobody else may use that pipe.
         (Kind::Pipe, Kind::File | Kind::Stream)
         | (Kind::File | Kind::Stream, Kind::Pipe)
         | (Kind::Stream, Kind::File | Kind::Stream) => &[Method::SpliceThroughPipe],
@@ -71,9 +71,10 @@ pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
         (Kind::File, Kind::File) => &[Method::CopyFileRange, Method::Sendfile],
         // The pipe inside sendfile belongs to the calling thread.
         (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
-        // /dev/null discards bytes at once, so reading a socket costs less than moving its pages. Splice would join messages
-        // and packets. A terminal's end of input is an empty read after which more may follow, so it must be read exactly
-        // once. From other devices the kernel would copy into new pages: no faster than a buffer that stays in the cache.
+        // /dev/null discards bytes at once, so reading a socket costs less than moving its pages. Splice would join
+        // messages and packets. A terminal's end of input is an empty read after which more may follow, so it must be
+        // read exactly once. From other devices the kernel would copy into new pages: no faster than a buffer that
+        // stays in the cache.
         _ => &[],
     }
 }

@@ -38,7 +38,7 @@ fn a_reader_which_goes_ends_the_run_quietly() {
         for send in [SendMethod::Write, SendMethod::GiveAway] {
             let (input, mut to_engine) = pipe().unwrap();
             let (mut from_engine, output) = pipe().unwrap();
-            // Endless, so only the reader's leaving can end it.
+            // The input is endless, so the run ends only when the reader leaves.
             thread::spawn(move || while to_engine.write_all(&b"line after line\n".repeat(1000)).is_ok() {});
             let engine = Engine::new().send(send);
             let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
@@ -88,7 +88,8 @@ fn interrupted_calls_are_repeated() {
             let engine = receiver.recv().unwrap();
             let interrupter = scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    // SAFETY: the engine's thread ends only after `over` is set, and is not joined before; the handler is installed.
+                    // SAFETY: the engine's thread ends only after `over` is set, and it is not joined before then. The
+                    // handler is installed.
                     unsafe { libc::pthread_kill(engine, libc::SIGUSR1) };
                     thread::sleep(std::time::Duration::from_micros(50));
                 }
@@ -112,7 +113,7 @@ fn interrupted_calls_are_repeated() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Lines before the long one are written, nothing after it, and the error has its offset.
+    /// Lines before the long line are written, and nothing after them. The error has the long line's offset.
     #[test]
     fn a_line_too_long_names_its_offset(
         lengths in prop::collection::vec(0usize..40, 0..30),

@@ -1,4 +1,4 @@
-//! Whatever the bytes, batches, threads and reads, the output is the reference's.
+//! The output equals the reference's, for any bytes, batch sizes, thread counts and read sizes.
 
 use std::io::PipeWriter;
 use std::num::NonZeroUsize;

@@ -1,5 +1,5 @@
-//! Slow input is answered line by line. These tests hang if it isn't: they write a line only after the answer to the previous
-//! one.
+//! Slow input is answered line by line. These tests write a line only after the answer to the previous line, so they
+//! hang if an answer is held back.
 
 use std::io::{Read, Write, pipe};
 use std::thread;
@@ -18,7 +18,7 @@ fn every_line_is_answered_before_the_next() {
             let engine = Engine::new().send(send);
             let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
             for round in 0..20 {
-                // A line in two pieces, the second with the start of the next line.
+                // Write a line in two pieces, the second together with the start of the next line.
                 if round == 0 {
                     to_engine.write_all(b"0 ").unwrap();
                 }

@@ -1,5 +1,5 @@
-//! The JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as `customBiggerIsBetter` where more of the figure
-//! is better.
+//! The JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as `customBiggerIsBetter` where more of
+//! the figure is better.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ struct BenchmarkEntry {
 /// None are known: all figures are numbers.
 pub fn benchmark_json(result: &AbResult) -> serde_json::Result<String> {
     let unit = result.figures.iter().find(|figure| figure.key == result.by).map_or("", |figure| figure.unit.as_str());
-    // Milliseconds, because an axis of nanoseconds can't be read.
+    // Times are in milliseconds, because large numbers on an axis in nanoseconds are hard to read.
     let (unit, scale) = if unit == "ns" { ("ms", 1e6) } else { (unit, 1.0) };
     let of = |command: &crate::result::CommandResult| {
         let estimate = result.judged(command)?.estimate;

@@ -74,7 +74,7 @@ fn an_entrant_accepts_the_parameters_of_its_contract() {
 }
 
 #[test]
-fn ids_tell_jobs_apart() {
+fn ids_distinguish_jobs() {
     let plain = job("").unwrap();
     assert_eq!(plain, Job::default());
     assert_eq!(plain.id(), job("read-block=64k").unwrap().id(), "a read block equal to the block is no difference");

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_may_be_asked() {
+    fn a_claim_may_concern_the_maximum_or_minimum() {
         let records = measured([0.9, 1.3, 2.0, 1.1], &STEADY);
         let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_in_every_run_is_known_and_not_estimated() {
+    fn constant_figures_are_known_exactly() {
         let mut records = measured([1.0, 1.2, 0.9, 1.0], &STEADY);
         let none = claim("interleaved_percent", Some(0.0), Some(0.0));
         for sample in records.iter_mut().flat_map(|record| &mut record.samples) {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn start_up_is_no_answer() {
+    fn a_run_that_is_mostly_startup_answers_no_claim() {
         let rate = Claim { of: Vec::new(), ..claim("per_hop", Some(1e9), None) };
         let of = |total: &str, claim: &Claim| answer(claim, &[chain(total, 20)]);
         let whole = of("1g", &rate);
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn few_that_decide_among_many_have_to_be_surer() {
+    fn a_few_deciding_trials_among_many_need_wider_intervals() {
         let mut records = measured([1.0; 4], &STEADY);
         for record in records.iter_mut().skip(1).step_by(2) {
             for (sample, factor) in record.samples.iter_mut().zip([0.96, 1.02, 0.98, 1.04, 1.0, 1.01, 0.99]) {
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_trials_few_answers_are_wrong() {
+    fn equal_trials_rarely_get_wrong_answers() {
         for noise in ALL {
             let mut dice = Dice::new(2005);
             let wrong = (0..200).filter(|_| {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_and_a_byte_have_their_cost() {
+    fn the_cost_per_call_and_per_byte_is_fitted() {
         let found = &found("call-cost", &line(&NOISE))[0];
         let value = |name: &str| found.evidence[name]["value"].as_f64().unwrap();
         assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_is_told_with_its_cost() {
+    fn each_step_is_reported_with_its_cost() {
         let found = all(vec![
             filter("yes-long", "sink", 4.0, 0.5, 100),
             filter("yes-long", "std-baseline", 0.5, 0.9, 5120),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_totals_the_start_is_told_apart_from_what_each_gib_takes() {
+    fn two_totals_separate_the_start_from_the_time_per_gib() {
         let of = |filter: &str, total: &str, seconds: f64, mib: f64| {
             let words = [("feed", "file"), ("filter", filter), ("place", "free"), ("total", total)];
             let mut outcome = outcome(total, &words, mib / 1024.0 / seconds, &STEADY);

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_tell_where_the_language_stops_mattering() {
+    fn the_block_size_beyond_which_languages_tie_is_found() {
         let all = measured(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("go", "tuned", 3.8)]);
         let texts = text(&findings(&all, None), "language-by-block");
         assert_eq!(

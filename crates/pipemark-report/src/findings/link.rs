@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_and_a_single_link_are_silent() {
+    fn inconclusive_links_and_single_links_give_no_finding() {
         let rules = ["best-link", "crossing", "shared-memory"];
         for records in [three(&STEADY[..3]), three(&STEADY)[..4].to_vec()] {
             for rule in rules {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_arrives_in_one_situation_is_compared() {
+    fn links_are_compared_within_one_situation_only() {
         let of = |params: &[(&str, &str)]| record("e", params, 1.0, &STEADY);
         let all = [
             of(&[("block", "1m")]),

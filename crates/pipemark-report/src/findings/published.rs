@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn their_best_and_ours_are_read_from_the_figures() {
+    fn the_published_and_measured_optima_are_found() {
         let ours = [100.0, 400.0, 1000.0, 1800.0, 2400.0, 2600.0, 2900.0, 3000.0];
         let found = &found(&ours, &STEADY)[0];
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inconclusive_shape_is_not_reported() {
+    fn an_inconclusive_curve_is_not_reported() {
         let mut noisy = PIPE_BANDWIDTH.map(|(_, figure)| figure);
         noisy[5] = noisy[4] * 1.06;
         let wild = [1.0, 1.15, 0.85, 1.1, 0.9, 1.2, 0.8];

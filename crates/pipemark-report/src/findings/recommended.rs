@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_cheapest() {
+    fn among_equally_fast_sizes_the_cheapest_is_recommended() {
         let mut costly = outcome("e", &[("block", "256k")], 3.01, &STEADY);
         costly.samples.iter_mut().for_each(|sample| sample.user_ns += 500_000_000);
         let rest =

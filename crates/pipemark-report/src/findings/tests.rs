@@ -105,7 +105,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn odd_records_make_neither_panic_nor_nonsense(all in prop::collection::vec(any_record(), 0..60)) {
+    fn odd_records_cause_no_panic_or_nonsense(all in prop::collection::vec(any_record(), 0..60)) {
         for finding in findings(&all, memory_copy(&all).as_ref()) {
             prop_assert!(!finding.evidence.is_empty() && finding.text.ends_with('.'), "{finding:?}");
             prop_assert!(!finding.text.contains("NaN") && !finding.text.contains("inf "), "{}", finding.text);
@@ -188,7 +188,7 @@ proptest! {
     /// Superlatives in findings are true of the records. The test searches the records without using the code of the
     /// rules. Trials with different work on their bytes may be ranked only if the text says so.
     #[test]
-    fn superlatives_hold(all in document()) {
+    fn findings_name_the_true_fastest(all in document()) {
         let ends = |record: &Record| record.job.ends().unwrap().clone();
         let fastest = |rivals: &[&Record]| rivals.iter().map(|record| speed(record)).fold(0.0, f64::max);
         for finding in findings(&all, memory_copy(&all).as_ref()) {

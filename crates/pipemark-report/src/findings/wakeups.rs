@@ -322,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn each_gap_is_compared_with_none() {
+        fn each_gap_is_compared_with_no_gap() {
             assert_eq!(
                 texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
                 [
@@ -332,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn doubt_and_a_missing_base_are_silent() {
+        fn inconclusive_or_missing_bases_give_no_finding() {
             assert_eq!(texts(&[of("1ms", 16_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]), [""; 0]);
             assert_eq!(texts(&[of("0", 4_000.0, &STEADY), of("1ms", 4_120.0, &STEADY)]), [""; 0]);
             assert_eq!(texts(&[of("0", 4_000.0, &STEADY), of("1ms", 9_000.0, &STEADY[..4])]), [""; 0]);

@@ -75,7 +75,7 @@ fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
 }
 
 #[test]
-fn one_screen_is_one_screen() {
+fn the_result_fits_one_screen() {
     for (name, sheet) in briefs().filter(|(name, _)| !["ipc", "hostile"].contains(name)) {
         let lines = |width| shown(&sheet, width, Colour::Never).lines().count();
         assert!(lines(80) <= 45 && lines(200) <= 45, "{name}: {}", lines(80));
@@ -95,7 +95,7 @@ fn one_screen_is_one_screen() {
 }
 
 #[test]
-fn ascii_is_ascii_and_as_wide() {
+fn ascii_output_is_ascii_and_as_wide_as_unicode() {
     for (name, sheet) in sheets().into_iter().chain(briefs()) {
         let unicode = shown(&sheet, 80, Colour::Never);
         let ascii = Terminal { width: 80, colour: Colour::Never, characters: Characters::Ascii }.render(&sheet);
@@ -140,7 +140,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn only_our_own_colours_reach_the_terminal() {
+fn only_colours_of_pipemark_reach_the_terminal() {
     for (name, sheet) in sheets() {
         let plain = shown(&sheet, 80, Colour::Never);
         assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{name}: {plain:?}");
@@ -228,7 +228,7 @@ fn a_page_has_the_charts_and_the_figures() {
 }
 
 #[test]
-fn points_that_are_no_numbers_are_left_out() {
+fn points_that_are_not_numbers_are_omitted() {
     let wild = [(f64::NAN, 1.0), (1.0, f64::INFINITY), (-5.0, 1e300), (0.0, 0.0)];
     let points = wild.map(|(x, y)| Point { x, y, ..Point::default() }).to_vec();
     let axis = Axis::new("", Unit::Count, Scale::Linear);

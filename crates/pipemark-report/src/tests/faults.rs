@@ -378,7 +378,7 @@ fn an_invented_figure_is_seen() {
 }
 
 #[test]
-fn a_throughput_of_another_trial_or_place_is_seen() {
+fn a_throughput_of_another_trial_or_place_is_detected() {
     let all = [record("e", &[], 1.0, &STEADY), record("e", &[("send", "vmsplice")], 2.0, &STEADY)];
     let evidence = compared(&all[1], &all[0]);
     let faults = |text: &str| misplaced("zero-copy", text, &evidence, &all).len();
@@ -389,7 +389,7 @@ fn a_throughput_of_another_trial_or_place_is_seen() {
 
 /// The checks detect two trials of one finding that none of its comparisons may pair.
 #[test]
-fn a_pair_that_differs_in_more_than_its_finding_says_is_seen() {
+fn a_pair_that_differs_in_unstated_parameters_is_detected() {
     let all = [
         record("e", &[("place", "same"), ("block", "1k")], 1.0, &STEADY),
         record("e", &[("place", "cross"), ("block", "1k")], 2.0, &STEADY),
@@ -401,7 +401,7 @@ fn a_pair_that_differs_in_more_than_its_finding_says_is_seen() {
 
 /// The checks detect, for claims too, a correct ratio to a row that differs in more parameters than the claim says.
 #[test]
-fn a_claim_about_more_than_it_says_is_seen() {
+fn a_claim_that_covers_unstated_parameters_is_detected() {
     let with = |experiment: &str, params: &[(&str, &str)]| {
         let own = [("capacity", "default"), ("place", "cross"), ("verify", "count"), ("time", "200ms")];
         let kept = own.iter().filter(|(key, _)| !params.iter().any(|(other, _)| key == other));

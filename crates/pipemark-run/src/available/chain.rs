@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_s_room_is_counted() {
+    fn a_shortage_in_the_control_group_is_reported() {
         let room = |processes, memory| Room { processes, memory };
         assert_eq!(control_group_shortage(100, &room(None, None)), None);
         assert_eq!(control_group_shortage(100, &room(Some(108), Some(1 << 30))), None);

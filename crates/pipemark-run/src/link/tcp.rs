@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stranger_is_sent_away_and_we_go_on() {
+    fn a_connection_from_another_process_is_rejected() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let mut strangers: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();

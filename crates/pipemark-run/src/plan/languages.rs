@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn entrants_check_as_is_asked_and_other_experiments_as_they_say() {
+    fn entrants_verify_as_requested_and_other_experiments_as_declared() {
         let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
         suite.verify(Value::Verify(Verify::Xor));
         let plan = suite.expand(VolumeScale::ONE).unwrap();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_is_underlined() {
+    fn the_wrong_word_is_underlined() {
         assert_eq!(shown("a = 1\nµ = \"no\"\n", 11..15), "x.toml:2:5: no\n  |\n2 | µ = \"no\"\n  |     ^^^^");
     }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_are_not_steered() {
+    fn control_characters_do_not_reach_the_terminal() {
         let error = PlanError::of_suite(Refusal::new("\x1b[31m'x'", Some(0..1)), "x\x07.toml", "\x1b[31m");
         assert!(!error.to_string().contains(['\x1b', '\x07']), "{error}");
     }

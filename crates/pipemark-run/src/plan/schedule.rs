@@ -167,7 +167,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn nothing_chosen_is_the_method_of_the_docs() {
+    fn the_default_schedule_is_the_documented_one() {
         let schedule = ScheduleChoices::default().complete(SECOND).unwrap();
         assert_eq!(schedule.runs, Runs::Adaptive { min: 5, max: 30 });
         assert_eq!(schedule.precision, 0.03);

@@ -29,7 +29,7 @@ fn blocks(plan: &Plan) -> Vec<u64> {
 }
 
 #[test]
-fn embedded_suites_are_called_what_they_say() {
+fn embedded_suites_have_the_names_in_their_files() {
     for (name, text) in EMBEDDED {
         assert_eq!(Suite::parse(name, text).unwrap_or_else(|error| panic!("{error}")).name, name);
         let plan = embedded_plan(name);
@@ -140,7 +140,7 @@ fn cases_are_crossed_with_axes_and_replace_params() {
 }
 
 #[test]
-fn a_baseline_that_is_not_ordered_is_added_once() {
+fn a_baseline_outside_the_axes_is_added_once() {
     let plan = plan_of(&with_experiment(
         "params = { send = \"vmsplice\" }\naxes = { recv = [\"read\", \"splice\"] }\n\
          baseline = { send = \"write\", recv = \"read\" }",
@@ -205,7 +205,7 @@ fn published_figures_find_their_trials() {
 
 /// Each mistake has the complete first line of its error and the words that are underlined.
 #[test]
-fn mistakes_are_pointed_at() {
+fn errors_point_to_their_place() {
     let published = |rest: &str| {
         let table = "[[experiment.published]]\nsource = \"S\"\nhardware = \"H\"\nby = \"block\"";
         with_experiment(&format!("params = {{ block = 64 }}\n{table}\n{rest}"))
@@ -419,7 +419,7 @@ proptest! {
     }
 
     #[test]
-    fn the_trials_are_as_many_as_were_counted(
+    fn the_number_of_trials_equals_the_count(
         blocks in values_of_block(),
         reads in values_of_block(),
         places in proptest::sample::subsequence(vec!["free", "same", "cross", "0:1"], 1..=4),
@@ -576,7 +576,7 @@ fn a_claim_fits_its_trials() {
 }
 
 #[test]
-fn few_claims_are_left_open() {
+fn at_most_five_embedded_claims_are_open() {
     let claims: Vec<_> = EMBEDDED.iter().flat_map(|(name, _)| embedded_plan(name).claims).collect();
     let open: Vec<&str> = claims.iter().filter(|claim| claim.open.is_some()).map(|claim| claim.id.as_str()).collect();
     assert!(claims.len() > 80 && open.len() <= 5, "{open:?} of {}", claims.len());
@@ -600,7 +600,7 @@ fn chains_may_have_their_volume_measured() {
 }
 
 #[test]
-fn a_user_s_program_has_a_row_for_each_block() {
+fn a_program_of_the_user_has_a_row_for_each_block() {
     let body = "cases = [{ block = 64, total = 6400 }, { block = 128, total = 6400 }]\n\
                 [[experiment.against]]\ncommand = \"./mine {blocks} {block}\"";
     let plan = plan_of(&with_experiment(body)).unwrap();

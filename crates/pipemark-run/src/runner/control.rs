@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_passes_the_gate_early() {
+    fn no_process_passes_a_barrier_early() {
         let (fd, control) = Control::create(3).unwrap();
         thread::scope(|scope| {
             let early = [(); 2].map(|()| {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_as_long_as_they_are_said_to_be() {
+    fn feed_lines_have_the_declared_length() {
         let bytes = |line: &str| u32::try_from(line.len() + 1).ok();
         assert_eq!(Feed::YesShort.line_bytes(), bytes(SHORT_LINE));
         assert_eq!(Feed::YesMiddle.line_bytes(), bytes(MIDDLE_LINE));

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_is_the_documents() {
+    fn the_reference_output_matches_the_document() {
         let text = b"hello world\n\n      \n       \nx\n";
         let output = b"[spaces: 1]hello world\n[spaces: 0]\n[spaces: 6]      \n[spaces: >6]       \n[spaces: 0]x\n";
         assert_eq!(expected(text).escape_ascii().to_string(), output.escape_ascii().to_string());

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_came_before_the_end_is_timed() {
+    fn only_lines_before_the_end_are_timed() {
         let mut arrivals = Arrivals::new(FilterTask::Copy).unwrap();
         for number in 0..WARM_UP + 3 {
             arrivals.arrived(&line(number, 1000), 3000, number == WARM_UP + 2).unwrap();

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_is_the_share_that_is_aimed_at() {
+    fn the_start_takes_the_intended_share_of_a_run() {
         let found = ChainTiming { bytes: 1e6, start_ns: 1e6, transfer_ns: 2e6 };
         let bytes = found.bytes_of(found.wanted_run_ns());
         let transfer = found.transfer_ns * bytes / found.bytes;

@@ -122,7 +122,7 @@ fn trials_are_matched_by_their_parameters_and_the_others_are_listed() {
 }
 
 #[test]
-fn an_id_that_lies_matches_nothing() {
+fn a_wrong_id_matches_no_trial() {
     let base = document(vec![record("e", &[("block", "4k")], 1.0, &STEADY)]);
     let mut new = document(vec![record("e", &[("block", "64k")], 1.0, &STEADY)]);
     new.trials[0].id = base.trials[0].id.clone();
@@ -282,7 +282,7 @@ fn other_differences_are_named() {
 }
 
 #[test]
-fn figures_that_cannot_be_are_refused() {
+fn impossible_figures_are_refused() {
     let base = document(vec![record("e", &[], 1.0, &STEADY), round_trip_record(&[], 5000.0, &STEADY)]);
     type Damage = fn(&mut Document);
     let damages: [(Damage, &str); 8] = [

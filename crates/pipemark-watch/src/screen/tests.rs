@@ -67,7 +67,7 @@ fn keys_do_what_the_last_line_says() {
 }
 
 #[test]
-fn a_terminal_without_a_size_has_the_common_one() {
+fn a_terminal_without_a_size_gets_80_columns() {
     assert_eq!(known_size([0, 0]), [80, 24]);
     assert_eq!(known_size([200, 0]), [200, 24]);
     assert_eq!(known_size([1, 5]), [1, 5]);

@@ -54,7 +54,7 @@ fn a_pipeline_is_found_from_each_of_its_processes() {
 }
 
 #[test]
-fn who_reads_what_he_started_uses_it_and_who_hands_it_on_does_not() {
+fn a_process_uses_its_family_if_it_reads_it_and_not_if_it_passes_pipes_on() {
     let reads: [Line<'_>; 2] = [(10, 1, 10, &[(3, 100, In)]), (11, 10, 10, &[(1, 100, Out)])];
     assert!(uses_own_family(&snapshot(&reads), 10));
     let feeds: [Line<'_>; 2] = [(10, 1, 10, &[(4, 100, Out)]), (11, 10, 10, &[(0, 100, In)])];
@@ -63,13 +63,13 @@ fn who_reads_what_he_started_uses_it_and_who_hands_it_on_does_not() {
     let hands_on: [Line<'_>; 3] =
         [(10, 1, 10, &[(63, 100, In)]), (11, 10, 10, &[(63, 100, In)]), (12, 10, 10, &[(1, 100, Out)])];
     assert!(!uses_own_family(&snapshot(&hands_on), 10));
-    // Its own input, from elsewhere.
+    // The next process reads an input of its own, from elsewhere.
     let waits: [Line<'_>; 2] = [(10, 1, 10, &[(0, 100, In)]), (11, 10, 10, &[(0, 100, In)])];
     assert!(!uses_own_family(&snapshot(&waits), 10));
 }
 
 #[test]
-fn a_loop_and_what_it_starts_are_one_stage() {
+fn a_loop_and_its_commands_are_one_stage() {
     let lines: [Line<'_>; 4] = [
         (11, 10, 11, &[(1, 100, Out)]),
         (12, 10, 11, &[(0, 100, In), (1, 101, Out)]),
@@ -80,7 +80,7 @@ fn a_loop_and_what_it_starts_are_one_stage() {
 }
 
 #[test]
-fn what_xargs_starts_belongs_to_it_although_it_shares_no_pipe() {
+fn processes_started_by_xargs_belong_to_its_stage() {
     let lines: [Line<'_>; 4] =
         [(11, 10, 11, &[(1, 100, Out)]), (12, 10, 11, &[(0, 100, In)]), (20, 12, 11, &[]), (21, 12, 11, &[])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [vec![11], vec![12, 20, 21]]);
@@ -100,7 +100,7 @@ fn a_branch_of_tee_is_a_stage_of_its_own_although_tee_started_it() {
 }
 
 #[test]
-fn an_end_that_another_branch_inherited_leads_nowhere() {
+fn an_end_inherited_by_another_branch_is_ignored() {
     // tee opened the branches' pipes anew, as descriptors 3 and 4; the second branch got the first one's descriptor 63.
     let lines: [Line<'_>; 4] = [
         (9, 1, 9, &[(1, 99, Out)]),
@@ -180,7 +180,7 @@ fn without_pipes_the_given_are_one_stage() {
 }
 
 #[test]
-fn data_that_goes_in_circles_is_no_endless_search() {
+fn a_cycle_of_pipes_does_not_hang_the_search() {
     let lines: [Line<'_>; 2] =
         [(11, 10, 11, &[(0, 101, In), (1, 100, Out)]), (12, 10, 11, &[(0, 100, In), (1, 101, Out)])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
@@ -222,8 +222,9 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
 }
 
-/// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to another, and
-/// the parent holds both ends of both; a further pipe for each worker would show the parent that it has ended.
+/// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to
+/// another, and the parent holds both ends of both; a further pipe for each worker would show the parent that it has
+/// ended.
 #[test]
 fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
     let lines: [Line<'_>; 5] = [

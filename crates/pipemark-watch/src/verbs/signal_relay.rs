@@ -1,7 +1,7 @@
 //! Relays signals to a running pipeline that this program started: each signal reaches the pipeline exactly once. A
 //! signal sent to the process group has reached the pipeline already; a signal sent to this process alone is passed on.
-//! To distinguish the two, a witness, another process of the group that does nothing else, reports which signals were
-//! sent to the group.
+//! To distinguish the two cases, a witness reports which signals were sent to the group. The witness is another process
+//! of the group, which does nothing else.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -21,32 +21,33 @@ use crate::process;
 /// The hidden verb that starts a witness.
 pub const WITNESS_VERB: &str = "__witness";
 
-/// How long the witness may take to report a signal.
+/// The time that the witness has to report a signal.
 const GRACE: Duration = Duration::from_millis(40);
-/// A report that matches no signal is dropped after this.
+/// The time after which a report that matches no signal is dropped.
 const FORGOTTEN: Duration = Duration::from_secs(1);
 
 /// Relays signals.
 pub struct SignalRelay {
     queue: SignalQueue,
     witness: Option<Witness>,
-    /// Signals received, and when.
+    /// Signals received, with the time of each.
     waiting: Vec<(SentSignal, Instant)>,
-    /// Signals reported by the witness, and when.
+    /// Signals reported by the witness, with the time of each.
     told: Vec<(i32, Instant)>,
 }
 
 struct Witness {
     child: std::process::Child,
-    /// Closing it ends the witness.
+    /// The witness's standard input. Closing it ends the witness.
     _end: ChildStdin,
     reports: ChildStdout,
 }
 
-/// Signals that are not intercepted: those about children, and those that stop a process in the terminal's background.
+/// Signals that are not intercepted: SIGCHLD, and the signals that stop a process in the terminal's background.
 const KEPT: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Signals ignored when this program started stay ignored, for the pipeline too: nohup, or a shell's background.
+/// Signals to leave alone: `KEPT`, and those ignored when this program started. The latter stay ignored for the
+/// pipeline too, as under nohup or in a shell's background.
 fn kept() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
@@ -73,7 +74,7 @@ impl SignalRelay {
     /// Passes signals sent to this process alone to the process `to` and all of its descendants.
     pub fn pass_on(&mut self, to: Pid) {
         let now = Instant::now();
-        // A SIGPIPE of our own concerns only us.
+        // A SIGPIPE caused by this program's own writes concerns only this program.
         let come = self.queue.take().into_iter().filter(|sent| sent.number != libc::SIGPIPE || sent.by_process);
         self.waiting.extend(come.map(|sent| (sent, now)));
         if self.waiting.is_empty() && self.witness.is_some() && self.told.is_empty() {
@@ -90,7 +91,7 @@ impl SignalRelay {
             } else {
                 send(to, sent.number);
             }
-            // When a job is stopped, all of its processes are.
+            // When a job is stopped, all processes of the job are stopped.
             if sent.number == libc::SIGTSTP {
                 let _ = kill_process(getpid(), Signal::STOP);
             }
@@ -109,7 +110,7 @@ impl SignalRelay {
     }
 }
 
-/// Sends a signal to a process and each of its descendants, once.
+/// Sends a signal once to a process and each of its descendants.
 fn send(to: Pid, number: i32) {
     for pid in process::family(to.as_raw_nonzero().get().cast_unsigned()) {
         let _ = signals::send(pid, number);
@@ -122,7 +123,7 @@ impl Witness {
         let mut command = ourselves(WITNESS_VERB);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (end, mut reports) = (child.stdin.take()?, child.stdout.take()?);
-        // It reports once that it is ready.
+        // The witness writes one byte when it is ready.
         let _ = reports.read_exact(&mut [0]);
         ioctl_fionbio(&reports, true).ok()?;
         Some(Witness { child, _end: end, reports })
@@ -136,8 +137,8 @@ impl Drop for Witness {
     }
 }
 
-/// The main function of a witness: writes the number of each signal it receives to standard output, until its parent
-/// has exited.
+/// The main function of a witness. Writes the number of each signal that it receives to standard output, until its
+/// parent has exited.
 pub fn witness() -> u8 {
     let Ok(queue) = SignalQueue::block(&[libc::SIGCHLD]) else { return 1 };
     let (stdin, mut stdout) = (io::stdin(), io::stdout());

@@ -60,7 +60,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     {
         return Err(stop);
     }
-    // The experiment itself reports why there is nothing to try.
+    // If there is nothing to try, the experiment itself reports why.
     let has_pipes = match &target {
         WatchTarget::Processes(pids) => {
             Tuning::can_try(&Watcher::new(Subject::Processes(pids.clone()), watched.sampling()))
@@ -96,7 +96,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     }
 }
 
-/// Signals that don't end this program, and those that are caught elsewhere.
+/// Signals that don't end this program, and signals that other code catches.
 fn unheard() -> Vec<i32> {
     let harmless = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
     let stopping = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
@@ -106,7 +106,7 @@ fn unheard() -> Vec<i32> {
 
 struct TuneTrial {
     tuning: Tuning,
-    /// Sampling ends with the experiment: the pipeline isn't ours.
+    /// Whether sampling ends with the experiment, because this program did not start the pipeline.
     quits: bool,
     /// Catches the signals that would end this program while pipes are enlarged.
     signals: Option<SignalQueue>,

@@ -51,7 +51,7 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
     }
 }
 
-/// Shows these processes, or else a live pipeline, and another one whenever the user requests it.
+/// Shows these processes, or a live pipeline if none are given. Shows another pipeline whenever the user requests it.
 fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -> VerbResult {
     for nth in 0.. {
         let pids = asked.take().or_else(|| {
@@ -73,7 +73,7 @@ fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<K
     live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
 
-/// The form of the output.
+/// The way in which figures are shown.
 enum How {
     Screen(Box<Screen>),
     Lines,
@@ -84,11 +84,11 @@ struct WatchOutput {
     how: How,
     interval: Duration,
     next: Instant,
-    /// The reader of the output has gone.
+    /// Whether the reader of the output has gone.
     gone: bool,
-    /// The screen can be used if the pipeline doesn't use the terminal, which is known once it runs.
+    /// Whether the screen can be used. It can if the pipeline doesn't use the terminal, which is known once it runs.
     may_draw: bool,
-    /// The error of a line that could not be written.
+    /// The error of a line that could not be written; `None` if all were written.
     broken: Option<OutputError>,
 }
 
@@ -102,14 +102,14 @@ impl WatchOutput {
         if !matches!(how, How::Screen(_)) {
             check_stdout()?;
         }
-        // A frame is drawn as soon as possible; a line covers an interval.
+        // The first frame is drawn as soon as possible. The first line is printed after a whole interval.
         let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
         let next = Instant::now() + first;
         Ok(WatchOutput { how, interval: options.interval, next, gone: false, may_draw: false, broken: None })
     }
 }
 
-/// A sentence, wrapped between words.
+/// A sheet of one sentence, wrapped between words.
 fn sentence(text: &str) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.text(Style::Plain, [text]);
@@ -117,7 +117,7 @@ fn sentence(text: &str) -> Sheet {
 }
 
 impl WatchOutput {
-    /// Uses the screen from now on if no process of the pipeline reads or writes the terminal; otherwise reports why
+    /// Uses the screen from now on if no process of the pipeline reads or writes the terminal. Otherwise reports why
     /// not.
     fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
@@ -131,7 +131,7 @@ impl WatchOutput {
 
 impl WatchView for WatchOutput {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
-        /// How many of the last half-second intervals the figures and the history of a frame cover.
+        /// The number of half-second intervals that the figures and the history of a frame cover.
         const RECENT: usize = 4;
         const HISTORY: usize = 240;
         if std::mem::take(&mut self.may_draw) {
@@ -160,7 +160,7 @@ impl WatchView for WatchOutput {
         };
         let Err(error) = written else { return };
         self.gone = true;
-        // No error if the terminal is gone or the reader has closed the pipe.
+        // It is no error if the terminal is gone or the reader has closed the pipe.
         if !matches!(self.how, How::Screen(_)) && error.kind() != io::ErrorKind::BrokenPipe {
             self.broken = Destination::Stdout.write("line", Err(error)).err();
         }

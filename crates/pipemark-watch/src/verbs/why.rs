@@ -29,7 +29,7 @@ use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, 
 /// The length of an interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a signal may take to reach a pipeline that is no longer sampled.
+/// The time in which a signal reaches a pipeline that is no longer sampled.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The exit code for failures of `why` itself, as in `env` and `timeout`: other codes are the pipeline's.
@@ -101,7 +101,7 @@ pub enum WatchTarget {
 /// What to watch, according to the command line.
 pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> {
     let usage = |sentence: &str| ExitError::with(FAILED, sentence);
-    // Checked now, before a pipeline runs for hours.
+    // The destination is checked now, before a pipeline runs for hours.
     if let Some(destination) = &options.json {
         destination.check("JSON").map_err(|error| ExitError::with(FAILED, error))?;
     }
@@ -149,7 +149,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     }
 }
 
-/// Refuses a single bare word: it may be meant as a process name.
+/// The error for a single bare word, which may be meant as a process name; `None` for other words.
 fn bare_name(word: &OsStr) -> Option<ExitError> {
     let word =
         word.to_str().filter(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))?;
@@ -164,7 +164,7 @@ fn in_shell(pipeline: &OsStr) -> WatchTarget {
     WatchTarget::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
 }
 
-/// The command of these words. If SIGPIPE is ignored it stays so, which Rust would undo.
+/// The command of these words. If SIGPIPE is ignored it stays ignored, which std's Command would undo.
 fn started(words: &[OsString]) -> Command {
     let ignores: &[&str] =
         if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
@@ -182,7 +182,7 @@ pub trait WatchView {
     /// Called twice a second with the counts so far.
     fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
-    /// The user's request since the last call.
+    /// The user's request since the last call; `None` without one.
     fn asked(&mut self) -> Option<Key> {
         None
     }
@@ -195,7 +195,7 @@ pub trait WatchView {
         sheet::why(report)
     }
 
-    /// The text that `--json` writes at the end.
+    /// The JSON that `--json` writes at the end.
     fn json(&self, report: &PipelineReport) -> serde_json::Result<String> {
         serde_json::to_string(report)
     }
@@ -269,12 +269,12 @@ pub fn can_draw() -> bool {
     io::stderr().is_terminal() && kind.is_some_and(|kind| kind != "dumb")
 }
 
-/// Whether that terminal isn't used by a pipeline with our standard input and output.
+/// Whether standard error's terminal isn't used by a pipeline that has this program's standard input and output.
 pub fn is_free() -> bool {
     can_draw() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
 }
 
-/// Samples until `ended` returns true, or the user requests something. `ended` waits until the given moment.
+/// Samples until `ended` returns true, or the user makes a request. `ended` waits until the moment passed to it.
 fn watch(
     watcher: &mut Watcher,
     live: &mut dyn WatchView,
@@ -298,13 +298,13 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    // On a busy machine no frame may have been shown yet, or the last one is due.
+    // On a busy machine, no frame or not the last one may have been shown yet.
     live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)
 }
 
-/// Samples a running pipeline, for `time` or until it ends. Returns the user's request.
+/// Samples a running pipeline for `time`, or until it ends. Returns the user's request; `None` without one.
 pub fn look(
     options: &WatchedOptions,
     pids: &[u32],
@@ -315,7 +315,7 @@ pub fn look(
     if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
         return Err(stop);
     }
-    // It starts nothing, so no guards are needed.
+    // This program starts no process here, so no guards are needed.
     let interrupt = Interrupt::catch().map_err(ExitError::failed)?;
     let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.sampling());
     let deadline = time.map(|time| Instant::now() + time);
@@ -336,7 +336,7 @@ pub fn look(
     Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
 }
 
-/// Passes the report, with each stage's activity over time, to the history, if requested.
+/// Passes the report with each stage's activity over time to the history, if `--record` was given.
 fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Timeline, keep: Keep<'_>) {
     if options.record {
         report.add_moments(timeline);
@@ -357,7 +357,7 @@ pub fn write(
     if options.json == Some(Destination::Stdout) { Ok(()) } else { print() }
 }
 
-/// Runs the pipeline as the shell would, and reports at the end, or after a time, what limited it.
+/// Runs the pipeline as the shell would. At the end, or after a time, reports what limited it.
 pub fn start(
     options: &WatchedOptions,
     mut command: Command,
@@ -379,7 +379,7 @@ pub fn start(
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
     let mut broken = None;
     let mut timeline = Timeline::default();
-    // Opened once: opening it for each sample would cost the pipeline a tenth of its speed.
+    // The pidfd is opened once. Opening it for each sample would cost the pipeline a tenth of its speed.
     let end = child.pidfd().ok();
     let deadline = time.map(|time| Instant::now() + time);
     let code = Cell::new(None);
@@ -408,7 +408,7 @@ pub fn start(
             None => break,
             // The screen gets Ctrl-C as a key, so the signal must be sent to the pipeline here.
             Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
-            // The screen closes, the pipeline goes on.
+            // The screen closes, and the pipeline continues.
             Some(Key::Quit | Key::Next) => {}
         }
     }
@@ -417,11 +417,11 @@ pub fn start(
         report.verdict = verdict::of_failed(report.verdict, code);
     }
     let mut wait = || while !has_ended(Instant::now() + WAIT) {};
-    // A pipeline that goes on and uses the terminal must end before anything is printed there.
+    // A pipeline that continues and uses the terminal must end before anything is printed there.
     if io::stderr().is_terminal() && watcher.uses_terminal() {
         wait();
     }
-    // If the reader of standard error has gone, still end like the pipeline.
+    // If the reader of standard error has gone, this program still ends with the pipeline's exit status.
     let print = || {
         let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
         Ok(())
@@ -438,7 +438,7 @@ pub fn start(
     }
 }
 
-/// An error, with advice where a resource is exhausted.
+/// An error message, with advice if a resource is exhausted.
 fn with_advice(error: &io::Error) -> String {
     let advice = match error.raw_os_error() {
         Some(libc::EMFILE) => "raise the limit of open files (ulimit -n)",
@@ -452,7 +452,7 @@ fn with_advice(error: &io::Error) -> String {
 /// Exits or dies as the pipeline did.
 fn end_like(status: ExitStatus) -> VerbResult {
     if let Some(signal) = status.signal() {
-        // One core file is enough.
+        // Only the pipeline writes a core file.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         end_by(signal);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A stage that is busy computing, starved and blocked for these per cent.
+/// A stage that is busy computing, starved and blocked for these shares, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     let share = |percent: u32| f64::from(percent) / 100.0;
     StageFigures {
@@ -66,13 +66,13 @@ fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
     let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1), stage(3, 49, 51, 0)]));
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
-    // Twice as fast, and more as the two no longer compute at the same time.
+    // The pipeline is twice as fast, and more, because the two no longer compute at the same time.
     assert!((found.bound.unwrap() - 2.0 / (1.0 - 0.3 * 0.98)).abs() < 1e-9);
     assert!(found.text.contains("at most 2.8 times as fast; then s3 is the bottleneck"), "{}", found.text);
 }
 
 #[test]
-fn what_a_stage_waits_for_is_its_reason() {
+fn the_reason_of_a_stage_is_its_wait() {
     let mut slow = stage(2, 95, 5, 0);
     (slow.computing, slow.sleep) = (0.02, 0.93);
     let found = verdict(&line(vec![stage(1, 5, 0, 95), slow]));
@@ -93,7 +93,7 @@ fn what_a_stage_waits_for_is_its_reason() {
 }
 
 #[test]
-fn of_two_busy_stages_the_one_that_waits_for_something_unknown_is_not_the_slow_one() {
+fn a_busy_stage_that_waits_for_something_unknown_is_not_the_slow_one() {
     let waits = StageFigures { computing: 0.02, other: 0.95, ..stage(1, 97, 3, 0) };
     for computes in [stage(2, 98, 2, 0), stage(2, 90, 10, 0)] {
         let found = verdict(&line(vec![waits.clone(), computes]));
@@ -110,7 +110,8 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     large.pipes[0].capacity = Some(1 << 20);
     assert_eq!(verdict(&large).advice, Vec::<String>::new());
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
-    // If part of the work is switching between the two, a larger pipe may gain more than that.
+    // If part of the work is switching between the two stages, a larger pipe may gain more than the inverse of their
+    // share.
     let mut switched = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]);
     switched.stages[0].switches_per_second = Some(20_000.0);
     let found = verdict(&switched);
@@ -121,7 +122,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
     assert!(advice.contains("a larger pipe between s1 and s2 may also help, at most 1.2 times as fast"), "{advice}");
-    // Waits in few samples are no evidence, nor are those of stages that existed only briefly.
+    // Waits in few samples are no evidence, nor are waits of stages that existed only briefly.
     let few = PipelineFigures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
     let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 60, 40, 0)]);
@@ -134,13 +135,13 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
 }
 
 #[test]
-fn two_that_are_busy_alike_are_balanced() {
+fn two_equally_busy_stages_are_balanced() {
     let found = verdict(&line(vec![stage(1, 93, 0, 7), stage(2, 97, 3, 0)]));
     assert_eq!((found.kind, found.stage, found.next), (VerdictKind::Balanced, Some(2), Some(1)));
 }
 
 #[test]
-fn stages_that_pay_for_each_other_are_not_told_apart_by_little() {
+fn stages_that_cause_each_others_overhead_need_a_clear_difference() {
     let mut two = line(vec![stage(1, 98, 0, 2), stage(2, 82, 15, 3)]);
     assert_eq!(verdict(&two).kind, VerdictKind::Stage);
     two.stages[1].switches_per_second = Some(16_000.0);
@@ -192,7 +193,7 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
 }
 
 #[test]
-fn where_others_have_the_cpus_no_stage_is_to_blame() {
+fn no_stage_is_blamed_if_others_use_the_cpus() {
     let mut slow = [stage(1, 62, 0, 38), stage(2, 89, 1, 10)];
     for (one, (run, wait)) in slow.iter_mut().zip([(0.01, 0.61), (0.13, 0.75)]) {
         (one.cpu, one.cpu_wait, one.cpus) = (Some(run), Some(wait), vec![0, 1]);
@@ -202,7 +203,7 @@ fn where_others_have_the_cpus_no_stage_is_to_blame() {
     let found = verdict(&figures);
     assert_eq!((found.kind, found.stage), (VerdictKind::Cpu, None), "{}", found.text);
     assert!(found.text.contains("others use 1.9 of 2") && found.remedies[0].id == "cpu-busy", "{found:?}");
-    // Its own threads use them.
+    // The stage's own threads use the CPUs.
     figures.stages[1].cpu = Some(1.8);
     assert_ne!(verdict(&figures).reason, "CPUs are taken by other programs");
 }
@@ -216,7 +217,7 @@ fn a_limit_that_was_hit_comes_before_all() {
 }
 
 #[test]
-fn what_can_not_be_told_is_said_so() {
+fn insufficient_evidence_gives_no_verdict() {
     let mut few = line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]);
     few.samples = 3;
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
@@ -230,7 +231,7 @@ fn what_can_not_be_told_is_said_so() {
 }
 
 #[test]
-fn stages_of_one_name_are_told_apart() {
+fn stages_of_one_name_are_numbered() {
     let mut all = vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)];
     all.iter_mut().for_each(|stage| stage.name = "grep".to_owned());
     assert!(verdict(&line(all)).text.starts_with("grep (stage 2) holds the pipeline back"));
@@ -254,7 +255,7 @@ fn advice_follows_from_the_reason_only() {
 }
 
 #[test]
-fn where_all_wait_for_each_other_no_stage_is_to_blame() {
+fn no_stage_is_blamed_if_all_wait_for_each_other() {
     let found = verdict(&line(vec![stage(1, 1, 0, 99), stage(2, 2, 98, 0)]));
     assert_eq!((found.kind, found.reason.as_str(), found.stage), (VerdictKind::Unknown, "idle", None));
 }
@@ -268,7 +269,7 @@ fn a_stage_that_is_hidden_is_not_blamed_for_what_is_not_seen() {
 }
 
 #[test]
-fn what_ctrl_z_stopped_is_said_to_be_stopped() {
+fn a_pipeline_stopped_by_ctrl_z_is_reported_as_stopped() {
     let stopped =
         |number| StageFigures { stopped: 1.0, computing: 0.0, pid: 100 + number as u32, ..stage(number, 100, 0, 0) };
     let found = verdict(&line(vec![stopped(1), stopped(2), stage(3, 0, 100, 0)]));
@@ -286,7 +287,7 @@ fn a_stage_that_waits_for_input_while_it_works_is_not_the_slow_one() {
     let zstd = StageFigures { threads: 5, hungry: 0.7, cpu: Some(0.9), ..stage(2, 94, 6, 0) };
     let found = verdict(&line(vec![stage(1, 97, 0, 3), zstd]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
-    // With five threads it may do the same in a fifth of the time.
+    // With five threads the stage may do the same in a fifth of the time.
     assert!(found.bound.unwrap() > 4.0, "{}", found.text);
 }
 
@@ -310,7 +311,7 @@ fn more_cpus_are_advised_only_where_they_gain_more_than_a_faster_stage() {
 }
 
 #[test]
-fn a_limit_on_purpose_is_named_whatever_it_waits_for() {
+fn a_deliberate_rate_limit_is_named_whatever_the_wait() {
     let words = ["curl", "-s", "--limit-rate", "8M"].map(str::to_owned).to_vec();
     let curl = StageFigures { name: "curl".to_owned(), words, other: 0.72, computing: 0.01, ..stage(1, 73, 0, 27) };
     let mut figures = line(vec![curl, stage(2, 22, 77, 1)]);
@@ -325,7 +326,7 @@ fn a_limit_on_purpose_is_named_whatever_it_waits_for() {
 }
 
 #[test]
-fn a_stage_that_wants_a_cpu_is_not_said_to_wait_for_something_else() {
+fn a_stage_that_wants_a_cpu_is_not_reported_as_waiting() {
     let ssh = StageFigures { computing: 0.27, waiting_for_cpu: 0.24, network: 0.39, ..stage(1, 90, 10, 0) };
     assert_eq!(reasons(&ssh)[..2], [("computing", 0.27), ("waiting for the network", 0.39)]);
     let slow = StageFigures { network: 0.6, ..ssh };
@@ -363,7 +364,7 @@ fn stages_that_do_as_much_are_balanced_although_one_waits_for_a_cpu() {
     let found = verdict(&line(vec![first.clone(), second.clone()]));
     assert_eq!(found.kind, VerdictKind::Balanced, "{}", found.text);
     assert!(found.text.contains("s2 works for 48 % of the time and s1 45 %"), "{}", found.text);
-    // One that does little is not.
+    // A stage that does little is not limited.
     let light = StageFigures { computing: 0.1, cpu: Some(0.1), busy: 0.3, blocked: 0.7, ..first };
     assert_eq!(verdict(&line(vec![light, second])).kind, VerdictKind::Stage);
 }
@@ -406,7 +407,7 @@ fn a_stage_that_cannot_be_sampled_is_never_the_bottleneck() {
     let found = verdict(&line(vec![unsampled(1), stage(2, 40, 60, 0)]));
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Unknown, None, "hidden"));
     assert!(found.text.starts_with("s1 can't be sampled"), "{}", found.text);
-    // If its wait counts as other, the same.
+    // If the stage's wait counts as other, the verdict is the same.
     let other = StageFigures { other: 1.0, hidden: true, ..stage(1, 100, 0, 0) };
     assert_eq!(verdict(&line(vec![other.clone(), stage(2, 40, 60, 0)])).stage, None);
     assert!(is_unsampled(&other) && !is_unsampled(&stage(1, 100, 0, 0)));

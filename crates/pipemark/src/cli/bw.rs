@@ -1,5 +1,5 @@
-//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma list is an axis. It runs like an
-//! experiment of a suite.
+//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma-separated list is an axis. The
+//! experiment runs like one of a suite.
 
 use std::time::Duration;
 
@@ -33,11 +33,11 @@ impl KeySet for BwKeys {
         (Key::Time, "250ms"),
         (Key::ReadBlock, "same as --block"),
     ];
-    // Flags of `latency`, which `bw` accepts too.
+    // Flags of `latency` that `bw` accepts too.
     const HIDDEN: &'static [Key] = &[Key::Mode, Key::Rate, Key::Gap];
 }
 
-/// The parameters of `latency`: those that apply to round trips.
+/// The parameters of `latency`, which are those that apply to round trips.
 #[derive(Debug, Clone)]
 pub struct LatencyKeys;
 
@@ -83,7 +83,7 @@ pub fn latency(options: &BwOptions<LatencyKeys>) -> VerbResult {
     options.flags.measure(plan("latency", "Round trips", options, &defaults)?)
 }
 
-/// The memory-copy limit and one experiment.
+/// A plan with the memory-copy limit and one experiment.
 fn plan<K: KeySet>(
     verb: &str,
     title: &str,

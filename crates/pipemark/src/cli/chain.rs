@@ -1,5 +1,5 @@
-//! `pipemark chain`: the cost of one more process in a pipeline. The flags make an experiment, which runs like one of
-//! a suite.
+//! `pipemark chain`: the cost of one more process in a pipeline. The flags make an experiment, which runs like one of a
+//! suite.
 
 use clap::Args;
 
@@ -51,7 +51,7 @@ pub fn run(options: &ChainOptions) -> VerbResult {
 fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     let given = &options.flags.parameters;
     let reads = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.reads()));
-    // Bytes can only be compared if they are written and read.
+    // The ends write and read if bytes are compared, and splice otherwise.
     let (send, recv) = if reads { ("write", "read") } else { ("splice", "splice") };
     let lengths: Vec<String> = lengths(options.to.unwrap_or(DEFAULT_LENGTH)).map(|length| length.to_string()).collect();
     let lengths = lengths.join(",");
@@ -72,7 +72,7 @@ fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
         design.baseline = vec![first.clone().into()];
     }
     let mut plan = options.flags.plan(design)?;
-    // Each length has its row, with the real time.
+    // Each length gets a row with the real time.
     plan.experiments.iter_mut().for_each(|experiment| experiment.headline = true);
     Ok(plan)
 }

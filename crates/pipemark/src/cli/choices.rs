@@ -6,15 +6,16 @@ use pipemark_show::{Cell, Column, Fit, Grid, Sheet, Style, Table};
 /// A choice.
 #[derive(Debug, Clone)]
 pub struct ListedChoice {
-    /// Its name on the command line.
+    /// The choice's name on the command line.
     pub name: String,
-    /// Its description.
+    /// The choice's description.
     pub about: String,
-    /// The reason, if it can't be used here.
+    /// Why the choice can't be used here; `None` if it can.
     pub missing: Option<String>,
 }
 
-/// Choices grouped by headings, such as `Links (--link)`. For programs, the kind is the heading up to the bracket.
+/// A sheet of choices, grouped by headings such as `Links (--link)`. In other formats than text, the kind of a choice
+/// is its heading up to the bracket.
 pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));
     let all: Vec<(&String, &ListedChoice)> = all.collect();
@@ -36,11 +37,11 @@ pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
 pub struct LanguageChoice {
     /// The name of its folder.
     pub language: String,
-    /// Its own name.
+    /// The language's own name.
     pub name: String,
-    /// Its tools with their versions.
+    /// The tools of the language with their versions.
     pub tools: String,
-    /// The descriptions of its idiomatic and its tuned program.
+    /// The descriptions of the idiomatic and the tuned program, or the reason why they can't run.
     pub programs: Result<[String; 2], String>,
 }
 

@@ -98,14 +98,14 @@ pub fn run(options: &CompareOptions) -> VerbResult {
     }
     read::refuse_to_replace(&options.files, &output.targets().destinations())?;
     let report = report(options)?;
-    // The text output shows the warnings. For other formats they are messages.
+    // The text output includes the warnings. With other formats they are messages.
     if output.targets().printed() != Some(Format::Text) {
         for warning in &report.warnings {
             say(format_args!("warning: {warning}"));
         }
     }
     let json = serde_json::to_string(&report)?;
-    // Programs get all rows.
+    // Formats for programs have all rows.
     let sheet = |format| sheet::comparison(&report, options.all || format != Format::Text);
     output.targets().write(|format| format.of_sheet(&sheet(format), Some(&json)))?;
     if report.groups.is_empty() {

@@ -13,7 +13,7 @@ use crate::cli::command;
 /// Writes a shell's completions to standard output.
 pub fn completions(shell: Shell) -> VerbResult {
     check_stdout()?;
-    // Generated in memory first: clap_complete panics where it cannot write.
+    // The script is generated in memory first, because clap_complete panics where it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "pipemark", &mut script);
     let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! Programs of other languages: lists them, builds them, and chooses which of them take part in a suite.
+//! Programs of other languages: lists them, builds them, and chooses which take part in a suite.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -30,10 +30,10 @@ pub struct EntrantOptions {
     only: Vec<Language>,
 }
 
-/// The entrants, and the languages chosen from them.
+/// The entrants in the folder, and the languages chosen from them.
 fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(options.entrants.as_deref())?;
-    // A third-party benchmark isn't a language. It takes part only if a suite names it.
+    // A third-party benchmark isn't a language, and takes part only if a suite names it.
     let languages =
         entrants.languages()?.iter().filter(|(_, project)| project.programs.values().all(|one| one.prints.is_none()));
     let all: Vec<Language> = languages.map(|(name, _)| name.clone()).collect();
@@ -97,8 +97,8 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
     if failed { Err(ExitError::code(exit::FAILED)) } else { Ok(written?) }
 }
 
-/// Lets the chosen languages take part in a suite. Without a choice, the suite `languages` gets all that have a
-/// folder.
+/// Lets the chosen languages take part in a suite. Without a choice, the suite `languages` gets all languages that have
+/// a folder.
 ///
 /// # Errors
 /// When there is no such language, or the suite has none.
@@ -112,7 +112,7 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
     }
     if word == SUITE || !options.only.is_empty() {
         let (_, mut languages) = found(options)?;
-        // Languages that the suite names but that have no folder are shown as skipped, unless others were chosen.
+        // Languages that the suite names but that have no folder are shown as skipped, unless the user chose languages.
         if options.only.is_empty() {
             let named = named.into_iter().filter_map(|name| name.parse().ok());
             languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));

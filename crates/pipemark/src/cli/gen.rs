@@ -64,8 +64,8 @@ fn generate(output: BorrowedFd<'_>, mut stream: PayloadStream, total: u64, rate:
     Ok(())
 }
 
-/// A sender of repeated bytes into a pipe, which gets the same pages again and again. They never change, so a reader
-/// may hold them for any time. `None` where that isn't possible.
+/// A sender of repeated bytes, which gives the same pages to the pipe again and again. The pages never change, so a
+/// reader may hold them for any time. `None` if the output or the kernel doesn't support that.
 fn sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<Box<dyn Sender + Send>>> {
     let Some(repeated) = stream.repeated() else { return Ok(None) };
     let stat = rustix::fs::fstat(output)?;
@@ -108,8 +108,8 @@ fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until more than `sent` bytes are due at a steady rate; returns the number of bytes to send now. After a delay
-/// by a slow reader, there is no burst of more than one piece.
+/// Waits until more than `sent` bytes are due at the steady rate. Returns the number of bytes to send now. After a
+/// delay by a slow reader, it catches up by one piece at most.
 fn wait(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
     let piece = (rate / 100).max(1);
     let due = Duration::from_secs_f64((sent + piece) as f64 / rate as f64);

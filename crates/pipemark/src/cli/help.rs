@@ -37,7 +37,7 @@ const TOPICS: [Topic; 10] = [
     topic("zero-copy", "what vmsplice and splice save, and what they require", page!("pipes.md"), "Zero copy"),
 ];
 
-/// Longer lines of text are harder to read.
+/// The width of text in columns. Longer lines are harder to read.
 const WIDEST: usize = 80;
 
 /// The topics written only for help.
@@ -73,7 +73,7 @@ pub fn run(options: &HelpOptions) -> VerbResult {
         };
         return Err(ExitError::usage(format_args!("there is no verb or topic '{}'; {hint}", neutral(first))));
     }
-    // Only parsing prints clap's complete help, so a command line with --help is parsed.
+    // Only parsing prints clap's complete help, so this parses a command line with --help.
     let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);
     match Cli::try_parse_from(words) {
         Err(help) => help.exit(),

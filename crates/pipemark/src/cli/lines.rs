@@ -158,7 +158,7 @@ impl FromStr for Threads {
     }
 }
 
-/// Larger batches aren't faster, and each thread has memory for two.
+/// Larger batches aren't faster, and each thread has memory for two batches.
 const LARGEST_BATCH: ByteSize = ByteSize(64 << 20);
 
 fn field(text: &str) -> Result<NonZeroUsize, String> {
@@ -265,7 +265,8 @@ fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     let length = file.metadata()?.len();
     // Only a regular file has a length.
     if length > 0 && file.read_at(&mut last, length - 1).is_ok() && last[0] != end {
-        // Unlike std's standard output, the relay waits if the descriptor is non-blocking.
+        // The byte is written through a relay, because std's standard output doesn't wait if the descriptor is
+        // non-blocking.
         let (reader, mut writer) = io::pipe()?;
         writer.write_all(&[end])?;
         drop(writer);

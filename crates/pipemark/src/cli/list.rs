@@ -127,7 +127,7 @@ fn choice(name: &str, about: &str, missing: Option<String>) -> ListedChoice {
     ListedChoice { name: name.to_owned(), about: about.to_owned(), missing }
 }
 
-/// All choices with their descriptions, and with reasons for those that can't be used on `host`.
+/// All choices with their descriptions. A choice that can't be used on `host` has the reason.
 fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedChoice>)> {
     let section = |(key, heading): (Key, &str)| {
         let all = key.choices().into_iter();
@@ -138,7 +138,7 @@ fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedCh
     std::iter::once(("Suites (pipemark run SUITE)".to_owned(), suites)).chain(LISTED.map(section)).collect()
 }
 
-/// The reason why a choice can't be used here. It is checked with the first link that accepts it.
+/// Why a choice can't be used here; `None` if it can. The choice is checked with the first link that accepts it.
 fn missing_here(key: Key, word: &str, host: &Host) -> Option<String> {
     let value = Value::parse(key, word).expect("a word of the parameter");
     let job = |link| Job::try_from(Settings::of([Value::Place(Place::Free), Value::Link(link), value.clone()])).ok();
@@ -184,7 +184,7 @@ mod tests {
         host.huge_pages = Some("never".to_owned());
         let text = text(&host, &[]);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Two senders and one receiver use it; then huge pages and two CPUs.
+        // Two senders and one receiver need vmsplice. The next checks are for huge pages and two CPUs.
         assert_eq!(words.matches("needs vmsplice: refused").count(), 3, "{text}");
         assert_eq!(words.matches("not available here: ").count(), 5, "{text}");
     }

@@ -63,7 +63,7 @@ fn cpus(host: &Host) -> String {
     );
     match host.cpu_limit {
         Some(limit) => {
-            // A quota over a period: two decimals are enough.
+            // The limit is a quota over a period, for which two decimals are enough.
             let limit = (limit * 100.0).round() / 100.0;
             format!("{all}; its control group is limited to {limit}")
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_shown_where_they_bind() {
+    fn binding_limits_are_shown() {
         let cpu = |cpu, core| CpuTopology { cpu: Cpu(cpu), core, package: 0, node: None };
         let host = Host {
             cpus: 2,

@@ -26,7 +26,7 @@ pub fn manual(page: &str, section: Option<&str>) -> Sheet {
             Event::End(TagEnd::CodeBlock) => sheet.blocks.push(Block::Code(block())),
             Event::End(TagEnd::Paragraph) if lists.is_empty() => sheet.text(Style::Plain, [block()]),
             Event::Start(Tag::List(first)) => {
-                // The text of the item that contains the list.
+                // The text of the item that contains the nested list.
                 items.extend(item(&mut lists, block()));
                 lists.push(first);
             }

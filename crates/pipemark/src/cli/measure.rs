@@ -60,7 +60,7 @@ pub fn measure(
     if sessions > 1 {
         output.targets().check_sessions()?;
     }
-    // With a file size limit (ulimit -f), a write then fails instead of ending the program.
+    // Beyond a file size limit (ulimit -f), a write then fails instead of ending the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     output.targets().check_files()?;
     let mut lines = output.json_lines()?;
@@ -81,7 +81,7 @@ pub fn measure(
         if documents[documents.len() - 1].partial {
             break;
         }
-        // The next session has another order.
+        // The next session runs the trials in another order.
         plans.iter_mut().for_each(|plan| plan.schedule.seed = plan.schedule.seed.wrapping_add(1));
     }
     if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
@@ -143,7 +143,7 @@ fn document(
     let after = pipemark_host::Reading::now();
     let mut trials = pipemark_stats::records::records(outcomes, machine.page_size);
     trials.iter_mut().for_each(|record| record.reference = record.experiment == MEMORY_COPY);
-    // The requested trials come first.
+    // Requested trials come before reference trials.
     trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let mut claims: Vec<Claim> = plans.iter().flat_map(|plan| plan.claims.clone()).collect();
@@ -153,7 +153,7 @@ fn document(
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
         title: match plans {
             [plan] => plan.title.clone(),
-            // For several suites, their names are enough.
+            // With several suites, only their names are used.
             _ => plans.iter().map(|plan| plan.scaled.as_str()).max().unwrap_or_default().to_owned(),
         },
         label: output.keep.label.clone(),
@@ -184,7 +184,7 @@ pub fn empty_document() -> Document {
     }
 }
 
-/// Wrong data outweighs failed trials, which outweigh an interruption.
+/// The exit code. Wrong data takes precedence over failed trials, and failed trials over an interruption.
 fn verdict(document: &Document, written: bool) -> VerbResult {
     for record in document.trials.iter().filter(|record| record.status == Status::Failed) {
         say(format_args!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed")));

@@ -16,7 +16,7 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::cli::reporter::Reporter;
 
-/// Common numbers of sessions.
+/// Common numbers of sessions, for which the smallest detectable change is printed.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];
 
 /// What `--aa` takes.
@@ -55,7 +55,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     Ok(plan)
 }
 
-/// Measures both sides in all sessions.
+/// Measures both copies of the trial in all sessions.
 fn measure(
     mut plan: Plan,
     options: &NoiseFloorOptions,
@@ -160,8 +160,8 @@ pub struct Floor {
     pub in_turns: f64,
 }
 
-/// The trial compared with itself, and for each number of sessions the smallest detectable change: in two files, and
-/// interleaved in each session.
+/// The trial compared with itself, and the smallest detectable change for each number of sessions. Each is shown for
+/// sessions in two files and for sides that alternate within a session.
 fn sheet(floor: &NoiseFloor) -> Sheet {
     let mut sheet = Sheet::default();
     let (change, verdict) = (signed_percent(floor.itself.change), floor.itself.verdict.name());

@@ -112,7 +112,7 @@ pub struct KeepOptions {
     db: DbOption,
 }
 
-/// Longer labels don't fit a list.
+/// The longest label in characters. Longer labels don't fit a list.
 const LONGEST_LABEL: usize = 200;
 
 fn label(text: &str) -> Result<String, String> {
@@ -151,12 +151,12 @@ pub fn keep_watched(report: &PipelineReport) {
     }
 }
 
-/// A document as it is printed: one screen of text, or everything with `all` or in other formats.
+/// A document as printed: as text, one screen, or everything with `all`. Other formats always have everything.
 pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
     if format != Format::Text || all {
         return document_as(format, document);
     }
-    // Ctrl-C leaves rows without data.
+    // Ctrl-C leaves rows without data, which are removed.
     let mut document = document.clone();
     let all_trials = document.requested().count();
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
@@ -193,7 +193,7 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
     html(&sheet::report(documents), &attachments)
 }
 
-/// The JSON with figures of six digits, which need half of the space.
+/// The JSON with figures rounded to six digits, which take half of the space.
 fn rounded(json: Value) -> Value {
     match json {
         Value::Number(number) if number.is_f64() => {

@@ -13,17 +13,17 @@ use pipemark_run::plan::{Design, DesignAxis};
 pub trait KeySet: Clone + Send + Sync + 'static {
     /// The heading of the common flags in help.
     const HEADING: &'static str;
-    /// The flags that people need first, in this order. `-h` shows no others.
+    /// The most common flags, in this order. `-h` shows no other flags.
     const COMMON: &'static [Key];
     /// All parameters. The first axis changes slowest, so the parameters whose values people compare directly are last.
     const KEYS: &'static [Key];
-    /// Defaults in help that differ from the table of parameters.
+    /// Defaults shown in help that differ from those in the table of parameters.
     const DEFAULTS: &'static [(Key, &'static str)];
     /// Parameters that help doesn't show.
     const HIDDEN: &'static [Key] = &[];
 }
 
-/// The heading of the flags that few people need.
+/// The heading of the less common flags.
 const RARE: &str = "More to measure (comma-separated lists)";
 
 /// The values given for each parameter.
@@ -63,7 +63,7 @@ impl<K: KeySet> Args for ParameterFlags<K> {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading(K::HEADING);
         let default = |key| K::DEFAULTS.iter().find(|(own, _)| *own == key).map_or("", |(_, default)| default);
-        // Groups appear in the order of their first flags: the common ones first.
+        // Help shows groups in the order of their first flags, so the common flags come first.
         let (common, rare): (Vec<Key>, Vec<Key>) = K::KEYS.iter().copied().partition(|key| K::COMMON.contains(key));
         let flags = common.into_iter().chain(rare).map(|key| {
             let flag = flag(key, default(key)).hide(K::HIDDEN.contains(&key));
@@ -109,9 +109,9 @@ fn flag(key: Key, default: &str) -> Arg {
         .help(first)
         .long_help(long)
         .value_parser(ValueParser(key))
-        // Help names these words in its text, because other values are accepted too.
+        // The text of help lists the choices of these parameters, because they accept other values too.
         .hide_possible_values(matches!(key, Key::Capacity | Key::Buffer | Key::Place | Key::Rate))
-        // The value's parser refuses a minus.
+        // Allowed here because the value's parser refuses a minus.
         .allow_hyphen_values(true)
         .action(ArgAction::Append);
     match key {

@@ -15,7 +15,7 @@ use crate::store::{Filter, History, Id, parse};
 /// The largest file of results that is read, in bytes: 10,000 trials of 30 runs each need less.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The field that is checked before the rest is parsed.
+/// The field of a document that is checked before the rest is parsed.
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<String>,
@@ -50,9 +50,9 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, ExitError> {
     Ok(sessions(name, db)?.pop().expect("there is one, or an error"))
 }
 
-/// The most sessions on each side of a comparison.
+/// The most sessions of a label that are read for one side of a comparison.
 const MAX_SESSIONS: u32 = 100;
-/// The most runs of the history that show how much sessions differ.
+/// The most runs of the history that are read to estimate how much sessions differ.
 const MAX_OTHERS: u32 = 60;
 
 /// Sessions in the history that measured this document's first trial on the same machine; none if they can't be read.
@@ -99,7 +99,8 @@ pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, ExitError> {
     history.document(id)?.ok_or_else(|| no_run(id))
 }
 
-/// The number of a run: `name` itself, the newest run with this label, or the newest of all.
+/// The number of the run that `name` refers to: the number itself, the newest run with this label, or without a name
+/// the newest of all.
 ///
 /// # Errors
 /// When there is no such run.
@@ -160,7 +161,7 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
         "-" => io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
         _ => {
             let file = File::open(name).map_err(failed)?;
-            // A file that is known to be too large isn't read.
+            // A file that reports too large a size isn't read.
             match file.metadata().map_err(failed)?.len() {
                 length if length > MAX_BYTES => length,
                 _ => file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,

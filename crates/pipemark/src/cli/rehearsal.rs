@@ -1,4 +1,4 @@
-//! The dry run of a suite: its trials, their number and the time they take, without running any.
+//! The dry run of a suite: lists its trials and estimates the time they take, without running any.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
     sheet
 }
 
-/// The id of a trial, without a volume that is still to be chosen.
+/// The id of a trial, without a volume that is chosen only when measuring.
 fn id(plan: &Plan, trial: &Trial) -> String {
     match plan.to_measure.contains(&trial.experiment) {
         true => trial
@@ -37,7 +37,7 @@ fn id(plan: &Plan, trial: &Trial) -> String {
     }
 }
 
-/// `quick: 34 trials, at least 8 runs each, about 28 s`.
+/// The summary, such as `quick: 34 trials, at least 8 runs each, about 28 s`.
 fn sentence(plan: &Plan, sessions: u32) -> String {
     let schedule = &plan.schedule;
     let once: Vec<&Trial> = plan
@@ -45,7 +45,7 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
         .iter()
         .enumerate()
         .filter(|(at, trial)| {
-            // A trial of several experiments is measured once.
+            // A trial that occurs in several experiments is measured once.
             plan.trials.iter().position(|other| trial.is_same_as(other)) == Some(*at)
         })
         .map(|(_, trial)| trial)
@@ -76,7 +76,7 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
     format!("{head}, about {}{volumes}", in_words(all))
 }
 
-/// `28 s`, `6 min`.
+/// Formats a duration: `28 s`, `6 min`.
 fn in_words(time: Duration) -> String {
     match time.as_secs() {
         120.. => format!("{} min", (time.as_secs_f64() / 60.0).round()),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_runs_or_the_budget() {
+    fn the_estimated_time_is_that_of_the_runs_or_the_budget() {
         let text = "name = \"x\"\ntitle = \"x\"\n[schedule]\nruns = 3\n[[experiment]]\nname = \"e\"\ntitle = \"e\"\nparams = { time = \"200ms\" }\n";
         let text = sentence(&plan(text), 2);
         assert_eq!(text, "x: 1 trial, 3 runs each, 2 sessions, about 1 s");

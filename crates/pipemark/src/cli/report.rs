@@ -14,7 +14,7 @@ use pipemark_report::sheet;
 use crate::cli::output::{DbOption, page};
 use crate::cli::read;
 
-/// The most documents that one page can distinguish.
+/// The most documents on one page. More could not be distinguished.
 const MAX_FILES: usize = 12;
 
 /// What `report` takes.
@@ -49,7 +49,7 @@ pub fn run(options: &ReportOptions) -> VerbResult {
     Ok(())
 }
 
-/// The page that is written if none is named. It replaces an earlier report only.
+/// The file that is written if none is named. It replaces an earlier report only.
 fn default_page() -> Result<Destination, ExitError> {
     let path = Path::new("report.html");
     match fs::symlink_metadata(path) {
@@ -60,14 +60,14 @@ fn default_page() -> Result<Destination, ExitError> {
     }
 }
 
-/// Whether pipemark wrote this page.
+/// Whether pipemark wrote the page at `path`.
 fn is_report(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.is_ok() && String::from_utf8_lossy(&head).contains(GENERATOR)
 }
 
-/// Bytes of a page within which its head names the program that wrote it.
+/// Bytes at the start of a page that are searched for the name of the program that wrote it.
 const HEAD: u64 = 64 << 10;
 const GENERATOR: &str = "<meta name=\"generator\" content=\"pipemark ";
 

@@ -14,7 +14,8 @@ pub struct Reporter<'a> {
     shown: ProgressView,
     lines: Option<&'a mut JsonLines>,
     session: u32,
-    /// The error of the first line that could not be written. No more are written after it.
+    /// The error of the first line that could not be written; `None` if all were written. No lines are written after an
+    /// error.
     failed: Option<ExitError>,
 }
 
@@ -33,7 +34,7 @@ struct SampleLine<'a> {
     session: u32,
     experiment: &'a str,
     id: &'a str,
-    /// Its headline figure: bytes per second, or nanoseconds of a round trip.
+    /// The run's headline figure, in bytes per second or in nanoseconds of a round trip.
     figure: f64,
     #[serde(flatten)]
     sample: &'a Sample,
@@ -55,7 +56,7 @@ struct TrialLine<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// Reports by interval, or in one line that isn't shown if `quiet`.
+    /// A reporter that prints a line per interval, or one progress line that isn't shown if `quiet`.
     pub fn new(by_interval: bool, quiet: bool) -> Reporter<'a> {
         let shown =
             if by_interval { ProgressView::Intervals(String::new()) } else { ProgressView::Line(Progress::new(quiet)) };
@@ -111,7 +112,7 @@ impl Observer for Reporter<'_> {
             ProgressView::Intervals(announced) if announced == trial => {}
             ProgressView::Intervals(announced) => {
                 trial.clone_into(announced);
-                // The reader may be gone, but the run goes on.
+                // The error is ignored: the measurement continues even if the reader is gone.
                 let _ = writeln!(stdout(), "{}", neutral(trial));
             }
         }

@@ -62,7 +62,8 @@ pub fn run(options: &RunOptions) -> VerbResult {
         let sheet = rehearsal::sheet(&plans(options)?, options.schedule.sessions.unwrap_or(1));
         return Ok(options.output.export.print(&sheet)?);
     }
-    // Caught before suites are read and programs built, so that Ctrl-C ends these steps like a measurement.
+    // Interrupts are caught before suites are read and programs built, so that Ctrl-C ends these steps like a
+    // measurement.
     let interrupt = catch_interrupts()?;
     options.output.targets().check()?;
     let plans = plans(options)?;
@@ -86,14 +87,14 @@ fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, ExitError> {
     programs.iter().enumerate().map(read).collect::<Result<_, _>>().map_err(ExitError::usage)
 }
 
-/// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.
+/// One plan for each suite, in the order of the command line. The first plan begins with the memory-copy limit.
 fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
     let mut plans = Vec::new();
     let mut suites: Vec<Suite> = options.suites.iter().map(|word| suite_file::find(word)).collect::<Result<_, _>>()?;
     for (suite, word) in suites.iter_mut().zip(&options.suites) {
         entrants::choose(suite, word, &options.entrants, options.verify.as_deref())?;
     }
-    // Programs are identified by name, so no name may be that of a program in these suites, or in the embedded ones,
+    // Programs are identified by name. So no name may be that of a program in these suites, or in the embedded suites,
     // whose results are in the history.
     let embedded = EMBEDDED.iter().filter_map(|(name, text)| Suite::parse(name, text).ok());
     let languages: Vec<String> = embedded.chain(suites.iter().cloned()).flat_map(|suite| suite.languages()).collect();
@@ -105,7 +106,7 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
         suite.schedule = options.schedule.choices().or(suite.schedule);
         plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(ExitError::usage)?);
     }
-    // Records and baselines are found by the experiment's name, so names must differ.
+    // Records and baselines are found by the experiment's name, so names must be unique.
     let mut names = HashSet::new();
     for (plan, word) in plans.iter().zip(&options.suites) {
         if let Some(twice) = plan.experiments.iter().find(|experiment| !names.insert(&experiment.name)) {

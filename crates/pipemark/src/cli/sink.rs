@@ -50,10 +50,10 @@ const METHODS: [WordChoice<ReceiveCall>; 2] = [
     ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: pages of a pipe are discarded unread"),
 ];
 
-/// Time between two updates of the terminal's line.
+/// The time between two updates of the terminal's line.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A larger block would only use memory.
+/// The largest block. A larger one would only use memory.
 const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Receives all of standard input, or what arrives until Ctrl-C.
@@ -87,7 +87,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         .map_err(|error| ExitError::failed(format_args!("cannot read standard input: {error}")))?;
     let mut first = count.report();
     if options.interval.is_some() {
-        // If the reader has left, printing the report fails too.
+        // The error is ignored: if the reader has left, printing the report fails too.
         let _ = count.print_interval(&mut first);
     }
     let fault = fault(check.as_ref(), count.bytes(), options);
@@ -106,14 +106,14 @@ struct Count {
     bytes: AtomicU64,
     /// When the first byte arrived.
     start: OnceLock<Instant>,
-    /// The line with the current throughput, on a terminal. The thread that prints the final report keeps the lock.
+    /// The line with the current throughput, on a terminal. The thread that prints the final report keeps it locked.
     line: Mutex<SinkLine>,
 }
 
 /// The output printed so far.
 struct SinkLine {
     progress: Progress,
-    /// The end of the last printed interval, from the first byte, and the bytes until then.
+    /// The end of the last printed interval, as time since the first byte, and the bytes that arrived until then.
     until: Duration,
     bytes: u64,
 }
@@ -146,7 +146,7 @@ impl Count {
         let start = wait_for(interval, || self.start.get().copied());
         for tick in 1u32.. {
             thread::sleep((start + interval * tick).saturating_duration_since(Instant::now()));
-            // The thread that prints the final report keeps the lock.
+            // The thread that prints the final report keeps the lock until the process ends.
             let Ok(mut line) = self.line.lock() else { return };
             line.progress.clear();
             if self.print_interval(&mut line).is_err() {
@@ -155,8 +155,8 @@ impl Count {
         }
     }
 
-    /// Prints the bytes since the last line, with the time they took: on a busy machine slightly more than an
-    /// interval.
+    /// Prints the bytes since the last line, with the time they took. On a busy machine this time is slightly more than
+    /// an interval.
     fn print_interval(&self, line: &mut SinkLine) -> io::Result<()> {
         let (Some(start), bytes) = (self.start.get(), self.bytes()) else { return Ok(()) };
         let until = start.elapsed();
@@ -173,7 +173,7 @@ impl Count {
     }
 }
 
-/// Waits for a value, and checks ten times in each interval.
+/// Waits until `value` returns a value, and calls it ten times per interval.
 fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(value) = value() {
@@ -183,7 +183,7 @@ fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// `   1.00-2.00   s    512 MiB    512 MiB/s`, the columns of iperf3.
+/// A line such as `   1.00-2.00   s    512 MiB    512 MiB/s`, with the columns of iperf3.
 fn interval_line(from: Duration, to: Duration, bytes: u64) -> String {
     let rate = Throughput(bytes as f64 / (to - from).as_secs_f64().max(1e-9));
     let interval = format!("{:.2}-{:<6.2} s", from.as_secs_f64(), to.as_secs_f64());
@@ -197,7 +197,7 @@ struct Arrived {
     verified: Option<bool>,
 }
 
-/// Receives everything; returns the check of the bytes, if requested.
+/// Receives everything, and returns the check of the bytes; `None` if not requested.
 fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::Result<Option<Check>> {
     let mut receiver = receiver(input, options)?;
     let total = options.total.map_or(u64::MAX, |total| total.0);
@@ -208,7 +208,7 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
             return Ok(check);
         }
         count.start.get_or_init(Instant::now);
-        // Only this thread writes it.
+        // A plain store is enough, because only this thread writes the counter.
         count.bytes.store(count.bytes() + received.bytes as u64, Ordering::Relaxed);
         if let (Some(check), Some(bytes)) = (&mut check, received.data.and_then(Bytes::as_slice)) {
             check.compare(bytes);
@@ -226,12 +226,12 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
     recv::open(method, input.try_clone_to_owned()?, &options)
 }
 
-/// The fault in the bytes that arrived, as a sentence.
+/// The fault in the bytes that arrived, as a sentence; `None` if there is none.
 fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
     let wrong = check.and_then(Check::fault).map(str::to_owned);
     let expected = options.total.filter(|expected| expected.0 != bytes);
     let number = expected.map(|expected| format!("{bytes} bytes arrived; {} were expected", expected.0));
-    // The last line of a log depends on the log's size, so a log of another size has another last line.
+    // The last line of a log is adjusted to its size, so a log of another size has another last line.
     match &options.verify {
         Some(Payload::Log { .. }) if options.total.is_none() => {
             wrong.map(|wrong| format!("{wrong}; for a log, give sink the same --total as gen"))
@@ -241,7 +241,7 @@ fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<Str
     }
 }
 
-/// Formats a sentence as text, or as a row in other formats.
+/// The result: a sentence as text, a row in other formats.
 fn sheet(arrived: &Arrived, format: Format) -> Sheet {
     if format == Format::Text {
         let mut sheet = Sheet::default();

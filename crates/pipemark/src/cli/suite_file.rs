@@ -125,7 +125,7 @@ mod tests {
             0,
         )
         .unwrap();
-        // This would hang if the open waited for a writer.
+        // The call would hang if opening the FIFO waited for a writer.
         assert!(find(fifo.to_str().unwrap()).unwrap_err().contains("not a regular file"));
     }
 }

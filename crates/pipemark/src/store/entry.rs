@@ -15,7 +15,7 @@ use crate::store::HistoryError;
 pub struct Id(pub(super) i64);
 
 impl Id {
-    /// As a number.
+    /// The id as a number.
     pub fn number(self) -> i64 {
         self.0
     }
@@ -41,11 +41,11 @@ impl FromStr for Id {
 pub enum EntryOutcome {
     /// Every trial that can run here was measured.
     Ok,
-    /// It was ended early.
+    /// The run was ended early.
     Partial,
     /// A trial failed, or none could run.
     Failed,
-    /// Data did not verify.
+    /// Bytes were wrong.
     NotVerified,
 }
 
@@ -54,21 +54,21 @@ pipemark_model::named!(EntryOutcome: Ok Partial Failed NotVerified);
 /// A run, as listings show it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its number.
+    /// The number of the run.
     pub id: Id,
-    /// When it began.
+    /// When the run began.
     pub started: Timestamp,
     /// The suite or suites, or the verb.
     pub suite: String,
     /// The suite's title.
     pub title: String,
-    /// The user's label.
+    /// The label that the user gave; `None` without one.
     pub label: Option<String>,
     /// The machine's name.
     pub host: String,
-    /// Its kernel.
+    /// The machine's kernel.
     pub kernel: String,
-    /// Its processor.
+    /// The machine's processor.
     pub cpu: String,
     /// The version of pipemark that measured it.
     pub version: String,
@@ -76,9 +76,9 @@ pub struct Entry {
     pub trials: u32,
     /// The number of trials with figures.
     pub measured: u32,
-    /// Its outcome.
+    /// The overall outcome of the run.
     pub outcome: EntryOutcome,
-    /// Its best figures, as text.
+    /// The best figures of the run, as text.
     pub headline: String,
 }
 
@@ -134,7 +134,7 @@ fn outcome(document: &Document) -> EntryOutcome {
     }
 }
 
-/// The highest throughput and the lowest median round trip of links that transfer anything.
+/// The highest throughput and the lowest median round trip, as text, among links that transfer bytes.
 fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
     let of = |mode: Mode| {
         let figures = trials.clone().filter(move |record| record.job.mode() == mode);
@@ -147,7 +147,7 @@ fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
         parts.push(format!("{}{}", if streams.len() > 1 { "up to " } else { "" }, Throughput(most)));
     }
     if let Some(&least) = trips.iter().min_by(|one, other| one.total_cmp(other)) {
-        // A round trip in nanoseconds: never negative, and far below 2^64.
+        // A round trip in nanoseconds is never negative and far below 2^64.
         parts.push(format!("{}{}", if trips.len() > 1 { "from " } else { "" }, Nanos(least.round() as u64)));
     }
     parts.join(", ")
@@ -166,6 +166,6 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// The key of a trial that the run has measured.
     pub trial: Option<String>,
-    /// The number of newest runs to select.
+    /// Select only this number of runs, the newest.
     pub limit: Option<u32>,
 }

@@ -9,11 +9,11 @@ use pipemark_model::without_number;
 
 use crate::store::PATIENCE;
 
-/// An error of a file: a sentence that says what to do.
+/// An error of the history file, as a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}{what}")]
 pub struct HistoryError {
-    /// The file as shown; empty if `what` is the whole sentence.
+    /// The path as shown to the user; empty if `what` is the whole sentence.
     path: String,
     what: String,
 }
@@ -24,12 +24,12 @@ impl HistoryError {
         HistoryError { path: String::new(), what: sentence.into() }
     }
 
-    /// An error of the file at `path`. `what` is the rest of a sentence that begins with its name.
+    /// An error of the file at `path`. `what` is the rest of a sentence that begins with the file's name.
     pub(super) fn of(path: &Path, what: impl Into<String>) -> HistoryError {
         HistoryError::new(what).at(path)
     }
 
-    /// Adds the file, if none was named yet.
+    /// Adds the file's name if the error doesn't name one yet.
     pub(super) fn at(mut self, path: &Path) -> HistoryError {
         if self.path.is_empty() {
             self.path = shown(path) + " ";
@@ -37,7 +37,7 @@ impl HistoryError {
         self
     }
 
-    /// Adds advice for a file system without locks, where the system doesn't remove the lock of a killed process.
+    /// Adds advice for a file system without locks. On such a file system, the lock of a killed process stays.
     pub(super) fn without_locks(mut self, locks: bool, path: &Path) -> HistoryError {
         if !locks && self.what.contains("locked by another process") {
             self.what.push_str(&format!(

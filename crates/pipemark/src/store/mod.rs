@@ -28,8 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Columns of an [`Entry`], in the order in which [`entry()`] reads them.
 const ENTRY: &str = "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
 
-/// The condition for a [`Filter`]: suite, label, host, time and trial, each only if it is set. The suites of one run
-/// are joined by `, `. Labels and hosts are also compared literally, since they may contain a bracket.
+/// The SQL condition for a [`Filter`]: suite, label, host, time and trial. Fields that are `None` are ignored. The
+/// suites of one run are joined by `, `. Labels and hosts are also compared literally, since they may contain a
+/// bracket.
 const CHOSEN: &str = "(?1 IS NULL OR instr(', ' || run.suite || ', ', ', ' || ?1 || ', ') > 0) \
                       AND (?2 IS NULL OR run.label = ?2 OR run.label GLOB ?2) \
                       AND (?3 IS NULL OR run.host = ?3 OR run.host GLOB ?3) \
@@ -49,7 +50,7 @@ pub struct History {
 /// A trial that a run of the history has measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownTrial {
-    /// Its stable key, as [`pipemark_model::Record`] has it.
+    /// The trial's stable key, as in [`pipemark_model::Record`].
     pub key: String,
     /// The job that the key identifies.
     pub job: Job,
@@ -107,7 +108,7 @@ impl History {
                 false => Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile")?,
             };
             connection.busy_timeout(PATIENCE)?;
-            // The schema of a file from someone else must not run anything.
+            // The schema of another user's file must not run any code.
             connection.pragma_update(None, "trusted_schema", false)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -120,7 +121,7 @@ impl History {
         Ok(History { connection, path, locks })
     }
 
-    /// All rows of a query.
+    /// All rows that a query returns.
     fn rows<T>(
         &self,
         query: &str,
@@ -132,7 +133,7 @@ impl History {
     }
 
     /// Saves a document, completely or not at all. `json` is its text, which is stored unchanged. A document that is
-    /// already stored keeps its number.
+    /// already stored is not saved again, and its number is returned.
     ///
     /// # Errors
     /// When it can't be written. The history is then unchanged.
@@ -187,7 +188,7 @@ impl History {
         })
     }
 
-    /// Deletes runs. If one is unknown, deletes none and returns that one.
+    /// Deletes runs. If one of the ids is unknown, deletes none and returns that id.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -215,7 +216,7 @@ impl History {
              JOIN measured ON measured.trial = trial.id JOIN run ON run.id = measured.run \
              WHERE {CHOSEN} GROUP BY trial.id ORDER BY runs DESC, trial.key"
         );
-        // A trial with parameters that this version doesn't know can't be requested either.
+        // A trial with parameters that this version doesn't know is omitted, because it can't be requested either.
         let known = |row: &Row| match serde_json::from_str(&row.get::<_, String>(1)?) {
             Ok(job) => Ok(Some(KnownTrial { key: row.get(0)?, job, runs: row.get(2)? })),
             Err(_) => Ok(None),
@@ -243,7 +244,7 @@ fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &
         let params = serde_json::to_string(&record.job).expect("parameters are text and whole numbers");
         let known = "INSERT INTO trial (key, params) VALUES (?, ?) ON CONFLICT (key) DO NOTHING";
         transaction.execute(known, [&record.id, &params])?;
-        // Two experiments of a suite may share a trial.
+        // Two experiments of a suite may have the same trial.
         let measured = "INSERT OR IGNORE INTO measured (trial, run) SELECT id, ? FROM trial WHERE key = ?";
         transaction.execute(measured, params![run, record.id])?;
     }
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(history.count().unwrap(), 0);
         assert!(!lock.exists(), "nobody reads or writes");
         history.connection.busy_timeout(Duration::ZERO).unwrap();
-        // As if another process were writing, or had been killed meanwhile.
+        // Simulates another process that is writing, or was killed while writing.
         std::fs::create_dir(&lock).unwrap();
         let error = history.delete(&[Id(1)]).unwrap_err();
         assert!(error.to_string().contains("locked"), "{error}");

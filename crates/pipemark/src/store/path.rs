@@ -39,8 +39,8 @@ pub fn default_path() -> Result<PathBuf, HistoryError> {
 /// Creates the folder of the default path, and missing ones above it, for the user alone.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let folder = folder(path);
-    // The first existing folder, with links followed: under sudo, HOME may belong to another user, and a link may lead
-    // to another user's folder.
+    // The nearest existing folder, with links followed. Under sudo, HOME may belong to another user, and a link may
+    // lead to another user's folder.
     let there = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
     if let Some((above, metadata)) = there
         && metadata.uid() != geteuid().as_raw()
@@ -54,10 +54,11 @@ pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| HistoryError::folder(folder, &error))
 }
 
-/// The file at `path` by its real name. Creates it if there is none.
+/// The real path of the file at `path`. Creates the file if it doesn't exist.
 pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
     let real = real_path(path)?;
-    // Not created by SQLite, which would use mode 0644 less the umask. Never created through a link.
+    // SQLite doesn't create the file, because it would use mode 0644 less the umask. The file is never created through
+    // a link.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
         Ok(_) => Ok(real),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_owned(&real).map(|_| real),
@@ -65,7 +66,7 @@ pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
     }
 }
 
-/// The file at `path` by its real name; `None` if there is none.
+/// The real path of the file at `path`; `None` if it doesn't exist.
 pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
     // If the folder is missing, there is no file either.
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -75,23 +76,24 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
     Ok(check_owned(&real)?.then_some(real))
 }
 
-/// The path with links in its folder followed, but not a link of the file itself, which SQLite refuses too.
+/// `path` with links in its folder followed. A link of the file itself is not followed, because SQLite refuses such
+/// links too.
 fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
     let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
     let folder = folder(path);
     Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
 }
 
-/// Whether the file system has locks. NFS without lockd, some FUSE file systems and 9p have none, which SQLite
-/// mistakes for a lock of another process. The file must not be open: closing it here releases all locks of this
-/// process on it.
+/// Whether the file system has locks. NFS without lockd, some FUSE file systems and 9p have none, and SQLite takes
+/// their error for a lock of another process. The file must not be open elsewhere in this process, because closing it
+/// here releases all of the process's locks on it.
 pub(super) fn has_locks(path: &Path) -> bool {
     let Ok(file) = OpenOptions::new().read(true).open(path) else { return true };
     let lock = rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
     !lock.is_err_and(means_no_locks)
 }
 
-/// Whether the error means that there are no locks, not that another process holds one.
+/// Whether the error means that the file system has no locks. Otherwise another process may hold one.
 fn means_no_locks(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
 }
@@ -100,7 +102,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether the file exists. Checks the file and the journal that SQLite would replay into it.
+/// Returns whether the file exists. Checks the owner of the file and of the journal that SQLite would replay into it.
 fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
@@ -113,7 +115,7 @@ fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     there(path)
 }
 
-/// The reason not to use a file.
+/// Why a file must not be used; `None` if it may be used.
 fn refusal_reason(metadata: &Metadata) -> Option<String> {
     let kind = metadata.file_type();
     if kind.is_symlink() {

@@ -4,12 +4,13 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::store::HistoryError;
 
-/// "pipe": distinguishes the history from databases of other programs.
+/// The application id, "pipe", which distinguishes the history from databases of other programs.
 const APPLICATION: i64 = 0x7069_7065;
 
-/// The migrations from version N to N + 1. Never changed once released: there are databases of every version.
+/// The migrations from version N to N + 1. A migration must not change once it is released, because databases of every
+/// version exist.
 const STEPS: [&str; 2] = [
-    // Lists read only `run`. With documents in it, its rows would be far apart.
+    // Lists read only the table `run`. If it held the documents, its rows would be far apart.
     "CREATE TABLE run (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         started INTEGER NOT NULL, -- nanoseconds since 1970 in UTC
@@ -30,7 +31,7 @@ const STEPS: [&str; 2] = [
         run INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE,
         json TEXT NOT NULL -- as --json wrote it, byte for byte
     ) STRICT;",
-    // Finds the runs of a trial without reading all documents.
+    // This table finds the runs of a trial without reading all documents.
     "CREATE TABLE trial (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, params TEXT NOT NULL) STRICT;
     CREATE TABLE measured (
         trial INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
@@ -52,14 +53,14 @@ const CURRENT: i64 = STEPS.len() as i64;
 
 /// Migrates an older version, or a new empty file, to the current version, or changes nothing.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), HistoryError> {
-    // One transaction, so that all values are of the same moment.
+    // One transaction, so that all values are read at the same moment.
     let transaction = connection.transaction()?;
     if state(&transaction)? == CURRENT {
         return Ok(());
     }
     drop(transaction);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have migrated it meanwhile.
+    // Another process may have migrated the database meanwhile.
     let version = state(&transaction)?;
     for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;

@@ -1,7 +1,7 @@
 //! Ready-made transforms.
 //!
-//! They are in the library, not in the program `pipemark`, because [`Spaces`] uses vector instructions of the engine, and
-//! so that users of the library have the transforms that the program offers.
+//! They are in the library, not in the program `pipemark`, for two reasons: [`Spaces`] uses vector instructions of the
+//! engine, and users of the library get the transforms that the program offers.
 
 mod spaces;
 
@@ -28,7 +28,8 @@ fn append_decimal(output: &mut Output<'_>, mut number: u64) {
     output.extend(&digits[first..]);
 }
 
-/// Each line unchanged, to measure the engine's own cost. A batch of 32 KiB or more is written from where it was read.
+/// Passes each line on unchanged, to measure the engine's own cost. A batch of 32 KiB or more is written from the
+/// memory into which it was read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Identity;
 
@@ -84,8 +85,8 @@ impl Transform for Number {
     }
 }
 
-/// Replaces each line with its n-th field, counted from 1. Fields are separated by delimiters, so two delimiters in a row
-/// have an empty field between them. A line with too few fields becomes empty.
+/// Replaces each line with its n-th field, counted from 1. Fields are separated by delimiters, so two delimiters in a
+/// row have an empty field between them. A line with too few fields becomes empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     number: NonZeroUsize,

@@ -8,8 +8,8 @@ use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
 /// Prefixes each line with its number of spaces: `[spaces: 2]`, or `[spaces: >6]` if there are more than six.
 ///
-/// Each batch is processed once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces. What
-/// remains for each line is to count bits, store a header and copy.
+/// Each batch is processed once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces. For
+/// each line it then counts bits, stores a header and copies the line.
 #[derive(Debug, Clone, Copy)]
 pub struct Spaces {
     simd: Simd,
@@ -22,8 +22,8 @@ impl Spaces {
         Self::with(Simd::best())
     }
 
-    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those: for measuring what
-    /// wider ones gain.
+    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those of `simd`. Use it to
+    /// measure the gain from wider instructions.
     pub fn with(simd: Simd) -> Self {
         let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
         Self { simd, shapes: Shapes::new() }
@@ -101,8 +101,8 @@ const CHUNK: usize = 64;
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and what
-/// is stored beyond it.
+/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and the
+/// bytes that the last store writes beyond that output.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -124,9 +124,9 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         }
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
-        // SAFETY: `bytes` has `words` words and one more from `at` on, because `words` is at most one less than their number.
-        // `room` has space for them after the line in progress, and is the output's own memory. The caller promises the
-        // instructions.
+        // SAFETY: `bytes` has `words` words and one more from `at` on, because `words` is at most one less than their
+        // number. `room` has space for them after the line in progress, and is the output's own memory. The caller
+        // promises the instructions.
         let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
@@ -137,8 +137,8 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     padded[..rest.len()].copy_from_slice(rest);
     let words = rest.len().div_ceil(WORD);
     let room = output.spare(line.filled + room_for(words))?;
-    // SAFETY: `rest` is shorter than two words, so `padded`, of three, has `words` words and one more. `room` has space for
-    // them after the line in progress, and is the output's own memory. The caller promises the instructions.
+    // SAFETY: `rest` is shorter than two words, so `padded`, of three, has `words` words and one more. `room` has space
+    // for them after the line in progress, and is the output's own memory. The caller promises the instructions.
     let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
@@ -155,7 +155,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
 struct SpacesLine {
     many: bool,
     spaces: u64,
-    /// Its bytes so far, header included. They lie after the output's end.
+    /// Bytes of the line so far, header included. They lie after the output's end.
     filled: usize,
 }
 
@@ -171,13 +171,13 @@ impl SpacesLine {
         self.filled - header_len(self.many)
     }
 
-    /// Continues the line with `words` words at `from`, and copies the lines that begin in them. Returns the number of bytes at
-    /// `room` that are whole lines. The line then in progress follows them; before the call it lies at `room`.
+    /// Continues the line with `words` words at `from`, and copies the lines that begin in them. Returns the number of
+    /// bytes at `room` that are whole lines. The line then in progress follows them; before the call it lies at `room`.
     ///
     /// # Safety
     ///
-    /// `words` words and one more are readable at `from`. After the line in progress, [`room_for`] that many words is writable
-    /// at `room`. The two don't overlap, and the processor has `L`'s instructions.
+    /// `words` words and one more are readable at `from`. After the line in progress, [`room_for`] that many words is
+    /// writable at `room`. The two don't overlap, and the processor has `L`'s instructions.
     #[inline(always)]
     unsafe fn words<L: Lanes>(
         &mut self,
@@ -189,8 +189,8 @@ impl SpacesLine {
     ) -> usize {
         let Self { mut many, mut spaces, filled } = *self;
         let mut start = room;
-        // SAFETY: the line in progress lies there. The pointers below stay in the room too: each word advances `to` by a
-        // word, and by a header for each line that ends in it.
+        // SAFETY: the line in progress lies there. The pointers below stay in the room too: each word advances `to` by
+        // a word, and by a header for each line that ends in it.
         let mut to = unsafe { room.add(filled) };
         for word in 0..words {
             // SAFETY: this is one of the words at `from`.
@@ -218,8 +218,8 @@ impl SpacesLine {
                 && !many
                 && let Some(shape) = shapes.find(ends)
             {
-                // SAFETY: a word is readable there, `to` has room for its output and a word more, and the caller promises the
-                // instructions.
+                // SAFETY: a word is readable there, `to` has room for its output and a word more, and the caller
+                // promises the instructions.
                 (start, to) = unsafe { shape.store::<L>(word, to) };
                 continue;
             }
@@ -227,9 +227,9 @@ impl SpacesLine {
                 if L::PERMUTES {
                     shapes.learn(ends);
                 }
-                // SAFETY: a word is readable there and one more after it, and the line in progress lies from `start` to `to`. There
-                // is room for the word, for a header at each line's end in it, and for a word after these. The caller promises
-                // the instructions.
+                // SAFETY: a word is readable there and one more after it, and the line in progress lies from `start` to
+                // `to`. There is room for the word, for a header at each line's end in it, and for a word after these.
+                // The caller promises the instructions.
                 (start, to) = unsafe { plain::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
@@ -240,12 +240,13 @@ impl SpacesLine {
             let this = ends ^ (ends - 1);
             let mut last = ends.trailing_zeros() as usize;
             spaces += u64::from((blanks & this).count_ones());
-            // SAFETY: the line lies from `start` to its end, which has been copied, and there is room for a byte after it.
+            // SAFETY: the line lies from `start` to its end, which has been copied, and there is room for a byte after
+            // it.
             (to, many) = unsafe { finish(start, to.add(last + 1), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
-            // Lines that begin and end in this word. If all together have few spaces, none has many. Then a line's place depends
-            // neither on the counts nor on the line before, only on where it ends and how many lines precede it.
+            // Lines that begin and end in this word. If all of them together have few spaces, no line has many. The
+            // place of a line then depends only on where it ends and on how many lines precede it, not on the counts.
             let few = u64::from(blanks.count_ones()) < MANY;
             many &= !few || ends == 0;
             let mut shifted = to.wrapping_sub(last);
@@ -253,9 +254,10 @@ impl SpacesLine {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize;
                 let header = &HEADERS[((blanks & this).count_ones() & 7) as usize];
-                // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the word besides
-                // its bytes, and a word more. A short line is copied as `SHORT` bytes, any other as a word. Both copies begin in
-                // this word and end in the next one at the latest, which is readable. The caller promises the instructions.
+                // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the
+                // word besides its bytes, and a word more. A short line is copied as `SHORT` bytes, any other as a
+                // word. Both copies begin in this word and end in the next one at the latest, which is readable. The
+                // caller promises the instructions.
                 unsafe {
                     let to = shifted.wrapping_add(last);
                     to.cast::<Header>().write(*header);
@@ -278,8 +280,8 @@ impl SpacesLine {
                 let end = ends.trailing_zeros() as usize + 1;
                 spaces = u64::from((blanks & this).count_ones());
                 many = spaces >= MANY;
-                // SAFETY: there is room for the header and a word. A word that begins at `next`, in this word, ends in the next one,
-                // which is readable. The caller promises the instructions.
+                // SAFETY: there is room for the header and a word. A word that begins at `next`, in this word, ends in
+                // the next one, which is readable. The caller promises the instructions.
                 unsafe {
                     to.cast::<Header>().write(*header(spaces));
                     to = to.add(header_len(many));
@@ -292,8 +294,8 @@ impl SpacesLine {
             }
             start = to;
             spaces = u64::from(blanks.count_ones());
-            // SAFETY: the room has a header for each end, and so for the line after it, and a word more. The copy begins in this
-            // word and ends in the next one, which is readable. The caller promises the instructions.
+            // SAFETY: the room has a header for each end, and so for the line after it, and a word more. The copy
+            // begins in this word and ends in the next one, which is readable. The caller promises the instructions.
             unsafe {
                 to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));
@@ -317,13 +319,13 @@ impl SpacesLine {
         Ok(())
     }
 
-    /// Passes a line that has become long to the output, and begins the next one. `bytes` has the line from its start and the
-    /// bytes after it. Returns the line's length with its terminator.
+    /// Passes a line that has become long to the output, and begins the next one. `bytes` has the line from its start
+    /// and the bytes after it. Returns the line's length with its terminator.
     #[cold]
     #[inline(never)]
     fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> io::Result<usize> {
         let mut len = self.content();
-        // In pieces, which stay in the caches for the second search.
+        // Search in pieces, which stay in the caches for the second search.
         for piece in bytes[len..].chunks(LONG) {
             let end = memchr::memchr(terminator, piece);
             let piece = &piece[..end.unwrap_or(piece.len())];
@@ -341,7 +343,8 @@ impl SpacesLine {
     }
 }
 
-/// Whether no line has more than [`SHORT`] bytes in a word in which lines end at the bits `ends`.
+/// Whether all lines of a word are short, that is, have at most [`SHORT`] bytes in the word. Lines end at the bits
+/// `ends`.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
     // Marks each bit whose distance from the start of its line, or of the word, is below 16.
@@ -365,9 +368,9 @@ const SHAPES_BITS: u32 = 5;
 struct Shape {
     /// Bits at which lines end.
     ends: u64,
-    /// Bytes to store; 0 until such a word has occurred twice.
+    /// Bytes to store; 0 until a word of this shape has occurred twice.
     stored: usize,
-    /// Of these, bytes of the line that continues in the next word.
+    /// Bytes of `stored` that belong to the line that continues in the next word.
     unfinished: usize,
     /// The number of words of other shapes in this slot since this shape was stored.
     missed: u8,
@@ -438,16 +441,18 @@ impl Shape {
         self.unfinished = header_len(false) + self.ends.leading_zeros() as usize;
     }
 
-    /// Stores the output for `word`. Returns where the line then in progress begins, header included, and where it continues.
+    /// Stores the output for `word`. Returns where the line then in progress begins, header included, and where it
+    /// continues.
     ///
     /// # Safety
     ///
-    /// 64 bytes are readable at `word`, and `stored` bytes and 64 more writable at `to`; they don't overlap, and the processor
-    /// has `L`'s instructions.
+    /// 64 bytes are readable at `word`, and `stored` bytes and 64 more writable at `to`; they don't overlap, and the
+    /// processor has `L`'s instructions.
     #[inline(always)]
     unsafe fn store<L: Lanes>(&self, word: *const u8, to: *mut u8) -> (*mut u8, *mut u8) {
-        // SAFETY: the caller promises the bytes at `word` and the instructions. Each store of 64 bytes begins before `stored`,
-        // so it ends within the promised room. `stored` is more than 64, and `unfinished` is at most `stored`.
+        // SAFETY: the caller promises the bytes at `word` and the instructions. Each store of 64 bytes begins before
+        // `stored`, so it ends within the promised room. `stored` is more than 64, and `unfinished` is at most
+        // `stored`.
         unsafe {
             L::permute(word, &HEADER_WORD, &self.indices[0], to);
             L::permute(word, &HEADER_WORD, &self.indices[1], to.add(WORD));
@@ -463,15 +468,15 @@ impl Shape {
     }
 }
 
-/// Copies a word without spaces in which lines end at the bits `ends` and are [all short](all_short): nothing is counted or
-/// chosen, and no line depends on the one before. Returns where the line then in progress begins, header included, and where
-/// it continues.
+/// Copies a word without spaces in which lines end at the bits `ends` and are [all short](all_short): nothing is
+/// counted or chosen, and no line depends on the one before. Returns where the line then in progress begins, header
+/// included, and where it continues.
 ///
 /// # Safety
 ///
-/// A word and one more are readable at `word`. The line in progress lies from `start` to `to`, with a header for many spaces
-/// if `many`. After it a word, a header for each end and another word are writable. The two don't overlap, and the processor
-/// has `L`'s instructions.
+/// A word and one more are readable at `word`. The line in progress lies from `start` to `to`, with a header for many
+/// spaces if `many`. After it a word, a header for each end and another word are writable. The two don't overlap, and
+/// the processor has `L`'s instructions.
 #[inline(always)]
 unsafe fn plain<L: Lanes>(
     word: *const u8,
@@ -482,8 +487,8 @@ unsafe fn plain<L: Lanes>(
     spaces: u64,
 ) -> (*mut u8, *mut u8) {
     let first = ends.trailing_zeros() as usize + 1;
-    // SAFETY: the caller promises room for the word, for a header at each end, and for what is stored after them. The bytes
-    // after the last end are followed by another readable word.
+    // SAFETY: the caller promises room for the word, for a header at each end, and for what is stored after them. The
+    // bytes after the last end are followed by another readable word.
     unsafe {
         ptr::copy_nonoverlapping(word, to, SHORT);
         let (mut line, _) = finish(start, to.add(first), many, spaces);
@@ -529,8 +534,8 @@ unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut
 #[inline(never)]
 unsafe fn move_by_one(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> *mut u8 {
     let header = &header(spaces)[..header_len(!many)];
-    // SAFETY: the line's content lies between its header and `end`, and there is room to move it by a byte. The new header
-    // fits in front of it.
+    // SAFETY: the line's content lies between its header and `end`, and there is room to move it by a byte. The new
+    // header fits in front of it.
     unsafe {
         let content = start.add(header_len(many));
         let len = end.offset_from_unsigned(content);
@@ -548,7 +553,7 @@ mod tests {
     use crate::lines::output::Store;
     use crate::lines::simd::Portable;
 
-    /// Takes the code path of the widest instructions, with portable ones.
+    /// Instructions for tests: the code path of the widest level, run with portable code.
     struct Permuting;
 
     impl Lanes for Permuting {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_even_between_half_and_one_and_a_half_and_the_seed_s() {
+    fn delays_are_uniform_and_determined_by_the_seed() {
         let lengths = |seed| {
             let mut busy = SimulatedWork::new(Delay(Nanos(500_000)), seed);
             (0..10_000).map(|_| busy.next().as_nanos() as f64 / 1e3).collect::<Vec<f64>>()

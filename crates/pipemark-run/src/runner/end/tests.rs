@@ -114,7 +114,7 @@ fn job(values: &[(&str, &str)]) -> Job {
 }
 
 #[test]
-fn work_that_is_not_done_is_caught_on_every_link() {
+fn skipped_work_is_detected_on_every_link() {
     let mut tried = 0;
     for link in LinkKind::iter().filter(|link| link.transfers()).map(|link| link.to_string()) {
         for verify in ["count", "xor", "full"] {

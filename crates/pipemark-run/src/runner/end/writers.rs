@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_that_others_cut_are_counted_once() {
+    fn records_split_by_other_writers_are_counted_once() {
         let [a0, a1, b0, b1] = [mark(0, 0), mark(0, 1), mark(1, 0), mark(1, 1)];
         let mut tally = Tally::new(2, 4);
         // Record a0 is split twice, by b0 and b1, but counts once. The pieces begin at arbitrary bytes.

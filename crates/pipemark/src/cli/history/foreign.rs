@@ -14,7 +14,7 @@ use crate::cli::measure::empty_document;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// The largest plausible figures: a run of a year, on 256 CPUs, and 1 PiB per second.
+/// The largest plausible figures: a run of a year in seconds, of 256 CPUs, and 1 PiB per second.
 const MAX_SECONDS: f64 = 3.2e7;
 const MAX_CPU_SECONDS: f64 = 256.0 * MAX_SECONDS;
 const MAX_RATE: f64 = 1.2e15;
@@ -113,7 +113,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
         headline: false,
         gains: None,
     };
-    // The page size of the other machine is unknown.
+    // The page size of the other machine is unknown, so 4 KiB is assumed.
     let trials = records(outcomes, 4096);
     Ok(Document {
         suite: "import".to_owned(),
@@ -130,7 +130,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
 fn job(settings: &[OwnSetting], run_values: &[Value]) -> Result<Job, String> {
     let given = settings.iter().filter_map(|setting| setting.value.as_ref());
     let mut all = Settings::of(given.chain(run_values).cloned());
-    // These bytes weren't verified here.
+    // pipemark didn't verify these bytes.
     if all.get(Key::Verify).is_none() {
         all.set(Value::Verify(Verify::None));
     }
@@ -157,7 +157,8 @@ fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String
     Ok(Sample { round, bytes, ns: ns_real, wall_ns: ns_real, user_ns, sys_ns, ..Sample::default() })
 }
 
-/// The word (`real`, `user` or `sys`) and the seconds of a line of a shell's time: `real 1m2.345s`, `real 62.35`.
+/// The word (`real`, `user` or `sys`) and the seconds in a line of a shell's time, such as `real 1m2.345s` or `real
+/// 62.35`. `None` for other lines.
 fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     let (word, time) = line.trim().split_once(char::is_whitespace)?;
     if !["real", "user", "sys"].contains(&word) {
@@ -171,7 +172,7 @@ fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is not a time", neutral(time)))))
 }
 
-/// Reads a log of time. The requested parameter is the last other line before each time.
+/// Reads a log of time(1). The value of the parameter without one in `--as` is the last other line before each time.
 fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
@@ -247,8 +248,8 @@ fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     Ok(runs)
 }
 
-/// The unit in a column's heading: `None` inside for seconds, else the bytes in the unit of a rate. Examples: `MB/s`,
-/// `rate (MB/s)`, `seconds`, `real, s`.
+/// The unit in a column's heading. The inner `None` means seconds; otherwise it is the number of bytes in the unit of a
+/// rate. The outer `None` means that the column has no figures. Examples: `MB/s`, `rate (MB/s)`, `seconds`, `real, s`.
 fn unit_of(heading: &str) -> Option<Option<f64>> {
     let words = heading.split(|c: char| c.is_whitespace() || "(),[]_".contains(c));
     words.rev().find_map(|word| match word {
@@ -376,7 +377,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(real|user|sys|seconds|MB/s|[0-9.,m{}\":a-z\t ]{0,9}|\n){0,30}") {
+        fn any_text_is_parsed_or_refused(text in "(real|user|sys|seconds|MB/s|[0-9.,m{}\":a-z\t ]{0,9}|\n){0,30}") {
             if let Ok(document) = read("a file", &text, &settings(&["total=1g"])) {
                 prop_assert!(document.trials.iter().flat_map(|trial| &trial.samples).all(|sample| sample.ns > 0));
             }

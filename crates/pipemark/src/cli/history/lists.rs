@@ -21,7 +21,7 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
         (measured, trials) => format!("{measured}/{trials}"),
     };
     let outcome = |entry: &Entry| match (entry.outcome, Cell::text(entry.outcome.to_string())) {
-        // A successful outcome isn't shown to people.
+        // The text format doesn't show a successful outcome.
         (EntryOutcome::Ok, _) => Cell::data(Some("ok")),
         (EntryOutcome::Partial, outcome) => outcome.style(Style::Caution),
         (EntryOutcome::Failed | EntryOutcome::NotVerified, outcome) => outcome.style(Style::Failure),
@@ -36,7 +36,7 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
         .column(Column::figures("measured", "trials"), |entry| Cell::of(counted(entry), entry.measured))
         .column(Column::words("outcome", "outcome"), outcome)
         .column(wrapped("headline", "figures"), |entry| {
-            // The first clause of a verdict, which is a sentence.
+            // Only the first clause of the headline, which is a sentence, fits the list.
             let clause = entry.headline.split([':', ';']).next().unwrap_or_default();
             Cell::of(clause, entry.headline.as_str())
         })
@@ -137,21 +137,22 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
 /// The result of one run for a trial.
 #[derive(Debug)]
 pub struct TrendPoint {
-    /// The run.
+    /// The entry of the run.
     pub entry: Entry,
-    /// The figure.
+    /// The trial's figure in this run.
     pub estimate: Estimate,
-    /// The change of the series at this run, if any: this run and later ones, compared with earlier ones.
+    /// The change of the series at this run, comparing this run and later ones with earlier ones; `None` if it didn't
+    /// change.
     pub change: Option<Comparison>,
-    /// The previous run on the same machine, by the same method.
+    /// The previous run on the same machine by the same method; `None` for the first.
     pub before: Option<Id>,
-    /// The differences of its environment from that run.
+    /// How this run's environment differs from that of `before`.
     pub differs: Vec<String>,
-    /// The number of runs in its series.
+    /// The number of runs in the series of this run.
     pub series: usize,
 }
 
-/// One trial over time, in bytes per second or nanoseconds.
+/// A sheet of one trial over time, in bytes per second or nanoseconds.
 pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let machines = BTreeSet::from_iter(points.iter().map(|point| (&point.entry.host, &point.entry.cpu)));
     let ends =

@@ -163,7 +163,7 @@ pub fn run(options: &HistoryOptions) -> VerbResult {
     }
 }
 
-/// Opens the history. Prints a message if there is none.
+/// Opens the history. If there is none, prints a message and returns `None`.
 fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
     let history = db.open()?;
     if history.is_none() {
@@ -205,7 +205,7 @@ fn export(options: &HistoryExportOptions) -> VerbResult {
 }
 
 fn import(options: &ImportOptions) -> VerbResult {
-    // Everything is read before anything is saved.
+    // All files are read before any is saved.
     let read = |path: &PathBuf| match options.settings.is_empty() {
         true => read::file(&path.to_string_lossy()).map_err(ExitError::usage),
         false => of_others(&path.to_string_lossy(), options).map_err(ExitError::usage),
@@ -222,7 +222,7 @@ fn import(options: &ImportOptions) -> VerbResult {
     for (path, sessions) in options.files.iter().zip(&documents) {
         for (document, json) in sessions {
             let id = history.save(document, json)?;
-            // The rest is saved even if nobody reads the output.
+            // The other documents are saved even if nobody reads the output.
             let _ = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
         }
     }

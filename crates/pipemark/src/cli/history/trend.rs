@@ -1,5 +1,5 @@
 //! `pipemark history trend`: trials over time, and their lasting changes. A series has the runs of one machine and one
-//! method; each run is a session.
+//! method. Each run counts as a session.
 
 use std::collections::BTreeMap;
 
@@ -104,14 +104,14 @@ fn verdict(text: &str) -> Result<Verdict, String> {
     verdict.ok_or_else(|| format!("'{}' is not a verdict on a trend; use worse or better", neutral(text)))
 }
 
-/// The requested trial.
+/// The trial that the user requested.
 enum TrendRequest {
     Key(String),
     Params(Vec<Value>),
 }
 
 impl TrendRequest {
-    /// A trial's key contains blanks; a parameter contains none.
+    /// Parses the request. A trial's key contains blanks; a parameter contains none.
     fn of(words: &[String]) -> Result<TrendRequest, String> {
         match words {
             [word] if word.contains(' ') => Ok(TrendRequest::Key(word.clone())),
@@ -122,7 +122,7 @@ impl TrendRequest {
         }
     }
 
-    /// The requested trials. Parameters that aren't named have their defaults, if there are such trials.
+    /// The requested trials. Parameters that the user didn't name have their defaults, if there is such a trial.
     fn of_all(&self, mut trials: Vec<KnownTrial>) -> Vec<KnownTrial> {
         match self {
             TrendRequest::Key(key) => trials.retain(|trial| trial.key == *key),
@@ -158,7 +158,7 @@ fn points(
         // A run that can't be compared isn't part of the series.
         let Some(session) = Session::of(&figures) else { continue };
         judged = record.job.mode().figure().1;
-        // There is no verdict across methods.
+        // Runs by different methods aren't compared, so they form separate series.
         let of = (&entry.host, &entry.cpu, document.workload, document.method);
         let (at, sessions, before) = series.entry(of).or_insert_with(|| (Vec::new(), Vec::new(), document));
         points.push(TrendPoint {

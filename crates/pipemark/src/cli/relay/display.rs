@@ -1,5 +1,5 @@
-//! `relay --progress`: shows how much the relay's reader has taken, on one line of a terminal, or else a line for each
-//! interval.
+//! `relay --progress`: shows how much the relay's reader has taken. A terminal has one line that is redrawn; other
+//! outputs get a line for each interval.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,9 +25,9 @@ pub enum ProgressForm {
 pub struct DisplayOptions {
     pub form: ProgressForm,
     pub interval: Duration,
-    /// Bytes expected in all.
+    /// Total bytes expected; `None` if unknown.
     pub size: Option<u64>,
-    /// The size of the buffer, in bytes.
+    /// The size of the buffer, in bytes; `None` without a buffer.
     pub buffer: Option<u64>,
 }
 
@@ -88,14 +88,14 @@ struct Counts {
     at: Instant,
     read: u64,
     written: u64,
-    /// Bytes that the reader has taken, if the kernel reports them.
+    /// Bytes that the reader has taken; `None` if the kernel doesn't report them.
     delivered: Option<u64>,
 }
 
 impl Counts {
     fn now(handle: &RelayHandle) -> Counts {
-        // Read before the fill level: bytes written between the two calls would otherwise count as delivered although
-        // they are still in the pipe.
+        // `written` is read before the fill level. Otherwise, bytes written between the two calls would count as
+        // delivered although they are still in the pipe.
         let written = handle.written();
         let (held, read) = (unread(rustix::stdio::stdout()), handle.read());
         Counts { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }
@@ -106,7 +106,7 @@ impl Counts {
     }
 }
 
-/// Rates of the last interval, and of the last ten, which give the time left.
+/// The counts of the last ten intervals. The last interval gives the rates, and all ten give the time left.
 struct Rates(VecDeque<Counts>);
 
 impl Rates {
@@ -120,10 +120,10 @@ impl Rates {
         self.0[0]
     }
 
-    /// The rates in, out, and out on average, in bytes per second.
+    /// Adds counts and returns the input rate, the output rate and the mean output rate, in bytes per second.
     fn next(&mut self, mut counts: Counts) -> [f64; 3] {
         let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
-        // The kernel's figure for a socket is rough, but delivered bytes never decrease.
+        // The kernel's figure for a socket is rough, so `delivered` is kept from decreasing.
         counts.delivered = counts.delivered.map(|bytes| bytes.max(last.delivered.unwrap_or(0)));
         let rate = |from: u64, to: u64, since: Instant| {
             to.saturating_sub(from) as f64 / (counts.at - since).as_secs_f64().max(1e-9)
@@ -161,7 +161,8 @@ impl State {
         Duration::try_from_secs_f64(left as f64 / self.rates[2]).ok().filter(|_| self.rates[2] > 0.0)
     }
 
-    /// `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end, the rate is the average of the whole.
+    /// The line of text, such as `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end, the rate is the
+    /// mean over the whole time.
     fn text(&self) -> String {
         let Counts { read, written, delivered, .. } = self.counts;
         let [in_rate, out_rate, _] = self.rates.map(|rate| Throughput(rate).to_string());
@@ -207,7 +208,7 @@ impl State {
     }
 }
 
-/// `7 s`, `2:05`, `1:02:05`.
+/// Formats a duration: `7 s`, `2:05`, `1:02:05`.
 fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(text, "10 s  50 MiB delivered  in 10.0 MiB/s  out 5.00 MiB/s  buffer 62 %  25.0 %  30 s left");
         let text = state(60 << 20, 60 << 20, None, None, None).text();
         assert_eq!(text, "10 s  60 MiB written  6.00 MiB/s");
-        // Nothing moves, so no time left is known.
+        // Nothing moves, so the time left is unknown.
         assert!(!state(0, 0, Some(0), Some(100), None).text().contains("left"));
     }
 

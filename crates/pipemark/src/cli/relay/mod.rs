@@ -129,24 +129,24 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     }
     if report.end == End::Output {
         say_undelivered(report.undelivered);
-        // SIGPIPE is ignored, or has no effect on process 1.
+        // The process continues here if SIGPIPE is ignored, or if it is process 1, which SIGPIPE doesn't end.
         if sigpipe_was_ignored() || process::id() == 1 {
             return Err(ExitError::failed("standard input could not be passed to standard output: Broken pipe"));
         }
-        // Ends by SIGPIPE, as cat does when its reader has left: shells and pipefail recognize that.
+        // The relay ends by SIGPIPE like cat when its reader has left, because shells and pipefail recognize that.
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
     Ok(())
 }
 
 impl RelayOptions {
-    /// Whether the relay is run with a handle: for a buffer, progress or a limit.
+    /// Whether the relay needs a handle: for a buffer, progress or a limit.
     fn is_watched(&self) -> bool {
         self.buffer.is_some() || self.progress.is_some() || self.limit.is_some()
     }
 }
 
-/// Starts the threads beside the relay.
+/// Starts the threads for signals, `--set` and progress.
 fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<Option<Display>> {
     if options.buffer.is_some() {
         report_signals(handle)?;
@@ -194,15 +194,15 @@ fn say_undelivered(bytes: u64) {
     }
 }
 
-/// Sets the capacity; returns the one to continue with. A refused capacity is reported, and the pipes are made as
-/// large as allowed: in a pipeline that is already running, stopping would be worse.
+/// Sets the capacity, and returns the capacity to continue with. If the system refuses it, prints a message and makes
+/// the pipes as large as allowed, because stopping a running pipeline would be worse.
 fn set_or_largest(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
     let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let mut last_sentence = String::new();
     for pipe in ends {
         let refused = pipeio::pipe::capacity(pipe).is_ok().then(|| pipeio::pipe::set_capacity(pipe, bytes).err());
-        // The content doesn't fit so small a pipe, so the pipe keeps its capacity.
+        // The pipe holds more bytes than this capacity, so it keeps its old capacity. That is no refusal.
         let refused = refused.flatten().filter(|error| error.kind() != io::ErrorKind::ResourceBusy);
         if let Some(error) = refused {
             let largest = fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
@@ -214,7 +214,7 @@ fn set_or_largest(capacity: Capacity) -> Capacity {
                 ByteSize(bytes as u64),
                 ByteSize(holds),
             );
-            // The same sentence for both sides is printed once.
+            // The same message for both sides is printed once.
             if sentence != last_sentence {
                 say(&sentence);
                 last_sentence = sentence;

@@ -1,8 +1,8 @@
 //! `relay --set PID limit=RATE`: changes the limit of a running relay.
 //!
 //! A relay with a limit has a file in memory (memfd_create(2)) that is only accessible through /proc/PID/fd, which the
-//! kernel opens only for the process's own user. The folder of the process is opened first: it stays that of the same
-//! process, even if the number is reused.
+//! kernel opens only for the process's own user. The folder /proc/PID is opened first. It refers to the same process
+//! even if the PID is reused later.
 
 use std::fs::File;
 use std::io;
@@ -48,7 +48,7 @@ pub fn listen(handle: &RelayHandle) -> io::Result<()> {
     Ok(())
 }
 
-/// The limit and its complement, so that half a message isn't valid.
+/// Encodes the limit and its complement, so that a half-written limit isn't valid.
 fn encode(limit: NonZeroU64) -> [u8; 16] {
     let mut message = [0; 16];
     message[..8].copy_from_slice(&limit.get().to_ne_bytes());
@@ -77,7 +77,7 @@ fn find(pid: u32) -> Result<OwnedFd, ExitError> {
     };
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
     let process = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty()).map_err(failed)?;
-    // Owner and command line are readable for other users' processes too.
+    // The owner and the command line of other users' processes are readable too.
     let owner = fstat(&process).map_err(failed)?.st_uid;
     let words = words(&process).map_err(failed)?;
     if owner != geteuid().as_raw() {
