@@ -89,10 +89,11 @@ impl Watcher {
                 counts.cpu = Some(counts.run.max(ticks.unwrap_or(0)));
                 counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
             }
-            if interval && (before.ticks.is_some() || all_late) {
+            // Within an interval too: a process may exit before the interval ends, and then its ticks are unreadable.
+            if now.ticks.is_some() && (before.ticks.is_some() || all_late) {
                 let time = |now: u64, before: u64| Some(now.saturating_sub(before) * TICK);
-                counts.kernel = sum(counts.kernel, time(now.kernel_ticks, before.kernel_ticks));
-                counts.children = sum(counts.children, time(now.children_ticks, before.children_ticks));
+                counts.kernel = counts.kernel.max(time(now.kernel_ticks, before.kernel_ticks));
+                counts.children = counts.children.max(time(now.children_ticks, before.children_ticks));
             }
             *faults = now.reaped.saturating_sub(if before.ticks.is_some() { before.reaped } else { now.reaped });
             counts.faults += *faults;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::figures::PipelineFigures;
 use crate::programs::{base, has_option, is_called};
-use crate::report::{PipelineVerdict, Remedy, StageFigures};
+use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
@@ -83,6 +83,16 @@ fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     begins_with(typed, &stage.name) && figures.pipes.iter().any(|pipe| pipe.to == stage.number)
 }
 
+/// Whether a stage writes to another one over a pair of sockets, or to a process of the same program that it started: such
+/// a pair is found only where one waits for the other.
+fn sends_messages(stage: &StageFigures, figures: &PipelineFigures) -> bool {
+    let alone = figures.typed.as_deref().is_some_and(|typed| begins_with(typed, &stage.name));
+    let same = |number: usize| number != stage.number && figures.stages[number - 1].name == stage.name;
+    let joined =
+        |pipe: &PipeFigures| [pipe.from, pipe.to].contains(&stage.number) && (same(pipe.from) || same(pipe.to));
+    figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket || alone && joined(pipe))
+}
+
 /// Whether most of a stage's CPU time is that of processes that it started.
 fn is_work_of_children(stage: &StageFigures) -> bool {
     stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
@@ -118,10 +128,10 @@ impl RemedyRow {
             && room
             && (!self.locale || stage.collates)
             && (self.under.is_empty() || segment(figures, stage).outside(&self.under).is_some())
-            && !(self.itself && is_work_of_children(stage))
+            && !(self.itself && verdict.cause == "computing" && is_work_of_children(stage))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
             && !(self.command.starts_with("parallel --pipe") && feeds_itself(stage, figures))
-            && (!self.socket || figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket))
+            && (!self.socket || sends_messages(stage, figures))
     }
 
     /// Whether the typed pipeline names a program that starts this one, but not this one.

@@ -653,7 +653,9 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     // A stage that waits for a CPU gets more of it when another stage takes less.
     let short = |stage: &StageFigures| stage.waiting_for_cpu > CPU_SHORT;
     let hides = |stage: &StageFigures| has_hidden_cost(stage) || short(stage);
-    let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next));
+    // What the next stage waits for may be this one.
+    let unclear = |next: &StageFigures| next.other > ALSO;
+    let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next));
     let idle = next.is_none_or(|next| needs(next) < busy(busiest) / 20.0);
     let bound = bound.filter(|_| !is_hidden);
     match (bound, next) {

@@ -98,6 +98,7 @@ fn a_busy_stage_that_waits_for_something_unknown_is_not_the_slow_one() {
     for computes in [stage(2, 98, 2, 0), stage(2, 90, 10, 0)] {
         let found = verdict(&line(vec![waits.clone(), computes]));
         assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
+        assert_eq!(found.bound, None, "the first may wait for the second");
     }
 }
 
