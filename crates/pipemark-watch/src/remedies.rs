@@ -101,7 +101,9 @@ fn is_work_of_children(stage: &StageFigures) -> bool {
 /// The command that a stage such as parallel or xargs starts again and again. `None` unless that command has a row in
 /// the table and takes most of the CPU time.
 fn job(stage: &StageFigures) -> Option<StageFigures> {
-    let listed = |word: &String| TABLE.iter().flat_map(|row| &row.program).any(|like| is_called(base(word), like));
+    let listed = |word: &String| {
+        TABLE.iter().flat_map(|row| &row.program).any(|like| is_called(base(word), like)) && base(word) != stage.name
+    };
     let at = (1..stage.words.len()).find(|&at| is_work_of_children(stage) && listed(&stage.words[at]))?;
     let words = stage.words[at..].to_vec();
     Some(StageFigures { name: base(&words[0]).to_owned(), words, ..stage.clone() })
@@ -130,7 +132,8 @@ impl RemedyRow {
             && (self.under.is_empty() || segment(figures, stage).outside(&self.under).is_some())
             && !(self.itself && verdict.cause == "computing" && is_work_of_children(stage))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
-            && !(self.command.starts_with("parallel --pipe") && feeds_itself(stage, figures))
+            && !(self.command.starts_with("parallel --pipe")
+                && (feeds_itself(stage, figures) || stage.name == "parallel"))
             && (!self.socket || sends_messages(stage, figures))
     }
 
@@ -312,6 +315,12 @@ mod tests {
         };
         let ids = |found: Vec<Remedy>| found.into_iter().map(|remedy| remedy.id).collect::<Vec<_>>();
         assert_eq!(ids(found(words, "computing", children(0.9))), ["compression-level"]);
+        let named = |figures: &mut PipelineFigures| {
+            children(0.9)(figures);
+            figures.stages[0].name = "parallel".to_owned();
+        };
+        let script = format!("perl /usr/bin/{words}");
+        assert_eq!(ids(found(&script, "computing", named)), ["compression-level"], "parallel is a script");
         assert_eq!(ids(found(words, "computing", children(0.2))), ["parallel-block"]);
     }
 
