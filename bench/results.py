@@ -115,7 +115,7 @@ def section(data):
         lines.append(f"| {' | '.join(cells)} |")
     trial = " A trial of the script, not a result." if data["trial"] else ""
     return (
-        f"\n## {data['title']}\n\n`{data['command']}`, {data['date']}, {data['machine']}.{trial}\n\n"
+        f"\n## {data['title']}\n\n```sh\n{data['command']}\n```\n\n{data['date']}, {data['machine']}.{trial}\n\n"
         + "\n".join(lines)
         + "\n"
     )
