@@ -293,8 +293,9 @@ fn rows_of(
         if experiment.about.headline { *rows } else { *rows.min(&most) }
     };
     let shown = |most: usize| wanted.iter().zip(experiments).map(|both| of(both, most)).collect::<Vec<usize>>();
-    let lines_of = |(rows, experiment): (usize, &&MeasuredExperiment)| rows * lines_per_row(experiment);
-    let fits = |most: &usize| shown(*most).into_iter().zip(experiments).map(lines_of).sum::<usize>() <= room;
+    let heights: Vec<usize> = experiments.iter().map(|experiment| lines_per_row(experiment)).collect();
+    let fits =
+        |most: &usize| shown(*most).iter().zip(&heights).map(|(rows, height)| rows * height).sum::<usize>() <= room;
     let most = (MIN_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
     shown(most.unwrap_or(if headline { 0 } else { MIN_ROWS }))
 }

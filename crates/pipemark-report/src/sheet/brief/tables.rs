@@ -23,15 +23,19 @@ const MAX_COLUMNS: usize = 12;
 
 /// The label of a trial, made of its differences from the other trials of its experiment.
 pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String {
-    let keys = experiment.varying();
+    label_by(&experiment.varying(), record)
+}
+
+/// The label of a trial, made of these parameters.
+fn label_by(keys: &[Key], record: &Record) -> String {
     let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
-    match (&keys[..], record.job.ends().map(|ends| ends.capacity), granted) {
+    match (keys, record.job.ends().map(|ends| ends.capacity), granted) {
         ([], ..) => record.name.clone(),
         ([Key::Capacity], Some(Capacity::Named(named)), Some(granted)) => {
             format!("{} ({named})", Unit::Bytes.show(granted as f64))
         }
         ([Key::Capacity], ..) => record.shown(Key::Capacity),
-        _ => name(&record.job, &keys),
+        _ => name(&record.job, keys),
     }
 }
 
@@ -114,7 +118,8 @@ fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
 pub(super) fn lines_per_row(experiment: &MeasuredExperiment) -> usize {
     /// The width of the figure, the ratio and their gaps.
     const BESIDE: usize = 26;
-    let labels = experiment.records.iter().map(|record| label(experiment, record).chars().count());
+    let keys = experiment.varying();
+    let labels = experiment.records.iter().map(|record| label_by(&keys, record).chars().count());
     labels.max().unwrap_or(0).div_ceil(LINE - BESIDE).max(1)
 }
 
