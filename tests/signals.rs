@@ -99,6 +99,36 @@ fn each_signal_reaches_the_pipeline_exactly_once() {
     }
 }
 
+/// The first child of a process that has this word in its command line.
+fn child_with(parent: u32, word: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    let has = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(word));
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(has)
+}
+
+/// On a busy machine the other process of the group, which tells how a signal was sent, may run late.
+#[test]
+fn a_signal_to_the_group_is_not_passed_on_however_late_its_witness_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = folder.path().join("done");
+    let words = ["why", "--", "/usr/bin/python3", "-c", PRINTS, done.to_str().unwrap()];
+    let mut child = start(&words, Stdio::piped());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    let witness = child_with(child.id(), "__witness").expect("pipemark has a witness").to_string();
+    kill(&witness, 19);
+    kill(&target(&child, true), 10);
+    assert_eq!(lines.next().as_deref(), Some("10"));
+    sleep(Duration::from_millis(500));
+    kill(&witness, 18);
+    // It is answered before the next signal is judged.
+    kill(&target(&child, false), 12);
+    assert_eq!(lines.next().as_deref(), Some("12"), "10 was passed on");
+    fs::write(done, "").unwrap();
+    assert_eq!(lines.next(), None);
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}
+
 #[test]
 fn a_signal_that_ends_the_pipeline_ends_why_with_the_verdict() {
     for number in [10, 12, 14, 15, 24, 34] {

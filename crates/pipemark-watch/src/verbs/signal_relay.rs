@@ -1,7 +1,8 @@
 //! Relays signals to a running pipeline that this program started: each signal reaches the pipeline exactly once. A
 //! signal sent to the process group has reached the pipeline already; a signal sent to this process alone is passed on.
 //! To distinguish the two cases, a witness reports which signals were sent to the group. The witness is another process
-//! of the group, which does nothing else.
+//! of the group, which does nothing else. A signal counts as sent to this process alone once the witness has answered a
+//! question that was asked after the signal came, however late the witness gets a CPU.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -21,8 +22,12 @@ use crate::process;
 /// The hidden verb that starts a witness.
 pub const WITNESS_VERB: &str = "__witness";
 
-/// The time that the witness has to report a signal.
-const GRACE: Duration = Duration::from_millis(40);
+/// The time in which kill(2) reaches all processes of a group.
+const GRACE: Duration = Duration::from_millis(20);
+/// The time that the witness has to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What the witness writes when it is ready, and as its answer.
+const ANSWER: u8 = 0;
 /// The time after which a report that matches no signal is dropped.
 const FORGOTTEN: Duration = Duration::from_secs(1);
 
@@ -30,17 +35,27 @@ const FORGOTTEN: Duration = Duration::from_secs(1);
 pub struct SignalRelay {
     queue: SignalQueue,
     witness: Option<Witness>,
-    /// Signals received, with the time of each.
-    waiting: Vec<(SentSignal, Instant)>,
+    waiting: Vec<Received>,
     /// Signals reported by the witness, with the time of each.
     told: Vec<(i32, Instant)>,
 }
 
+/// A signal received, which the witness may have to report.
+struct Received {
+    sent: SentSignal,
+    since: Instant,
+    /// The number of the question that the witness has to answer first; `None` if it hasn't been asked.
+    question: Option<u64>,
+}
+
 struct Witness {
     child: std::process::Child,
-    /// The witness's standard input. Closing it ends the witness.
-    _end: ChildStdin,
+    /// The witness's standard input, for questions. Closing it ends the witness.
+    questions: ChildStdin,
     reports: ChildStdout,
+    /// The numbers of questions and of answers so far.
+    asked: u64,
+    answered: u64,
 }
 
 /// Signals that are not intercepted: SIGCHLD, and the signals that stop a process in the terminal's background.
@@ -76,23 +91,24 @@ impl SignalRelay {
         let now = Instant::now();
         // A SIGPIPE caused by this program's own writes concerns only this program.
         let come = self.queue.take().into_iter().filter(|sent| sent.number != libc::SIGPIPE || sent.by_process);
-        self.waiting.extend(come.map(|sent| (sent, now)));
+        self.waiting.extend(come.map(|sent| Received { sent, since: now, question: None }));
         if self.waiting.is_empty() && self.witness.is_some() && self.told.is_empty() {
             return;
         }
         self.listen(now);
-        for (sent, since) in std::mem::take(&mut self.waiting) {
-            let told = self.told.iter().position(|(number, _)| *number == sent.number);
+        for mut received in std::mem::take(&mut self.waiting) {
+            let number = received.sent.number;
+            let told = self.told.iter().position(|(told, _)| *told == number);
             if let Some(place) = told {
                 self.told.remove(place);
-            } else if self.witness.is_some() && now < since + GRACE {
-                self.waiting.push((sent, since));
+            } else if self.witness.as_mut().is_some_and(|witness| witness.may_report(&mut received, now)) {
+                self.waiting.push(received);
                 continue;
             } else {
-                send(to, sent.number);
+                send(to, number);
             }
             // When a job is stopped, all processes of the job are stopped.
-            if sent.number == libc::SIGTSTP {
+            if number == libc::SIGTSTP {
                 let _ = kill_process(getpid(), Signal::STOP);
             }
         }
@@ -104,7 +120,12 @@ impl SignalRelay {
         let mut numbers = [0; 64];
         match witness.reports.read(&mut numbers) {
             Ok(0) => self.witness = None,
-            Ok(count) => self.told.extend(numbers[..count].iter().map(|&number| (number.into(), now))),
+            Ok(count) => {
+                let (answers, told): (Vec<u8>, Vec<u8>) =
+                    numbers[..count].iter().partition(|number| **number == ANSWER);
+                witness.answered += answers.len() as u64;
+                self.told.extend(told.into_iter().map(|number| (number.into(), now)));
+            }
             Err(_) => {}
         }
     }
@@ -122,11 +143,23 @@ impl Witness {
     fn start() -> Option<Witness> {
         let mut command = ourselves(WITNESS_VERB);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-        let (end, mut reports) = (child.stdin.take()?, child.stdout.take()?);
-        // The witness writes one byte when it is ready.
-        let _ = reports.read_exact(&mut [0]);
+        let (questions, mut reports) = (child.stdin.take()?, child.stdout.take()?);
+        let _ = reports.read_exact(&mut [ANSWER]);
         ioctl_fionbio(&reports, true).ok()?;
-        Some(Witness { child, _end: end, reports })
+        Some(Witness { child, questions, reports, asked: 0, answered: 0 })
+    }
+
+    /// Whether the witness may still report a signal that this process received. Asks the witness if it is time to.
+    fn may_report(&mut self, received: &mut Received, now: Instant) -> bool {
+        match received.question {
+            None if now >= received.since + GRACE => {
+                self.asked += 1;
+                received.question = Some(self.asked);
+                self.questions.write_all(&[ANSWER]).is_ok()
+            }
+            None => true,
+            Some(question) => self.answered < question && now < received.since + PATIENCE,
+        }
     }
 }
 
@@ -137,20 +170,29 @@ impl Drop for Witness {
     }
 }
 
-/// The main function of a witness. Writes the number of each signal that it receives to standard output, until its
-/// parent has exited.
+/// The main function of a witness. Writes the number of each signal that it receives to standard output, and `ANSWER`
+/// after each byte that it reads, until its parent has exited.
 pub fn witness() -> u8 {
     let Ok(queue) = SignalQueue::block(&[libc::SIGCHLD]) else { return 1 };
     let (stdin, mut stdout) = (io::stdin(), io::stdout());
     let mut tell = |numbers: &[u8]| stdout.write_all(numbers).and_then(|()| stdout.flush()).is_ok();
-    let mut told = tell(&[0]);
+    let mut told = tell(&[ANSWER]);
     while told {
-        let (input, signals) = (stdin.as_fd(), queue.as_fd());
-        let mut polled = [PollFd::new(&input, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
-        if poll(&mut polled, None).is_err() || !polled[0].revents().is_empty() {
+        let asked = {
+            let (input, signals) = (stdin.as_fd(), queue.as_fd());
+            let mut polled = [PollFd::new(&input, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+            if poll(&mut polled, None).is_err() {
+                break;
+            }
+            !polled[0].revents().is_empty()
+        };
+        let questions = if asked { rustix::io::read(&stdin, &mut [0; 64]).unwrap_or(0) } else { 0 };
+        if asked && questions == 0 {
             break;
         }
-        let numbers: Vec<u8> = queue.take().iter().filter_map(|sent| u8::try_from(sent.number).ok()).collect();
+        // Signals that came before a question are reported before its answer.
+        let mut numbers: Vec<u8> = queue.take().iter().filter_map(|sent| u8::try_from(sent.number).ok()).collect();
+        numbers.extend(vec![ANSWER; questions]);
         told = tell(&numbers);
     }
     0
