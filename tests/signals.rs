@@ -14,14 +14,15 @@ use crate::program::PIPEMARK;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A Python program that prints the number of each signal it gets, until a file exists.
+/// A Python program that prints the number of each signal it gets, until a file exists, or its directory doesn't: a test
+/// that fails removes it.
 const PRINTS: &str = "import os, signal, sys, time
 def got(number, frame): os.write(1, b'%d\\n' % number)
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
     try: signal.signal(number, got)
     except (OSError, ValueError): pass
 os.write(1, b'ready\\n')
-while not os.path.exists(sys.argv[1]): time.sleep(0.005)
+while os.path.isdir(os.path.dirname(sys.argv[1])) and not os.path.exists(sys.argv[1]): time.sleep(0.005)
 sys.exit(7)";
 
 /// Signals that Python can catch, which excludes 32 and 33, without SIGCHLD and those that stop a process.
