@@ -100,7 +100,7 @@ fn of_ends(pipe: &PipeFigures, verdict: &PipelineVerdict, figures: &PipelineFigu
     ends.into_iter().flat_map(|stage| remedies::of_stage(stage, verdict, figures)).collect()
 }
 
-/// Points to the process at the other end of a socket.
+/// Points to the process at the other end of a socket or pipe.
 fn beyond(peer: &PeerFigures) -> Remedy {
     match peer.pid {
         Some(pid) => remedy("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
