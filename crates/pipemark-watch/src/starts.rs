@@ -26,7 +26,10 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     // The share is of the CPU time that the stage got, because other programs may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
-    let works = cpu + stage.cpu_wait.unwrap_or(0.0) >= WORKS * stage.busy;
+    // Where others take the CPUs, the states show that the processes waited for a CPU; what exited ones waited isn't in
+    // `cpu_wait`.
+    let runnable = stage.computing + stage.waiting_for_cpu;
+    let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= WORKS * stage.busy;
     let faults = stage.faults_per_second;
     let only_starts = faults <= 0.0 || stage.cpu_of_children.unwrap_or(0.0) <= PER_FAULT * faults;
     (works && only_starts && cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
@@ -72,8 +75,13 @@ mod tests {
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(600.0, 0.7), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Starts, Some(2), None), "{}", found.text);
         assert!(found.text.starts_with("s2 starts 600 processes a second"), "{}", found.text);
+        // Other programs take the CPUs.
+        let third = StageFigures { cpu: Some(0.3), kernel: Some(0.1), ..starter(200.0, 0.29) };
+        let found = verdict(&line(vec![stage(1, 2, 0, 98), third, stage(3, 3, 97, 0)]));
+        assert_eq!(found.kind, VerdictKind::Starts, "{}", found.text);
         // Forty processes start per second, and sleep.
-        let sleeps = StageFigures { cpu: Some(0.02), kernel: Some(0.01), ..starter(40.0, 0.02) };
+        let sleeps =
+            StageFigures { cpu: Some(0.02), kernel: Some(0.01), computing: 0.02, sleep: 0.96, ..starter(40.0, 0.02) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), sleeps, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
         // Two hundred processes start per second, and each compresses a file.
