@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 TRIALS = "--send write,vmsplice --place same,cross --time 20ms".split()
 CHUNK = 100
-# These values are the same as in crates/pipemark-stats/src/estimate.rs.
-PRECISION, FEWEST_TO_STOP, FARTHEST, MOST = 0.03, 12, 5, 30
+# The rule of crates/pipemark-stats/src/estimate.rs, and the defaults of crates/pipemark-run/src/plan/schedule.rs.
+PRECISION, MIN_TO_STOP, FARTHEST, MAX_RUNS = 0.03, 12, 5, 30
 
 
 def measure():
@@ -45,7 +45,7 @@ def critical_rank(runs):
     return rank
 
 
-RANKS = {runs: critical_rank(runs) for runs in range(7, MOST + 1)}
+RANKS = {runs: critical_rank(runs) for runs in range(7, MAX_RUNS + 1)}
 
 
 def estimate(figures):
@@ -58,11 +58,12 @@ def estimate(figures):
 
 def stopped(runs):
     """The interval of a trial stopped by the rule of `pipemark run`."""
-    for n in range(FEWEST_TO_STOP, MOST + 1):
+    for n in range(MIN_TO_STOP, MAX_RUNS + 1):
         figures = runs[:n]
         low, middle, high = estimate(figures)
         narrow = max(middle - low, high - middle) <= PRECISION * middle
-        if n == MOST or narrow and max(middle - min(figures), max(figures) - middle) <= FARTHEST * PRECISION * middle:
+        spread = max(middle - min(figures), max(figures) - middle)
+        if n == MAX_RUNS or narrow and spread <= FARTHEST * PRECISION * middle:
             return low, high
 
 
@@ -84,11 +85,11 @@ def main():
         "trial: runs; estimate of all (least to greatest); coverage with runs drawn at random, spread over the session, consecutive"
     )
     for name, figures in state.items():
-        truth, step = estimate(figures)[1], len(figures) // MOST
+        truth, step = estimate(figures)[1], len(figures) // MAX_RUNS
         parts = [
-            [dice.choices(figures, k=MOST) for _ in range(2000)],
-            [figures[at : at + step * MOST : step] for at in range(step)],
-            [figures[at : at + MOST] for at in range(0, len(figures) - MOST + 1, MOST // 2)],
+            [dice.choices(figures, k=MAX_RUNS) for _ in range(2000)],
+            [figures[at : at + step * MAX_RUNS : step] for at in range(step)],
+            [figures[at : at + MAX_RUNS] for at in range(0, len(figures) - MAX_RUNS + 1, MAX_RUNS // 2)],
         ]
         held = [[low <= truth <= high for low, high in map(stopped, part)] for part in parts]
         held = ", ".join(f"{sum(all) / max(1, len(all)):.1%} of {len(all)}" for all in held)

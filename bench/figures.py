@@ -32,7 +32,7 @@ def sections(markdown):
     return found
 
 
-def told(document):
+def provenance(document):
     """How, when and where it was measured."""
     host, words = document["host"], iter(document["command"][1:])
     kept = []
@@ -74,7 +74,7 @@ def main():
     pairs = list(zip(sys.argv[1::2], sys.argv[2::2]))
     for markdown, document in pairs:
         document = json.loads(Path(document).read_text())
-        measured.append(told(document))
+        measured.append(provenance(document))
         for title, text in sections(Path(markdown).read_text()).items():
             if title == "Claims":
                 claims.append(text)

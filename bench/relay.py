@@ -33,10 +33,10 @@ from pathlib import Path
 
 from run import PIPEMARK, ROOT
 
-LEAST, ENOUGH_ROUNDS, UNSURE = 0.97, 60, 0.1
+LEAST, ENOUGH_ROUNDS, MAX_INCONCLUSIVE = 0.97, 60, 0.1
 # The interim analyses: the rounds after which a cell may be conclusive, and the share of the error probability that
 # each analysis may use.
-LOOKS = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
+ANALYSES = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
 # Rounds in which a pipeline without a stage runs too.
 NO_STAGE_ROUNDS = 8
 KEPT = ROOT / "build/relay.jsonl"
@@ -182,7 +182,7 @@ def verdict(took, name, error):
     ratios = [one[name] / one["relay"] for one in took if name in one]
     if not ratios:
         return None
-    part = next((part for look, part in LOOKS.items() if len(took) <= look), LOOKS[ENOUGH_ROUNDS])
+    part = next((part for after, part in ANALYSES.items() if len(took) <= after), ANALYSES[ENOUGH_ROUNDS])
     low, high = interval(ratios, error * part)
     word = "slower" if high < LEAST else "not slower" if low >= LEAST else "inconclusive"
     return word, statistics.median(ratios), low, high
@@ -191,11 +191,12 @@ def verdict(took, name, error):
 def unfinished(cells, names, rounds, error):
     """The cells that need more rounds."""
 
-    def can_tell(cell, look):
-        return all(verdict(rounds[cell][:look], name, error)[0] != "inconclusive" for name in names)
+    def is_conclusive(cell, after):
+        return all(verdict(rounds[cell][:after], name, error)[0] != "inconclusive" for name in names)
 
     def finished(cell):
-        return any(len(rounds[cell]) >= look and (look == ENOUGH_ROUNDS or can_tell(cell, look)) for look in LOOKS)
+        reached = [after for after in ANALYSES if len(rounds[cell]) >= after]
+        return any(after == ENOUGH_ROUNDS or is_conclusive(cell, after) for after in reached)
 
     return [cell for cell in cells if not finished(cell)]
 
@@ -248,7 +249,7 @@ def show(cells, names, rounds, every, error):
                 f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds"
             )
         counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "inconclusive")}
-        unsure = finished and counts["inconclusive"] > UNSURE * len(cells)
+        unsure = finished and counts["inconclusive"] > MAX_INCONCLUSIVE * len(cells)
         means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
         whole = [value for logs in geometric.values() for value in logs]
         mean = math.exp(statistics.fmean(whole)) if whole else None

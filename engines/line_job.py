@@ -202,7 +202,7 @@ class Job:
         self.commit(each(run, self.tasks))
 
     def number(self, counts):
-        """Sets each task's first line number from the line counts of the tasks before it."""
+        """Sets each task's first line number from the line counts of the tasks before it in its file."""
         start = 1
         for task, lines in zip(list(self.tasks), counts):
             start = 1 if task.low == 0 else start

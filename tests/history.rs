@@ -316,7 +316,7 @@ fn a_trend_distinguishes_changes_from_noise() {
     );
 
     // A whole key selects its trial. Parameters that select no trial are an error.
-    let key = points_key(&past);
+    let key = pipe_trial_key(&past);
     assert!(past.history(&["trend", &key]).starts_with(&key));
     let ended = past.run(&["history", "trend", "link=shm"]);
     assert_eq!(ended.code(), Some(2), "{ended:?}");
@@ -327,7 +327,7 @@ fn a_trend_distinguishes_changes_from_noise() {
 }
 
 /// The key of the trial that isn't the memory copy.
-fn points_key(past: &Past) -> String {
+fn pipe_trial_key(past: &Past) -> String {
     let trials: Vec<serde_json::Value> = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
     let keys: Vec<&str> = trials.iter().map(|trial| trial["trial"].as_str().unwrap()).collect();
     (*keys.iter().find(|key| key.starts_with("pipe ")).expect("the pipe's")).to_owned()

@@ -151,7 +151,6 @@ impl Started {
         self.child.id()
     }
 
-    /// Whether the program has ended.
     pub fn is_over(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

@@ -20,14 +20,14 @@ use crate::shared::CacheLine;
 /// Lines that a handover needs. Positions and states are two lines apart, because processors fetch lines in pairs.
 pub(crate) const LINES: usize = 8;
 
-/// The source's position (word 0), written at every send.
+/// The line whose word 0 is the source's position, written at every send.
 const HEAD: usize = 0;
-/// The sink's position (word 0), written at every release.
+/// The line whose word 0 is the sink's position, written at every release.
 const TAIL: usize = 2;
-/// The source's state, written only when it changes. Between changes both ends have the line in their caches: see `impl
-/// CacheLine`.
+/// The line of the source's state, written only when it changes. Between changes both ends have the line in their
+/// caches: see `impl CacheLine`.
 const SOURCE: usize = 4;
-/// The sink's state.
+/// The line of the sink's state.
 const SINK: usize = 6;
 
 /// How often a polling end checks before it sleeps. These checks take 10 to 30 µs, about the cost of sleeping and

@@ -65,7 +65,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
 
 /// The number of wrong bytes that are kept, to find the position where they belong.
-const WRONG: usize = 24;
+const MAX_WRONG: usize = 24;
 
 /// The rule for the bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl Pattern {
 }
 
 /// The longest plausible stream, in bytes. Bytes that would belong further on are from another stream.
-const LONGEST: u64 = 1 << 50;
+const MAX_STREAM: u64 = 1 << 50;
 
 /// The first byte that does not belong at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,8 +249,8 @@ impl Checker {
             let matching = self.pattern.matching(self.position, bytes);
             if matching < bytes.len() {
                 let position = self.position + matching as u64;
-                let mut wrong = [0; WRONG];
-                let rest = bytes.part(matching..bytes.len().min(matching + WRONG));
+                let mut wrong = [0; MAX_WRONG];
+                let rest = bytes.part(matching..bytes.len().min(matching + MAX_WRONG));
                 rest.copy_to(&mut wrong);
                 self.fault = Some(Fault { position, origin: self.origin(position, &wrong[..rest.len()]) });
             }
@@ -281,7 +281,7 @@ impl Checker {
         (0..8.min(bytes.len())).find_map(|shift| {
             let word = u64::from_le_bytes(bytes[shift..].first_chunk().copied()?);
             let index = word.wrapping_sub(seed).wrapping_mul(STEP_INVERSE);
-            let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < LONGEST)?;
+            let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < MAX_STREAM)?;
             let sample = &bytes[..bytes.len().min(shift + 16)];
             // After a single changed byte the next bytes are at their position again: nothing has moved.
             (origin != position

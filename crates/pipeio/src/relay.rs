@@ -42,7 +42,7 @@ pub use handle::{RelayHandle, unread};
 const MAX_BYTES: usize = 1 << 30;
 
 /// The most bytes requested in one call while a handle reports progress.
-const MAX_SEEN: usize = 16 << 20;
+const MAX_OBSERVED_BYTES: usize = 16 << 20;
 
 /// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
@@ -282,10 +282,10 @@ impl Relay {
                 "the input is a socket that carries messages, which a buffer would join; omit the buffer",
             ));
         }
-        let mut passage = Passage::new([input, output], kinds, capacities, one_cpu);
+        let mut passage = RelayRun::new([input, output], kinds, capacities, one_cpu);
         passage.handle = handle;
         if let Some(handle) = handle {
-            passage.most = MAX_SEEN;
+            passage.most = MAX_OBSERVED_BYTES;
             passage.throttle = handle.limit().map(|_| Throttle::new(handle, capacities[1]));
         }
         let copies = self.method == Choice::ReadWrite || passage.throttle.is_some();
@@ -294,7 +294,7 @@ impl Relay {
             Some(buffer) => (Method::ReadWrite, passage.run_buffered(buffer)?),
             None => passage.run(if copies { &[] } else { methods(kinds[0], kinds[1]) }, &mut fallbacks)?,
         };
-        let Passage { bytes, undelivered, calls, .. } = passage;
+        let RelayRun { bytes, undelivered, calls, .. } = passage;
         Ok(Report { bytes, undelivered, calls, method, fallbacks, capacities, end })
     }
 }
@@ -394,7 +394,7 @@ impl From<io::Error> for Stop {
 }
 
 /// One run of a relay.
-struct Passage<'a> {
+struct RelayRun<'a> {
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
     kinds: [Kind; 2],
@@ -405,7 +405,7 @@ struct Passage<'a> {
     calls: u64,
     /// The most bytes requested in one call.
     most: usize,
-    /// The time of the last call of [`wait_for_more`](Passage::wait_for_more).
+    /// The time of the last call of [`wait_for_more`](RelayRun::wait_for_more).
     last: Instant,
     /// `None` if the output is no pipe or there is only one CPU.
     naps: Option<Naps>,
@@ -415,14 +415,14 @@ struct Passage<'a> {
     throttle: Option<Throttle>,
 }
 
-impl<'a> Passage<'a> {
+impl<'a> RelayRun<'a> {
     fn new(
         [input, output]: [BorrowedFd<'a>; 2],
         kinds: [Kind; 2],
         capacities: [Option<usize>; 2],
         one_cpu: bool,
-    ) -> Passage<'a> {
-        Passage {
+    ) -> RelayRun<'a> {
+        RelayRun {
             input,
             output,
             kinds,
@@ -441,7 +441,7 @@ impl<'a> Passage<'a> {
     }
 }
 
-impl Passage<'_> {
+impl RelayRun<'_> {
     /// Adds `bytes` to the number of bytes written to the output.
     fn count(&mut self, bytes: usize) {
         self.bytes += bytes as u64;

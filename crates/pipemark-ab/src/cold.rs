@@ -16,7 +16,7 @@ use crate::conditions::open_repeatedly;
 pub struct ColdPages {
     /// Pages of all files together.
     pub pages: u64,
-    /// The most of these pages that were still in memory before any run, although they had been dropped.
+    /// The largest number of them that were in memory before a run, although they had been dropped.
     pub stayed: u64,
 }
 

@@ -14,12 +14,11 @@ use pipemark_host::child::{Child, Interrupt, RunError, wait_readable};
 use crate::conditions::{left_open, not_run, too_long};
 
 /// Bytes read from a pipe at once.
-pub const TAKEN: usize = 1 << 20;
-/// Bytes kept from the beginning and from the end of a stream that contains figures. Bytes between the two are only
-/// counted.
-const KEPT: usize = 8 << 20;
-/// Bytes kept from the beginning and from the end of a standard error that is only shown.
-const SHOWN: usize = 32 << 10;
+pub const READ_BYTES: usize = 1 << 20;
+/// The most bytes kept of each end of a stream that contains figures. Bytes between the two are only counted.
+const MAX_KEPT: usize = 8 << 20;
+/// The most bytes kept of each end of a standard error that is only shown.
+const MAX_SHOWN: usize = 32 << 10;
 
 /// A stream of the command.
 pub struct OutputStream {
@@ -40,7 +39,7 @@ impl OutputStream {
         OutputStream {
             reader,
             hash: hashed.then(Sha256::new),
-            kept: kept.then(|| KeptEnds::new(KEPT)),
+            kept: kept.then(|| KeptEnds::new(MAX_KEPT)),
             bytes: 0,
             awaited: true,
             ended: false,
@@ -50,14 +49,14 @@ impl OutputStream {
     /// Standard error. A background process may keep it open. A run waits for the end of standard error only if figures
     /// are read from it.
     pub fn errors(reader: PipeReader, figures: bool) -> OutputStream {
-        let kept = Some(KeptEnds::new(if figures { KEPT } else { SHOWN }));
+        let kept = Some(KeptEnds::new(if figures { MAX_KEPT } else { MAX_SHOWN }));
         OutputStream { kept, awaited: figures, ..OutputStream::output(reader, false, false) }
     }
 
     /// Reads what is available, without waiting; splices it to /dev/null unless it is hashed or kept.
     fn take(&mut self, nowhere: &File, block: &mut [u8]) -> rustix::io::Result<usize> {
         if self.hash.is_none() && self.kept.is_none() {
-            return splice(&self.reader, None, nowhere, None, TAKEN, SpliceFlags::MOVE | SpliceFlags::NONBLOCK);
+            return splice(&self.reader, None, nowhere, None, READ_BYTES, SpliceFlags::MOVE | SpliceFlags::NONBLOCK);
         }
         let count = rustix::io::read(&self.reader, &mut *block)?;
         if let Some(hash) = &mut self.hash {
@@ -131,7 +130,7 @@ pub fn drain(
 ) -> Result<(), RunError> {
     let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
     let kept = streams.iter().any(|stream| stream.hash.is_some() || stream.kept.is_some());
-    let mut block = vec![0; if kept { TAKEN } else { 0 }];
+    let mut block = vec![0; if kept { READ_BYTES } else { 0 }];
     // The last stage mostly ends last. Only one descriptor is polled at a time, because with --concurrent there may be
     // many stages.
     let mut running = stages.iter().rev();
@@ -169,11 +168,11 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_are_kept() {
-        let mut kept = KeptEnds::new(KEPT);
+        let mut kept = KeptEnds::new(MAX_KEPT);
         kept.add(b"first");
-        (0..40).for_each(|_| kept.add(&vec![b'x'; TAKEN]));
+        (0..40).for_each(|_| kept.add(&vec![b'x'; READ_BYTES]));
         kept.add(b"last");
         assert!(kept.beginning.starts_with(b"first") && kept.end.ends_with(b"last"));
-        assert!((KEPT..=2 * KEPT).contains(&kept.end.len()) && kept.beginning.len() == KEPT);
+        assert!((MAX_KEPT..=2 * MAX_KEPT).contains(&kept.end.len()) && kept.beginning.len() == MAX_KEPT);
     }
 }

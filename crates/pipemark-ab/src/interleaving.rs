@@ -29,8 +29,8 @@ pub const MAX_ROUNDS: u32 = 500;
 /// The longest command for which the shell's start is measured. For longer commands it is too small a part of the time.
 const LONG: Duration = Duration::from_millis(500);
 
-/// Bytes by which the environment grows from one session to the next, up to a page. Stack positions then cover the
-/// whole page, in steps that aren't a power of two.
+/// The number of bytes by which the environment grows from one session to the next, modulo a page. It isn't a power of
+/// two, so that stack positions cover the whole page.
 const PADDING: usize = 272;
 const MAX_PADDING: usize = 4096;
 
@@ -186,14 +186,14 @@ impl Runner<'_> {
             let Some(text) = hook(entry).filter(|text| !done.contains(text)) else { continue };
             done.push(text);
             if let Err(error) = run_hook(flag, Some(text), self.conditions, self.interrupt) {
-                self.failed(at, error)?;
+                self.handle_failure(at, error)?;
             }
         }
         Ok(())
     }
 
     /// Handles a failure: records it as a row, or ends the measurement.
-    fn failed(&mut self, at: usize, error: RunError) -> Result<(), ExitError> {
+    fn handle_failure(&mut self, at: usize, error: RunError) -> Result<(), ExitError> {
         match error {
             RunError::Interrupted => Err(ExitError::with(exit::INTERRUPTED, "interrupted; no result")),
             error if self.plan.keep_going => {
@@ -257,7 +257,7 @@ impl Runner<'_> {
                     progress.update(done, total, &self.latest_figure(at));
                     done += 1;
                     let hashed = round == 0 && !counted;
-                    self.one(at, session, if counted { made + 1 } else { 0 }, hashed, progress, on_run)?;
+                    self.run_command(at, session, if counted { made + 1 } else { 0 }, hashed, progress, on_run)?;
                 }
                 if self.rounds.commands.iter().all(|command| command.failed.is_some()) {
                     return Ok(());
@@ -273,8 +273,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Makes one run, with its hooks.
-    fn one(
+    /// Runs a command once, with its hooks.
+    fn run_command(
         &mut self,
         at: usize,
         session: u32,
@@ -284,7 +284,7 @@ impl Runner<'_> {
         on_run: &mut OnRun<'_>,
     ) -> Result<(), ExitError> {
         let entry = &self.entries[at];
-        match self.try_one(at, session, hashed, progress) {
+        match self.try_run_command(at, session, hashed, progress) {
             Ok((ran, figures)) => {
                 self.check_output(at, &ran)?;
                 let record = RunRecord { session, round, figures, exit_code: ran.exit_code };
@@ -296,11 +296,11 @@ impl Runner<'_> {
                 }
                 Ok(())
             }
-            Err(error) => self.failed(at, error),
+            Err(error) => self.handle_failure(at, error),
         }
     }
 
-    fn try_one(
+    fn try_run_command(
         &mut self,
         at: usize,
         session: u32,
@@ -347,7 +347,7 @@ impl Runner<'_> {
         let mode = RunMode { hashed: false, memory: false, ..self.mode(session, false) };
         match nothing.run(self.conditions, mode, self.interrupt, &mut Default::default()) {
             Ok(ran) => self.rounds.empty.push(ran.nanoseconds()),
-            Err(RunError::Interrupted) => return self.failed(0, RunError::Interrupted),
+            Err(RunError::Interrupted) => return self.handle_failure(0, RunError::Interrupted),
             // If the shell is broken, the commands' errors show it.
             Err(_) => {}
         }
@@ -407,8 +407,8 @@ impl Runner<'_> {
 
     fn is_enough(&self, made: u32, elapsed: Duration) -> bool {
         // The check takes time quadratic in the number of rounds.
-        let looks = made.is_multiple_of((made / 16).max(1));
-        made >= MAX_ROUNDS || elapsed >= self.plan.budget || looks && self.is_known()
+        let is_due = made.is_multiple_of((made / 16).max(1));
+        made >= MAX_ROUNDS || elapsed >= self.plan.budget || is_due && self.is_known()
     }
 
     /// Whether the runs are precise enough. For several commands see [`is_resolved`]; the figure of a single command

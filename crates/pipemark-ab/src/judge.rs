@@ -21,7 +21,7 @@ use crate::shell_start::ShellStart;
 /// The fewest sessions for which there is a verdict.
 pub const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
 
-/// What the judgement takes besides the rounds.
+/// What the judgement is based on.
 pub struct Judge<'a> {
     pub entries: &'a [CommandEntry],
     pub kinds: &'a [FigureKind],

@@ -12,7 +12,7 @@ use crate::shell::Shell;
 use crate::stages::stages;
 
 /// The most texts that are printed for each command, because some commands write a different text in each run.
-const MOST: usize = 10;
+const MAX_TEXTS: usize = 10;
 
 /// The texts of all commands.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl CommandMessages {
             known.runs += 1;
             return false;
         }
-        if self.printed.len() == MOST {
+        if self.printed.len() == MAX_TEXTS {
             self.others += 1;
             return false;
         }
@@ -120,7 +120,7 @@ mod tests {
         let mut messages = CommandMessages::default();
         assert_eq!([messages.add(b"a\nb"), messages.add(b"a\nb"), messages.add(b"a\nb")], [true, false, false]);
         let printed = (0..20).filter(|text: &i32| messages.add(text.to_string().as_bytes())).count();
-        assert_eq!(printed, MOST - 1);
+        assert_eq!(printed, MAX_TEXTS - 1);
         let expected =
             ["repeated 2 times on standard error: a", "11 runs wrote other text to standard error, not shown"];
         assert_eq!(messages.repetitions(), expected);

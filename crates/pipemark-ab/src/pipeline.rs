@@ -17,7 +17,7 @@ use pipemark_model::{Capacity, Nanos, neutral};
 
 use crate::conditions::{RunConditions, not_run};
 use crate::counted_events::HardwareCounters;
-use crate::drain::{OutputStream, TAKEN, drain};
+use crate::drain::{OutputStream, READ_BYTES, drain};
 use crate::pipeline_memory::MemorySampler;
 use crate::shell::Shell;
 
@@ -92,7 +92,7 @@ impl TimedCommand {
     ) -> Result<PipelineRun, RunError> {
         let [output, errors] = [Pipe::new().map_err(not_run)?, Pipe::new().map_err(not_run)?];
         // The output pipe is large, so that it limits no command, whatever the capacity between the stages.
-        let _ = pipe::set_capacity(&output.writer, TAKEN);
+        let _ = pipe::set_capacity(&output.writer, READ_BYTES);
         let mut streams = [
             OutputStream::output(output.reader, mode.hashed && conditions.copies == 1, mode.kept),
             OutputStream::errors(errors.reader, mode.kept),

@@ -11,7 +11,7 @@ use rustix::param::page_size;
 use rustix::process::Pid;
 
 /// The sampling interval. A sample takes some 20 µs per process.
-const EVERY: Duration = Duration::from_millis(5);
+const INTERVAL: Duration = Duration::from_millis(5);
 
 /// A thread that samples until the peak is requested.
 pub struct MemorySampler {
@@ -31,7 +31,7 @@ impl MemorySampler {
             let mut peak = None;
             loop {
                 peak = peak.max(sample(&roots));
-                if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return peak;
                 }
             }

@@ -42,7 +42,7 @@ pub struct AbResult {
     pub criterion: Criterion,
     /// The label of the command that the others are compared with.
     pub reference: String,
-    /// The figures of each run.
+    /// What the figures of runs and commands are.
     pub figures: Vec<FigureInfo>,
     /// In the order of the command line.
     pub commands: Vec<CommandResult>,

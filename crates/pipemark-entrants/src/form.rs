@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 64 << 10;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrantFile {
-    /// The entrant's name for users. The answers of a language also contain it.
+    /// The entrant's name in output. A language's programs repeat it in their answers.
     pub name: String,
     /// The tools needed to build and run.
     #[serde(default)]

@@ -50,7 +50,7 @@ pub struct Project {
 /// A program that can be started.
 #[derive(Debug, Clone)]
 pub struct Runnable {
-    /// The program's name for users. The answers of a language also contain it.
+    /// The program's name in output. A language's programs repeat it in their answers.
     pub name: String,
     /// The command and its arguments.
     pub words: Vec<String>,

@@ -10,7 +10,7 @@ use pipemark_model::Cpu;
 
 /// The largest number of bytes read from a file. The longest file is the mount table of a machine with hundreds of
 /// containers.
-const LONGEST: u64 = 256 << 10;
+const MAX_BYTES: u64 = 256 << 10;
 
 /// The file system to read from: this machine's, or a sample of another machine's.
 pub struct SystemFiles {
@@ -44,7 +44,7 @@ impl SystemFiles {
 
     /// The text of a file.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        self.read_prefix(path, LONGEST)
+        self.read_prefix(path, MAX_BYTES)
     }
 
     /// The only line of a file, trimmed; `None` if the line is empty.

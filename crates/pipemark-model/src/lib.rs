@@ -48,7 +48,7 @@ pub use job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volum
 pub use link::LinkKind;
 
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
-pub use naming::{COPIED, differing, is_beside_programs, name, names, phrase, placed, shared};
+pub use naming::{COPIED, differing, mixes_programs_and_own, name, names, phrase, placed, shared};
 pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};

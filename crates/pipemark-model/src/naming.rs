@@ -24,7 +24,7 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     };
     let (programs, own): (Vec<&Settings>, Vec<&Settings>) =
         settings.iter().partition(|settings| settings.get(Key::Language).is_some());
-    let beside = is_beside_programs(jobs);
+    let beside = mixes_programs_and_own(jobs);
     let mut keys = if beside { vec![Key::Language] } else { Vec::new() };
     for key in first.iter().copied().chain(Key::iter()) {
         let differs = || match key {
@@ -48,8 +48,8 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// Whether some jobs run other programs and some are pipemark's own.
-pub fn is_beside_programs(jobs: &[&Job]) -> bool {
+/// Whether some jobs run other programs and others pipemark's own ends.
+pub fn mixes_programs_and_own(jobs: &[&Job]) -> bool {
     jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }
 

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthChar;
 
 /// The number of characters to which text from other sources is cut. Such a text may quote a whole stderr.
-const LONGEST: usize = 600;
+const MAX_CHARS: usize = 600;
 
 /// Makes text from a suite, the system or another process safe for terminals and tables. Tabs, line ends and repeated
 /// spaces become single spaces. Control characters, and invisible characters that reorder or hide text, become visible
@@ -11,7 +11,7 @@ const LONGEST: usize = 600;
 pub fn neutral(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (count, c) in text.trim().chars().enumerate() {
-        if count == LONGEST {
+        if count == MAX_CHARS {
             safe.push('…');
             break;
         }
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(neutral(" two\n\tlines\r\n"), "two lines");
         assert_eq!(neutral("abc\u{202e}def\u{200b}"), "abc\\u{202e}def\\u{200b}");
         assert_eq!(neutral("Ménage 測定 µs ±"), "Ménage 測定 µs ±");
-        assert_eq!(neutral(&"x".repeat(5000)).chars().count(), LONGEST + 1);
+        assert_eq!(neutral(&"x".repeat(5000)).chars().count(), MAX_CHARS + 1);
     }
 
     proptest! {

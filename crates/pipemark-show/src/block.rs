@@ -80,7 +80,6 @@ impl Note {
 /// Blocks in reading order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sheet {
-    /// The blocks.
     pub blocks: Vec<Block>,
 }
 

@@ -37,7 +37,6 @@ pub enum Scale {
     Names,
 }
 
-/// One axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// The title; empty for none.

@@ -25,9 +25,9 @@ pub enum Align {
 pub enum Fit {
     /// The column stays as wide as its widest cell.
     Needed,
-    /// Cells are truncated.
+    /// Cells are cut and end with `…`.
     Elastic,
-    /// Cells are wrapped.
+    /// Cells become several lines.
     Wrapped,
     /// The column is omitted if the line has no room for it. The last optional column is omitted first.
     Optional,
@@ -35,7 +35,6 @@ pub enum Fit {
     Bars,
 }
 
-/// A column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     /// The name in CSV and JSON; empty for a column that only people see.
@@ -143,7 +142,6 @@ impl Cell {
     }
 }
 
-/// One row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// One cell for each column.
@@ -226,13 +224,12 @@ impl<'a, T> Table<'a, T> {
         Table { of, columns: Vec::new(), rows: vec![Row::default(); of.len()] }
     }
 
-    /// Adds a column.
     pub fn push(&mut self, column: Column, cell: impl Fn(&'a T) -> Cell) {
         self.columns.push(column);
         self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.cells.push(cell(of)));
     }
 
-    /// Adds a column.
+    /// [`push`](Table::push) for chained calls.
     pub fn column(mut self, column: Column, cell: impl Fn(&'a T) -> Cell) -> Self {
         self.push(column, cell);
         self

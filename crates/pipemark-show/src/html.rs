@@ -43,7 +43,7 @@ fn libraries() -> io::Result<String> {
 }
 
 /// The size in bytes up to which mail programs accept a page.
-const LARGEST: usize = 2 << 20;
+const MAX_PAGE: usize = 2 << 20;
 
 /// A file embedded in the page, for readers who want the figures.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
         };
         template.render(values).map_err(io::Error::other)
     };
-    let room = LARGEST.saturating_sub(render(&[], false)?.len());
+    let room = MAX_PAGE.saturating_sub(render(&[], false)?.len());
     let whole = attachments.iter().map(|attachment| compress(&attachment.content)).collect::<io::Result<Vec<_>>>()?;
     if whole.iter().map(String::len).sum::<usize>() <= room {
         return render(&whole, false);

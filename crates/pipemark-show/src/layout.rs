@@ -5,8 +5,8 @@ use crate::terminal::{Colour, abridge, pad, width, wrap};
 use crate::{Align, Cell, Fit, Grid, Row, Style};
 
 /// The minimum width of elastic columns. The minimum of wrapped columns is twice as much.
-const SHORTEST: usize = 6;
-/// The least width of wrapped columns while optional columns can still be omitted.
+const MIN_WIDTH: usize = 6;
+/// The minimum width of wrapped columns while optional columns can still be omitted.
 const COMFORTABLE: usize = 20;
 /// The widths of a bar in columns. Shorter bars have too low a resolution, and longer bars show no more.
 const BAR: std::ops::RangeInclusive<usize> = 8..=48;
@@ -84,8 +84,8 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     }
     let mut shrunk = slots.clone();
     let shortest = |column: Fit| match column {
-        Fit::Elastic => SHORTEST,
-        Fit::Wrapped => 2 * SHORTEST,
+        Fit::Elastic => MIN_WIDTH,
+        Fit::Wrapped => 2 * MIN_WIDTH,
         Fit::Needed | Fit::Optional | Fit::Bars => usize::MAX,
     };
     shrink(grid, &mut shrunk, room, shortest);

@@ -34,10 +34,10 @@ pub struct Terminal {
     pub characters: Characters,
 }
 
-/// The minimum width in columns. Lines are longer than a narrower terminal, because narrower text is illegible.
-const NARROWEST: usize = 40;
+/// The minimum width in columns. On a narrower terminal lines are too long, because narrower text is illegible.
+const MIN_WIDTH: usize = 40;
 /// The maximum width of text in columns, because longer lines are hard to read. Tables may be wider.
-const WIDEST_TEXT: usize = 120;
+const MAX_TEXT_WIDTH: usize = 120;
 const INDENT: usize = 2;
 
 impl Terminal {
@@ -50,15 +50,15 @@ impl Terminal {
             if needs_blank_line(before, block) {
                 lines.push(String::new());
             }
-            let room = self.width.max(NARROWEST) - indent;
+            let room = self.width.max(MIN_WIDTH) - indent;
             let own = match block {
                 Block::Heading(level, text) => {
                     indent = if *level > 1 { INDENT } else { 0 };
-                    let lines = wrap(text, self.width.clamp(NARROWEST, WIDEST_TEXT));
+                    let lines = wrap(text, self.width.clamp(MIN_WIDTH, MAX_TEXT_WIDTH));
                     lines.into_iter().map(|line| self.colour.paint(Style::Heading, &line)).collect::<Vec<_>>()
                 }
                 Block::Text(style, parts) => {
-                    let lines = join_wrapped(parts, room.min(WIDEST_TEXT));
+                    let lines = join_wrapped(parts, room.min(MAX_TEXT_WIDTH));
                     lines.into_iter().map(|line| self.colour.paint(*style, &line)).collect()
                 }
                 Block::Code(text) => {
@@ -73,7 +73,9 @@ impl Terminal {
                     indent = 0;
                     vec![String::new()]
                 }
-                Block::Notes(notes) => notes.iter().flat_map(|note| self.note(note, room.min(WIDEST_TEXT))).collect(),
+                Block::Notes(notes) => {
+                    notes.iter().flat_map(|note| self.note(note, room.min(MAX_TEXT_WIDTH))).collect()
+                }
             };
             let shift = if matches!(block, Block::Heading(..) | Block::Code(_)) { 0 } else { indent };
             lines.extend(own.into_iter().map(|line| match line.is_empty() {

@@ -13,7 +13,7 @@ use pipemark_model::Estimate;
 use crate::compare::{CompareError, Comparison, Pairing, compare};
 use crate::estimate::CONFIDENCE;
 use crate::family::Family;
-use crate::sessions::{JointComparisons, SURE, compare_interleaved};
+use crate::sessions::{JOINT_CONFIDENCE, JointComparisons, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
 /// The figures of a command: a list for each session, with one figure per round.
@@ -84,7 +84,7 @@ impl Pairs {
         let family = Family::of(&commands.iter().map(rounds).collect::<Vec<_>>());
         Pairs {
             // A family's level is 95 %. This larger number of comparisons gives the level of sessions, 98 %.
-            family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - SURE)),
+            family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - JOINT_CONFIDENCE)),
             joint: JointComparisons { comparisons, prior: None },
             criterion,
         }

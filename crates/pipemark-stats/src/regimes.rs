@@ -188,7 +188,7 @@ fn log_speeds(pieces: &Pieces) -> Vec<(usize, f64)> {
     pieces.bytes.iter().zip(&pieces.ns).map(speed).enumerate().filter(|(_, speed)| speed.is_finite()).collect()
 }
 
-/// The number of independent pieces that contain as much information as the pieces of the runs.
+/// The effective number of pieces: how many independent pieces would contain as much information.
 fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).filter(|run| run.len() > 1).collect();
     let count = runs.iter().map(|run| run.len()).sum::<usize>() as f64;

@@ -23,7 +23,7 @@ pub const MIN_FREEDOM: usize = 4;
 
 /// The confidence of all verdicts of a family together. It is higher than the confidence of displayed intervals,
 /// because a verdict may fail a build.
-pub(crate) const SURE: f64 = 0.98;
+pub(crate) const JOINT_CONFIDENCE: f64 = 0.98;
 
 /// The weight of the prior variance, as a number of sessions.
 const PRIOR_WEIGHT: f64 = 4.0;
@@ -38,7 +38,7 @@ const FARTHEST_NEIGHBOUR: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Session {
     figure: f64,
-    open: f64,
+    run_variance: f64,
 }
 
 impl Session {
@@ -46,8 +46,8 @@ impl Session {
     pub fn of(runs: &[f64]) -> Option<Session> {
         check(runs, runs, Pairing::None).ok()?;
         let logs: Vec<f64> = runs.iter().map(|run| run.ln()).collect();
-        let open = Spread::within([logs.as_slice()]).map_or(0.0, |spread| spread.variance / runs.len() as f64);
-        Some(Session { figure: estimate::from_runs(runs)?.median.ln(), open })
+        let run_variance = Spread::within([logs.as_slice()]).map_or(0.0, |spread| spread.variance / runs.len() as f64);
+        Some(Session { figure: estimate::from_runs(runs)?.median.ln(), run_variance })
     }
 
     /// A session for each list of runs; `None` if [`Session::of`] is `None` for any list.
@@ -131,8 +131,9 @@ impl Sessions {
         let groups = self.groups();
         let share: f64 =
             [&base, &new].map(|side| variance_inflation(&groups, side.len()) / side.len() as f64).iter().sum();
-        let open = mean(&self.base.iter().chain(&self.new).map(|session| session.open).collect::<Vec<_>>());
-        let error = (spread.variance.max(open) * share).sqrt();
+        let run_variance =
+            mean(&self.base.iter().chain(&self.new).map(|session| session.run_variance).collect::<Vec<_>>());
+        let error = (spread.variance.max(run_variance) * share).sqrt();
         let comparison = judge(mean(&new) - mean(&base), error, spread.freedom, joint.comparisons, criterion);
         Some(Comparison { base_sessions: base.len(), new_sessions: new.len(), ..comparison })
     }
@@ -176,8 +177,8 @@ pub fn compare_interleaved(
     let known = Session::all(sessions).ok_or_else(CompareError::no_runs)?;
     let ratios = figures(&known);
     let spread = Spread::within([ratios.as_slice()]).ok_or_else(CompareError::no_runs)?.moderated(joint.prior);
-    let open = mean(&known.iter().map(|session| session.open).collect::<Vec<_>>());
-    let error = (spread.variance.max(open) / ratios.len() as f64).sqrt();
+    let run_variance = mean(&known.iter().map(|session| session.run_variance).collect::<Vec<_>>());
+    let error = (spread.variance.max(run_variance) / ratios.len() as f64).sqrt();
     let comparison = judge(mean(&ratios), error, spread.freedom, joint.comparisons, criterion);
     let (runs, sessions) = (sessions.iter().map(Vec::len).sum(), sessions.len());
     Ok(Comparison {
@@ -226,7 +227,7 @@ pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion
 
 /// The error rate of each comparison with which all comparisons together keep the level.
 pub(super) fn level(comparisons: usize) -> f64 {
-    (1.0 - SURE) / comparisons.max(1) as f64
+    (1.0 - JOINT_CONFIDENCE) / comparisons.max(1) as f64
 }
 
 fn joint_quantile(freedom: usize, comparisons: usize) -> f64 {

@@ -43,7 +43,7 @@ fn equal_sides_rarely_differ() {
     }
 }
 
-/// With the default criterion: of 200 comparisons, at most 10 are wrong.
+/// With the default criterion too, at most 5 % of comparisons may be wrong.
 #[test]
 fn equal_sides_rarely_differ_by_default() {
     for pairing in [Pairing::None, Pairing::Rounds] {

@@ -14,7 +14,7 @@ use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, is_tiny, na
 
 /// The shortest running time in seconds for which `tune` is advised. A shorter pipeline ends before `tune` has compared
 /// anything.
-const TUNABLE: f64 = 12.0;
+const MIN_TUNE_SECONDS: f64 = 12.0;
 
 fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
     Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
@@ -130,7 +130,7 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
     let bursts = burst::size(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
     let most = at_most(bound);
     match &figures.typed {
-        Some(typed) if figures.seconds < TUNABLE => {
+        Some(typed) if figures.seconds < MIN_TUNE_SECONDS => {
             let text = format!(
                 "a larger pipe lets both work at once{bursts}{most}; this pipeline ends too soon for 'pipemark tune', so try it with 'pipemark ab'"
             );

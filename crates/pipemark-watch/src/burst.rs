@@ -8,7 +8,7 @@ use crate::report::PipeFigures;
 /// The largest pipe, unless an administrator has raised /proc/sys/fs/pipe-max-size.
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
-/// The factor by which the size of bursts may differ between two samplings of the same pipeline.
+/// A burst this many times the size of the largest pipe clearly exceeds it: two samplings of a pipeline differ by less.
 const CLEARLY: f64 = 4.0;
 
 /// Bytes of a burst: the bytes that the writer would have written during one wait or that the reader would have read,

@@ -8,12 +8,12 @@ use crate::verdict::{BALANCED, BUSY, busy, name};
 /// bytes or more.
 const SMALL: f64 = 2048.0;
 /// Calls limit a stage that spends at least this share of its CPU time in the kernel.
-const MOSTLY: f64 = 0.25;
+const LIMITING_SHARE: f64 = 0.25;
 /// Small calls are mentioned from this share on, because the stage's busy share then gives no bound.
-const PARTLY: f64 = 0.10;
-/// The most kernel time of one call, in seconds. If the time is longer, something other than the call takes it. On a
+const NOTABLE_SHARE: f64 = 0.10;
+/// The longest kernel time per call, in seconds. If a stage has more, something other than its calls takes it. On a
 /// virtual machine, a call that woke a process on another CPU took up to 12 µs.
-const DEAREST: f64 = 25e-6;
+const MAX_CALL_SECONDS: f64 = 25e-6;
 /// Sizes per call of two stages count as equal within this factor. A message that is written by one call may be read by
 /// two, one of them for its length.
 const SAME: f64 = 2.5;
@@ -44,7 +44,7 @@ fn share(stage: &StageFigures) -> f64 {
     let calls =
         writes(stage).map_or(0.0, |calls| calls.per_second) + reads(stage).map_or(0.0, |calls| calls.per_second);
     let (Some(kernel), Some(cpu)) = (stage.kernel, stage.cpu) else { return 0.0 };
-    if calls <= 0.0 || cpu <= 0.0 || kernel / calls > DEAREST { 0.0 } else { (kernel / cpu).min(1.0) }
+    if calls <= 0.0 || cpu <= 0.0 || kernel / calls > MAX_CALL_SECONDS { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
@@ -55,7 +55,7 @@ fn runs(stage: &StageFigures) -> bool {
 
 /// Whether calls take so much of a stage's time that its busy share gives no bound.
 pub fn matter(stage: &StageFigures) -> bool {
-    share(stage) >= PARTLY
+    share(stage) >= NOTABLE_SHARE
 }
 
 /// The verdict that small calls limit the pipeline; `None` if they don't.
@@ -63,7 +63,7 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     let top = busy(order[0]);
     // Both ends of a pipe pay for small pieces: the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
-    let payer = order.iter().filter(near).find(|stage| share(stage) >= MOSTLY && runs(stage))?;
+    let payer = order.iter().filter(near).find(|stage| share(stage) >= LIMITING_SHARE && runs(stage))?;
     let (culprit, small_writes) = origin(figures, payer)?;
     let (own_reads, own_writes) = (reads(culprit), writes(culprit));
     let calls = if small_writes { own_writes? } else { own_reads? };

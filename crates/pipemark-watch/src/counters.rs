@@ -11,7 +11,7 @@ use crate::sampler::{Subject, Watcher};
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
 
-/// The time after its start in which a program may read its own libraries. These bytes are no input of the pipeline.
+/// For this long after its start, a program may read its own libraries, which aren't input of the pipeline.
 const LOADED: Duration = Duration::from_millis(15);
 
 /// A process that starts and exits causes at least this many page faults.
@@ -45,8 +45,8 @@ impl Watcher {
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
-                // A child of the watched command used no time before sampling began. Start times are known to 10 ms
-                // only.
+                // `late`: the process used no time before sampling began. Its start time isn't compared for children,
+                // because it is known to 10 ms only.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LOADED);

@@ -49,7 +49,7 @@ fn holds(process: &WaitingProcess, pipe: PipeId, way: Way) -> Option<u32> {
 }
 
 /// Processes that could end the wait for a pipe, as indices into `all`: the holders of its other end.
-fn helpers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
+fn unblockers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
     let other = if end.way == Way::In { Way::Out } else { Way::In };
     (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
 }
@@ -72,10 +72,11 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     loop {
         let can_go_on = |&place: &usize| {
             let process = &all[place];
-            let freed =
-                |helpers: Vec<usize>| helpers.is_empty() || helpers.iter().any(|helper| !stuck.contains(helper));
+            let freed = |unblockers: Vec<usize>| {
+                unblockers.is_empty() || unblockers.iter().any(|helper| !stuck.contains(helper))
+            };
             let opened = process.opens.is_some();
-            process.waits.iter().any(|end| freed(helpers(all, end)))
+            process.waits.iter().any(|end| freed(unblockers(all, end)))
                 || opened && freed(openers(all, process.pid))
                 || process.waits.is_empty() && !opened && freed(children(all, process.pid))
         };
@@ -88,7 +89,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     let step = |place: usize| {
         let process = &all[place];
         let (on, helper) = match (process.waits.first(), &process.opens) {
-            (Some(end), _) => (Some(*end), *helpers(all, end).first()?),
+            (Some(end), _) => (Some(*end), *unblockers(all, end).first()?),
             (None, Some(_)) => (None, *openers(all, process.pid).first()?),
             (None, None) => (None, *children(all, process.pid).first()?),
         };

@@ -11,9 +11,8 @@ use crate::topology::upstream_first;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
-    /// Samples of all threads, taken while one of them ran; and the number of these samples in which a thread waited
-    /// for input.
-    pub looked: u32,
+    /// Samples of several threads, taken while one of them ran; and those of them in which another waited for input.
+    pub hunger_samples: u32,
     pub hungry: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,
@@ -81,15 +80,15 @@ impl Stretches {
     /// longer than the sampling step and than chance explains. A stage that first only waits and then only works has
     /// phases, not bursts. `step` is the time between samples in seconds.
     fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
-        const FEWEST: u32 = 10;
-        const ALIKE: f64 = 1.5;
+        const MIN_WAITS: u32 = 10;
+        const MIN_ALIKE: f64 = 1.5;
         let (waits, others) = (f64::from(self.waits), f64::from(samples.saturating_sub(self.waits)));
-        // The number of runs expected by chance (Wald and Wolfowitz).
+        // The number of uninterrupted waits expected by chance (Wald and Wolfowitz's runs test).
         let expected = waits * others / f64::from(samples.max(1));
         let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
         // The number of waits if all had equal lengths and the same sum of squares.
         let alike = waits * waits / (self.squares as f64).max(1.0);
-        let several = self.waits >= FEWEST && others > 0.0 && alike >= ALIKE;
+        let several = self.waits >= MIN_WAITS && others > 0.0 && alike >= MIN_ALIKE;
         (several && clustered).then(|| self.squares as f64 / waits * step)
     }
 }
@@ -142,7 +141,7 @@ impl Interval {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
             own.threads += next.threads;
             own.faults += next.faults;
-            own.looked += next.looked;
+            own.hunger_samples += next.hunger_samples;
             own.hungry += next.hungry;
             own.run += next.run;
             own.cpu = sum(own.cpu, next.cpu);
@@ -472,7 +471,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         threads: stage.threads,
         present,
         busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked) - share(ThreadState::Unknown),
-        hungry: running * f64::from(counts.hungry) / f64::from(counts.looked.max(1)),
+        hungry: running * f64::from(counts.hungry) / f64::from(counts.hunger_samples.max(1)),
         starved: share(ThreadState::Starved),
         blocked: share(ThreadState::Blocked),
         computing: running - waited,

@@ -15,13 +15,13 @@ const AT_WORK: f64 = 0.3;
 const STARVED: f64 = 0.8;
 /// The smallest common output buffer for a pipe, in the C library or a language runtime, in bytes. A buffered program
 /// writes this much at once.
-const BUFFER: f64 = 4096.0;
+const MIN_BUFFER: f64 = 4096.0;
 /// The most bytes that such a buffer holds.
-const MOST: u64 = 256 << 10;
+const MAX_BUFFER: u64 = 256 << 10;
 
 /// Whether a stage writes only full buffers, judging by its earlier writes.
 fn buffers(stage: &StageFigures) -> bool {
-    stage.wrote_before.is_none_or(|bytes| bytes >= BUFFER * 0.9)
+    stage.wrote_before.is_none_or(|bytes| bytes >= MIN_BUFFER * 0.9)
 }
 
 /// Whether a stage has read something and written none of it.
@@ -31,7 +31,7 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     // A filter at the end writes to a file or to a process outside the pipeline.
     let is_last = readers.peek().is_none() && stage.writes_others && programs::filters(&stage.words);
     let reader_waits = is_last || readers.any(|pipe| waits(pipe.to));
-    let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MOST).contains(&bytes));
+    let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MAX_BUFFER).contains(&bytes));
     let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT);
     let fed = figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     fed && reader_waits

@@ -7,11 +7,11 @@ use crate::verdict::verdict;
 
 /// The most intervals kept, and the most counts of stages in them. Beyond these, neighbouring intervals are merged in
 /// pairs.
-const MOST: usize = 720;
-const MOST_COUNTS: usize = 72_000;
+const MAX_INTERVALS: usize = 720;
+const MAX_COUNTS: usize = 72_000;
 /// The shortest phase, in seconds and as a share of the whole.
-const SHORTEST: f64 = 1.0;
-const SHORTEST_SHARE: f64 = 0.1;
+const MIN_SECONDS: f64 = 1.0;
+const MIN_SHARE: f64 = 0.1;
 /// Two phases differ if the busy shares of their leading stages differ by at least this.
 const CHANGE: f64 = 0.3;
 
@@ -37,7 +37,7 @@ impl Timeline {
         }
         self.open += 1;
         let stages = self.intervals.last().map_or(0, |last| last.stages.len()).max(1);
-        if self.intervals.len() > MOST.min(MOST_COUNTS / stages) {
+        if self.intervals.len() > MAX_INTERVALS.min(MAX_COUNTS / stages) {
             self.intervals = self.intervals.chunks(2).map(Interval::total).collect();
             self.merged *= 2;
         }
@@ -57,7 +57,7 @@ impl Timeline {
     /// The phases, at most eight, with different leading stages.
     pub fn phases(&self, watcher: &Watcher) -> Vec<Phase> {
         let whole = self.total();
-        let shortest = SHORTEST.max(whole.seconds * SHORTEST_SHARE);
+        let shortest = MIN_SECONDS.max(whole.seconds * MIN_SHARE);
         let mut stretches: Vec<Interval> = Vec::new();
         for interval in self.intervals.iter().filter(|interval| interval.samples > 0) {
             match stretches.last_mut() {
@@ -120,7 +120,7 @@ mod tests {
             to: from + 1,
             id: PipeId(0, from as u64),
             capacity: None,
-            unasked: None,
+            unread_since: None,
             waiting: [0; 2],
             slices: [None; 2],
             last: None,

@@ -90,16 +90,16 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// A file of /proc that is read repeatedly.
 #[derive(Debug)]
-pub struct Again {
+pub struct ProcReader {
     path: String,
     open: Option<File>,
     keep: bool,
 }
 
-impl Again {
+impl ProcReader {
     /// The file at `path`. With `keep` it stays open between reads.
-    pub fn new(path: String, keep: bool) -> Again {
-        Again { path, open: None, keep }
+    pub fn new(path: String, keep: bool) -> ProcReader {
+        ProcReader { path, open: None, keep }
     }
 
     pub fn path(&self) -> &str {
@@ -306,7 +306,7 @@ pub fn all() -> Vec<Process> {
     others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
 }
 
-/// The children of a process; `None` where the kernel does not list them.
+/// The children of a process, as far as its first 16 `threads` started them; `None` where the kernel does not list them.
 pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for &thread in threads.iter().take(16) {
@@ -352,7 +352,7 @@ pub fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 
-/// Bytes and calls that a process and its reaped children have read and written.
+/// The bytes that a process and its reaped children have read and written, and the numbers of their calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoCounts {
     pub read: u64,

@@ -11,9 +11,9 @@ use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
 /// The fewest idle CPUs with which there is room for parallel work.
-const IDLE_CPUS: f64 = 0.3;
+const MIN_IDLE_CPUS: f64 = 0.3;
 /// The most remedies shown for a stage. Rows for any program follow those for the stage's program.
-const MOST: usize = 4;
+const MAX_REMEDIES: usize = 4;
 
 /// A row of the table; see the head of remedies.toml.
 #[derive(Debug, Deserialize)]
@@ -121,7 +121,7 @@ impl RemedyRow {
         };
         let words = without_one_thread(&stage.words);
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
-        let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
+        let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= MIN_IDLE_CPUS);
         let room = !self.parallel || idle && stage.cpus.len() != 1;
         self.cause.iter().any(cause)
             && program
@@ -189,7 +189,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     own.extend(job(stage).and_then(|job| of_program(&job, verdict, figures, false)));
     let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
     // Rows for any program apply only where no row matches this one.
-    if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
+    if own.is_empty() { any.take(MAX_REMEDIES).collect() } else { own.into_iter().take(MAX_REMEDIES).collect() }
 }
 
 /// Remedies that make the stages use less CPU time. Remedies that use more CPUs are omitted.
@@ -238,7 +238,7 @@ fn named_once<'f>(
             found.push(Remedy { text: format!("{}: {}", name(figures, stage.number), remedy.text), ..remedy });
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_REMEDIES);
     found
 }
 

@@ -22,7 +22,7 @@ pub struct PipelineReport {
     pub seconds: f64,
     pub samples: u32,
     pub samples_per_second: f64,
-    /// The least detailed file of /proc that was readable for a thread.
+    /// The least detailed file of /proc that a thread had to be read from.
     pub access: ProcFile,
     /// CPU use of pipemark itself, in CPUs.
     pub own_cpu: f64,

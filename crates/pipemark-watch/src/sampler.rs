@@ -12,16 +12,17 @@ use crate::figures::{Counts, Interval, PipeCounts, WatchLimits};
 use crate::phases::Timeline;
 use crate::process::{self, MachineCounts, PipeId, Process};
 use crate::report::{PeerFigures, ProcFile};
-use crate::scan::{self, Known, ScannedProcess};
+use crate::scan::{self, ScanState, WatchedProcess};
 use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 use crate::waits::SocketWait;
 
-/// The most CPU time that sampling may take, as a share of one CPU. The sampling rate is lowered to stay below it.
-const SHARE: f64 = 0.01;
+/// The share of one CPU that sampling aims to take. To stay below it, samples are taken less often, but not more than 50
+/// ms apart on average.
+const TARGET_SHARE: f64 = 0.01;
 
-/// All threads of a running stage are sampled in one of this many samples.
-const HUNGRY: u32 = 4;
+/// In one of this many samples, the other threads of a running stage are sampled too.
+const HUNGRY_EVERY: u32 = 4;
 
 /// What to watch.
 #[derive(Debug, Clone)]
@@ -43,7 +44,7 @@ pub struct SamplingOptions {
     pub period: Duration,
 }
 
-/// A stage, with its state over all scans.
+/// A stage. It outlives the scans, which update it.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
@@ -104,7 +105,7 @@ pub struct WatchedPipe {
     pub id: PipeId,
     pub capacity: Option<u64>,
     /// When the pipe appeared; `None` once its capacity has been read.
-    pub(super) unasked: Option<Instant>,
+    pub(super) unread_since: Option<Instant>,
     /// The number of consecutive samples in which the pipe's writer, and its reader, have waited.
     pub(super) waiting: [u32; 2],
     /// The number of times that the pipe's writer, and its reader, had run when they last waited; `None` where that was
@@ -124,13 +125,13 @@ pub struct Watcher {
     pub(super) subject: Subject,
     pub(super) options: SamplingOptions,
     pub(super) begin: Instant,
-    pub(super) known: BTreeMap<u32, Known>,
+    pub(super) known: BTreeMap<u32, WatchedProcess>,
     pub stages: Vec<WatchedStage>,
     pub pipes: Vec<WatchedPipe>,
     /// The control groups of the stages, by their names in /proc.
     pub(super) groups: Vec<(String, ControlGroups)>,
     pub(super) current: Interval,
-    pub(super) found: ScannedProcess,
+    pub(super) found: ScanState,
     cost: Duration,
     random: u64,
     pub(super) born_after: u64,
@@ -174,7 +175,7 @@ impl Watcher {
             pipes: Vec::new(),
             groups: Vec::new(),
             current: Interval::default(),
-            found: ScannedProcess::nothing(now),
+            found: ScanState::nothing(now),
             cost: Duration::ZERO,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
@@ -215,7 +216,7 @@ impl Watcher {
         stages.into_iter().any(|stage| stage.states[ThreadState::Terminal as usize] > 0)
     }
 
-    /// The least detailed file that was readable for a thread, and whether processes are hidden altogether.
+    /// The least detailed file that a thread has to be read from; the requested file before any thread is known.
     pub fn access(&self) -> ProcFile {
         let threads = self.known.values().flat_map(|known| &known.threads);
         threads.map(Thread::access).max().unwrap_or(self.options.access)
@@ -230,7 +231,7 @@ impl Watcher {
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
         let period =
-            self.options.period.max(self.cost.div_f64(SHARE).min(Duration::from_millis(50))).max(self.cost * 4);
+            self.options.period.max(self.cost.div_f64(TARGET_SHARE).min(Duration::from_millis(50))).max(self.cost * 4);
         period.mul_f64(jitter)
     }
 
@@ -244,8 +245,8 @@ impl Watcher {
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
                 let (stage, moment) = (&mut self.stages[place], &mut moments[place]);
-                self.found.strange |= look(stage, &mut self.known, moment);
-                if self.current.samples.is_multiple_of(HUNGRY) && moment.state == Some(ThreadState::Running) {
+                self.found.strange |= sample_stage(stage, &mut self.known, moment);
+                if self.current.samples.is_multiple_of(HUNGRY_EVERY) && moment.state == Some(ThreadState::Running) {
                     moment.hungry = is_hungry(stage, &mut self.known);
                 }
             }
@@ -266,7 +267,7 @@ impl Watcher {
         if now >= self.found.next {
             self.scan();
         }
-        self.ask_capacities(now);
+        self.read_capacities(now);
     }
 
     /// Decides a stage's state by its neighbours if its own threads leave it open.
@@ -336,7 +337,7 @@ impl Watcher {
                 counts.threads += threads.sum::<usize>() as u64;
             }
             if let Some(hungry) = moment.hungry {
-                counts.looked += 1;
+                counts.hunger_samples += 1;
                 counts.hungry += u32::from(hungry);
             }
         }
@@ -379,7 +380,7 @@ impl Watcher {
     pub fn close_interval(&mut self) -> Interval {
         self.count(true);
         self.check_locales();
-        self.look_at_waits();
+        self.read_waits();
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
         let mut closed = std::mem::replace(&mut self.current, next);
@@ -395,10 +396,10 @@ pub fn own_time() -> Duration {
 }
 
 /// Samples the threads of a stage. Returns whether one of them waits for an unknown descriptor.
-fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment) -> bool {
+fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>, moment: &mut Moment) -> bool {
     let (mut strange, mut gone) = (false, false);
     for pid in &stage.pids {
-        let Some(Known { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
+        let Some(WatchedProcess { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
         // A stopped thread still shows its system call, so the process state decides.
         if matches!(process.state, 'T' | 't') {
             moment.state = Some(moment.state.map_or(ThreadState::Stopped, |known| known.min(ThreadState::Stopped)));
@@ -447,9 +448,9 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
     }
     // The stage may wait for a pipe to a process started since the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
-        let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
+        let threads = |of: &WatchedProcess| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
         let own = stage.pids.iter().filter_map(|pid| known.get(pid));
-        let new = own.filter_map(|of| young(stage, known, of.process.pid, &threads(of), 3)).min();
+        let new = own.filter_map(|of| state_of_new_processes(stage, known, of.process.pid, &threads(of), 3)).min();
         moment.state = new.or(moment.state);
     }
     if moment.state == Some(ThreadState::Lock) {
@@ -466,7 +467,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
 }
 
 /// How often a stage of a single thread has run; `None` for other stages.
-fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<u64> {
+fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<u64> {
     let [pid] = stage.pids[..] else { return None };
     match &mut known.get_mut(&pid)?.threads[..] {
         [only] => only.read_times().map(|[_, _, slices]| slices),
@@ -476,12 +477,12 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<u64>
 
 /// Whether a thread of a running stage waits for input, so that the stage would take more input. `None` if all of its
 /// threads run.
-fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<bool> {
-    const MOST: usize = 16;
+fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<bool> {
+    const MAX_THREADS: usize = 16;
     let (mut hungry, mut count) = (false, 0);
     for pid in &stage.pids {
-        let Some(Known { ends, threads, .. }) = known.get_mut(pid) else { continue };
-        for thread in threads.iter_mut().take(MOST) {
+        let Some(WatchedProcess { ends, threads, .. }) = known.get_mut(pid) else { continue };
+        for thread in threads.iter_mut().take(MAX_THREADS) {
             count += 1;
             let wait = thread.wait(*pid, ends, &mut stage.uncounted);
             hungry |= matches!(wait, Some(ThreadWait::In(Some(pipe))) if stage.ins.contains(&pipe));
@@ -514,20 +515,20 @@ impl WatchedStage {
 }
 
 /// The state of processes that this one waits for and that the last scan didn't find, such as the next command of a
-/// loop. Also checks their children, down to `depth` levels.
-fn young(
+/// loop. Also checks their descendants, down to `levels` levels.
+fn state_of_new_processes(
     stage: &WatchedStage,
-    known: &BTreeMap<u32, Known>,
+    known: &BTreeMap<u32, WatchedProcess>,
     parent: u32,
     threads: &[u32],
-    steps: u32,
+    levels: u32,
 ) -> Option<ThreadState> {
     let own = std::process::id();
     let children = process::children(parent, threads)?.into_iter();
     let children = children.filter(|pid| *pid != own && !known.contains_key(pid));
     let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
-        ThreadState::Children if steps > 0 => {
-            young(stage, known, pid, &[pid], steps - 1).or(Some(ThreadState::Children))
+        ThreadState::Children if levels > 0 => {
+            state_of_new_processes(stage, known, pid, &[pid], levels - 1).or(Some(ThreadState::Children))
         }
         state => Some(state),
     };
@@ -546,7 +547,7 @@ fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, Wait
 
 /// The state of threads that the last scan didn't find, if the threads of a process have changed. A program may start a
 /// thread for each piece of work, and wait for it.
-fn new_threads(stage: &WatchedStage, known: &Known, gone: bool) -> Option<ThreadState> {
+fn new_threads(stage: &WatchedStage, known: &WatchedProcess, gone: bool) -> Option<ThreadState> {
     let pid = known.process.pid;
     if !gone && process::thread_count(pid) == Some(known.threads.len()) {
         return None;
@@ -566,13 +567,13 @@ mod tests {
             let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
             watcher.stages = vec![WatchedStage::default(), WatchedStage::default()];
             let id = PipeId(0, 1);
-            let (capacity, unasked, last, slices) = (None, None, None, [None; 2]);
+            let (capacity, unread_since, last, slices) = (None, None, None, [None; 2]);
             watcher.pipes = vec![WatchedPipe {
                 from: 0,
                 to: 1,
                 id,
                 capacity,
-                unasked,
+                unread_since,
                 waiting: [0; 2],
                 slices,
                 last,

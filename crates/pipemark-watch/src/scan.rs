@@ -14,7 +14,7 @@ use pipemark_host::ControlGroups;
 use crate::connections;
 use crate::counters::Totals;
 use crate::figures::WatchLimits;
-use crate::process::{self, Again, IoCounts, PipeEnd, PipeId, Process, Way};
+use crate::process::{self, IoCounts, PipeEnd, PipeId, ProcReader, Process, Way};
 use crate::programs;
 use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
 use crate::state::{self, WaitTarget};
@@ -22,81 +22,88 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// The interval of checks for changes, the interval while a pipeline starts, and the time for which a pipeline counts
-/// as starting.
-const ASK: Duration = Duration::from_millis(100);
-const ASK_FIRST: Duration = Duration::from_millis(20);
+/// The interval of checks for changes: by default, and for the first [`STARTING`] of a pipeline.
+const CHECK: Duration = Duration::from_millis(100);
+const CHECK_STARTING: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
 /// The age up to which a stage's counters are read at each check for changes.
 const YOUNG: Duration = Duration::from_secs(1);
 /// The interval of full scans without a change, and the interval while a thread waits for an unknown descriptor.
-const LOOK: Duration = Duration::from_secs(2);
-const LOOK_STRANGE: Duration = Duration::from_millis(400);
+const FULL_SCAN: Duration = Duration::from_secs(2);
+const FULL_SCAN_STRANGE: Duration = Duration::from_millis(400);
 /// The interval of scans of all processes of the machine, shortly after a change and otherwise.
 const SEARCH: Duration = Duration::from_secs(1);
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
-/// The time that a pipe has to exist before it is opened, because a pipeline may be about to end.
-const UNTOUCHED: Duration = Duration::from_millis(200);
+/// A younger pipe isn't opened to read its capacity, because a short pipeline may be about to end.
+const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
 /// The most stages. Later stages, such as more rounds of a loop, are counted with the last stage.
-const MOST_STAGES: usize = 400;
+const MAX_STAGES: usize = 400;
 
-/// The result of the last scan, and the time of the next.
+/// The result of the last scan, and the times of the last and the next scans.
 #[derive(Debug)]
-pub(super) struct ScannedProcess {
+pub(super) struct ScanState {
     shapes: Vec<StageShape>,
     /// Whether the result was equal to the previous one.
     same: bool,
     /// Whether a thread waits for an unknown descriptor.
     pub strange: bool,
     pub next: Instant,
-    looked: Instant,
-    next_look: Instant,
+    last_full: Instant,
+    next_full: Instant,
     next_search: Instant,
 }
 
-impl ScannedProcess {
-    pub fn nothing(now: Instant) -> ScannedProcess {
-        let (next, looked, next_look, next_search) = (now, now, now, now);
-        ScannedProcess { shapes: Vec::new(), same: false, strange: false, next, looked, next_look, next_search }
+impl ScanState {
+    pub fn nothing(now: Instant) -> ScanState {
+        let (next, last_full, next_full, next_search) = (now, now, now, now);
+        ScanState { shapes: Vec::new(), same: false, strange: false, next, last_full, next_full, next_search }
     }
 
     /// Scans sooner, because a process has exited and its successor may start soon.
     pub fn hurry(&mut self, now: Instant) {
-        self.next = self.next.min(now + ASK_FIRST);
+        self.next = self.next.min(now + CHECK_STARTING);
     }
 }
 
-/// A process that is watched.
+/// A watched process, with its threads and its files in /proc.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct WatchedProcess {
     pub process: Process,
     pub ends: BTreeMap<u32, WaitTarget>,
     pub threads: Vec<Thread>,
-    stat: Again,
-    io: Again,
-    children: Again,
+    stat: ProcReader,
+    io: ProcReader,
+    children: ProcReader,
     /// The process's children at the last check for changes.
     listed: String,
 }
 
-impl Known {
-    fn new(process: Process, keep: bool) -> Known {
+impl WatchedProcess {
+    fn new(process: Process, keep: bool) -> WatchedProcess {
         let pid = process.pid;
-        let file = |name: &str| Again::new(format!("/proc/{pid}/{name}"), keep);
+        let file = |name: &str| ProcReader::new(format!("/proc/{pid}/{name}"), keep);
         let (stat, io, children) = (file("stat"), file("io"), file(&format!("task/{pid}/children")));
-        Known { process, ends: BTreeMap::new(), threads: Vec::new(), stat, io, children, listed: String::new() }
+        WatchedProcess {
+            process,
+            ends: BTreeMap::new(),
+            threads: Vec::new(),
+            stat,
+            io,
+            children,
+            listed: String::new(),
+        }
     }
 
     /// A process that isn't part of the pipeline, read once.
-    pub fn of(process: Process) -> Known {
-        Known::new(process, false)
+    pub fn of(process: Process) -> WatchedProcess {
+        WatchedProcess::new(process, false)
     }
 
     pub fn read_stat(&mut self) -> Option<Process> {
         Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
     }
 
-    /// Bytes and calls by which the process and its reaped children have read and written, without uncounted calls.
+    /// Bytes and calls of the process and its reaped children, as far as the kernel counts them.
     pub fn read_io(&mut self) -> Option<IoCounts> {
         IoCounts::parse(self.io.read(&mut [0; 1024]).ok()?)
     }
@@ -195,24 +202,24 @@ impl Watcher {
         // next scan, and a short pipeline would be missed.
         let (began, cpu) = (Instant::now(), own_time());
         let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
-        let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
-        if changed || strange || !self.found.same || began >= self.found.next_look {
-            self.look_anew(began);
+        let strange = std::mem::take(&mut self.found.strange) && began >= self.found.last_full + FULL_SCAN_STRANGE;
+        if changed || strange || !self.found.same || began >= self.found.next_full {
+            self.scan_fully(began);
         }
         // The counters of a process that exits before the interval ends would be lost.
         let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
         if self.stages.iter().any(young) {
             self.count(false);
             if self.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
-                self.look_for_peers();
+                self.find_peers_of_sockets();
             }
         }
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
         let spent = own_time().saturating_sub(cpu);
-        self.found.next = began + if starting { ASK_FIRST.max(spent * 4) } else { ASK.max(spent * 200) };
+        self.found.next = began + if starting { CHECK_STARTING.max(spent * 4) } else { CHECK.max(spent * 200) };
     }
 
-    fn look_anew(&mut self, began: Instant) {
+    fn scan_fully(&mut self, began: Instant) {
         let cpu = own_time();
         let search = matches!(self.subject, Subject::Processes(_)) && began >= self.found.next_search;
         let mut processes = if search { process::all() } else { self.family() };
@@ -259,7 +266,7 @@ impl Watcher {
         found.same = found.shapes == shapes && !shapes.is_empty();
         found.shapes = shapes;
         let spent = own_time().saturating_sub(cpu);
-        (found.looked, found.next_look) = (began, began + LOOK.max(spent * 200));
+        (found.last_full, found.next_full) = (began, began + FULL_SCAN.max(spent * 200));
         if search {
             found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * 200);
         }
@@ -362,7 +369,7 @@ impl Watcher {
                 continue;
             }
             let old = before.remove(&pid).filter(|old| old.process.start == process.start);
-            let mut known = old.unwrap_or_else(|| Known::new(process.clone(), open < most));
+            let mut known = old.unwrap_or_else(|| WatchedProcess::new(process.clone(), open < most));
             let ids = process.thread_ids();
             let count = known.threads.len();
             known.threads.retain(|thread| ids.contains(&thread.id));
@@ -440,7 +447,7 @@ impl Watcher {
         if let Some(place) = find(&shares).or_else(|| find(&again)) {
             return place;
         }
-        if self.stages.len() < MOST_STAGES {
+        if self.stages.len() < MAX_STAGES {
             self.stages.push(WatchedStage { name, parents, ..WatchedStage::default() });
         }
         self.stages.len() - 1
@@ -542,13 +549,13 @@ impl Watcher {
                     let current = |pipe: &WatchedPipe| pipe.id == id || !writer.outs.contains(&pipe.id);
                     match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
                         Some(pipe) if pipe.id == id => {}
-                        Some(pipe) => (pipe.id, pipe.unasked) = (id, now),
+                        Some(pipe) => (pipe.id, pipe.unread_since) = (id, now),
                         None => self.pipes.push(WatchedPipe {
                             from,
                             to,
                             id,
                             capacity: None,
-                            unasked: now,
+                            unread_since: now,
                             waiting: [0; 2],
                             slices: [None; 2],
                             last: None,
@@ -562,10 +569,10 @@ impl Watcher {
     }
 
     /// Reads the capacities of pipes that have existed for a while, each once.
-    pub(super) fn ask_capacities(&mut self, now: Instant) {
-        let due = |pipe: &&mut WatchedPipe| pipe.unasked.is_some_and(|since| now >= since + UNTOUCHED);
+    pub(super) fn read_capacities(&mut self, now: Instant) {
+        let due = |pipe: &&mut WatchedPipe| pipe.unread_since.is_some_and(|since| now >= since + MIN_AGE_TO_OPEN);
         for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.options.touch && pipe.capacity.is_none()) {
-            pipe.unasked = None;
+            pipe.unread_since = None;
             let holders = self.stages[pipe.to].pids.iter().filter_map(|pid| self.known.get(pid));
             let ask = |end: &OwnedFd| rustix::pipe::fcntl_getpipe_size(end).ok().map(|size| size as u64);
             pipe.capacity = holders.filter_map(|known| at_end(&known.process, pipe.id, ask)?).next();

@@ -11,7 +11,7 @@ use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, St
 use crate::verdict::{is_unsampled, percent};
 
 /// The most stages that are all shown in full. With more stages, only the busiest are.
-const MOST: usize = 30;
+const MAX_FULL: usize = 30;
 /// The number of points of history shown beside a stage.
 const POINTS: usize = 10;
 
@@ -86,9 +86,9 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     }
     let mut rows = Vec::new();
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
-    if shown.len() > MOST || busiest_first {
+    if shown.len() > MAX_FULL || busiest_first {
         shown.sort_by(|a, b| b.busy.total_cmp(&a.busy));
-        shown.truncate(MOST);
+        shown.truncate(MAX_FULL);
     }
     if !busiest_first {
         shown.sort_by_key(|stage| stage.number);

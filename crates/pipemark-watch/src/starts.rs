@@ -6,22 +6,22 @@ use crate::verdict::{BALANCED, busy, name, percent};
 
 /// Starts per second from which starting processes is the work. Slower starts may take as much time, but each process
 /// then does something.
-const FEWEST: f64 = 20.0;
+const MIN_STARTS: f64 = 20.0;
 /// The most CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
 /// start.
-const LONGEST: f64 = 0.012;
+const MAX_CPU: f64 = 0.012;
 /// The most CPU time in seconds per page fault of such processes. Starting is mostly page faults, about 10 µs each. A
 /// process that also works takes more.
-const PER_FAULT: f64 = 25e-6;
+const MAX_CPU_PER_FAULT: f64 = 25e-6;
 /// The least share of a stage's CPU time that the started processes take.
-const LEAST: f64 = 0.3;
+const MIN_SHARE: f64 = 0.3;
 /// The least share of time for which such a stage works. A stage whose processes mostly sleep or wait works less.
-const WORKS: f64 = 0.4;
+const MIN_WORK: f64 = 0.4;
 
 /// The processes that a stage starts per second and the CPUs that they take; `None` unless the stage mostly starts
 /// processes.
 fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
-    let per_second = stage.starts_per_second.filter(|&rate| rate >= FEWEST)?;
+    let per_second = stage.starts_per_second.filter(|&rate| rate >= MIN_STARTS)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
     // The share is of the CPU time that the stage got, because other programs may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
@@ -29,15 +29,15 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     // Where others take the CPUs, the states show that the processes waited for a CPU; what exited ones waited isn't in
     // `cpu_wait`.
     let runnable = stage.computing + stage.waiting_for_cpu;
-    let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= WORKS * stage.busy;
+    let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= MIN_WORK * stage.busy;
     let faults = stage.faults_per_second;
-    let only_starts = faults <= 0.0 || stage.cpu_of_children.unwrap_or(0.0) <= PER_FAULT * faults;
-    (works && only_starts && cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
+    let only_starts = faults <= 0.0 || stage.cpu_of_children.unwrap_or(0.0) <= MAX_CPU_PER_FAULT * faults;
+    (works && only_starts && cpu / per_second <= MAX_CPU && spent >= MIN_SHARE * cpu).then_some((per_second, spent))
 }
 
 /// Whether starts take so much of a stage's time that its busy share gives no bound.
 pub fn matter(stage: &StageFigures) -> bool {
-    stage.starts_per_second.is_some_and(|rate| rate >= FEWEST / 4.0)
+    stage.starts_per_second.is_some_and(|rate| rate >= MIN_STARTS / 4.0)
 }
 
 /// The verdict that starting processes limits the pipeline; `None` if it doesn't.

@@ -72,7 +72,7 @@ pub struct SystemCall {
 
 /// The content of /proc/PID/task/T/syscall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum SyscallLine {
     Running,
     Waiting(SystemCall),
     /// The thread waits outside a system call, for a page.
@@ -81,22 +81,22 @@ pub enum Seen {
     Gone,
 }
 
-impl Seen {
+impl SyscallLine {
     /// Parses the line; `None` if it has another form.
-    pub fn parse(line: &str) -> Option<Seen> {
+    pub fn parse(line: &str) -> Option<SyscallLine> {
         let mut words = line.split_ascii_whitespace();
         let number = match words.next()? {
-            "running" => return Some(Seen::Running),
+            "running" => return Some(SyscallLine::Running),
             word => word.parse().ok()?,
         };
         if number < 0 {
-            return Some(if words.next()? == "0x0" { Seen::Gone } else { Seen::Outside });
+            return Some(if words.next()? == "0x0" { SyscallLine::Gone } else { SyscallLine::Outside });
         }
         let mut arguments = [0; 6];
         for argument in &mut arguments {
             *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
         }
-        Some(Seen::Waiting(SystemCall { number, arguments }))
+        Some(SyscallLine::Waiting(SystemCall { number, arguments }))
     }
 }
 
@@ -150,10 +150,10 @@ impl ThreadView for MemoryView {
 /// as a wait.
 pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
-    match Seen::parse(&line)? {
-        Seen::Waiting(call) => Some(descriptors(&call, &MemoryView(pid), false)),
-        Seen::Running | Seen::Outside => Some(Descriptors::Else),
-        Seen::Gone => None,
+    match SyscallLine::parse(&line)? {
+        SyscallLine::Waiting(call) => Some(descriptors(&call, &MemoryView(pid), false)),
+        SyscallLine::Running | SyscallLine::Outside => Some(Descriptors::Else),
+        SyscallLine::Gone => None,
     }
 }
 
@@ -166,7 +166,7 @@ pub fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
 /// descriptor alone.
 pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Way)> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
-    let Seen::Waiting(call) = Seen::parse(&line)? else { return None };
+    let SyscallLine::Waiting(call) = SyscallLine::parse(&line)? else { return None };
     let polls = matches!(call.number, libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait);
     #[cfg(target_arch = "x86_64")]
     let polls = polls || matches!(call.number, libc::SYS_poll | libc::SYS_select | libc::SYS_epoll_wait);
@@ -514,13 +514,13 @@ mod tests {
 
     #[test]
     fn lines_of_the_kernel_are_read() {
-        assert_eq!(Seen::parse("running\n"), Some(Seen::Running));
-        assert_eq!(Seen::parse("-1 0x7ffd 0x7f12\n"), Some(Seen::Outside));
-        assert_eq!(Seen::parse("-1 0x0 0x0\n"), Some(Seen::Gone));
-        let seen = Seen::parse("0 0x3 0x7f 0x20000 0x0 0xffffffff 0x0 0x7ffd 0x7f12\n");
+        assert_eq!(SyscallLine::parse("running\n"), Some(SyscallLine::Running));
+        assert_eq!(SyscallLine::parse("-1 0x7ffd 0x7f12\n"), Some(SyscallLine::Outside));
+        assert_eq!(SyscallLine::parse("-1 0x0 0x0\n"), Some(SyscallLine::Gone));
+        let seen = SyscallLine::parse("0 0x3 0x7f 0x20000 0x0 0xffffffff 0x0 0x7ffd 0x7f12\n");
         let call = SystemCall { number: 0, arguments: [3, 0x7f, 0x20000, 0, 0xffff_ffff, 0] };
-        assert_eq!(seen, Some(Seen::Waiting(call)));
-        assert_eq!(Seen::parse(""), None);
+        assert_eq!(seen, Some(SyscallLine::Waiting(call)));
+        assert_eq!(SyscallLine::parse(""), None);
     }
 
     #[test]

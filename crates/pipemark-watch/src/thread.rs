@@ -8,26 +8,26 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use crate::process::{self, Again, PipeEnd, PipeId, Way};
+use crate::process::{self, PipeEnd, PipeId, ProcReader, Way};
 use crate::report::ProcFile;
-use crate::state::{self, Descriptors, Seen, SystemCall, ThreadState, ThreadWait, WaitTarget};
+use crate::state::{self, Descriptors, SyscallLine, SystemCall, ThreadState, ThreadWait, WaitTarget};
 
 /// The number of consecutive samples without a kernel function after which the thread counts as unreadable.
-const MISSES: u32 = 10;
-/// The most reports of a thread's waits for Unix sockets, which may lead to a stage.
-const REPORTS: u32 = 200;
+const MAX_MISSES: u32 = 10;
+/// A thread that waits for a Unix socket is reported as strange at most this often. The socket may lead to a stage.
+const MAX_REPORTS: u32 = 200;
 
-/// A thread.
+/// A thread, with its files in /proc.
 #[derive(Debug)]
 pub struct Thread {
     pub id: u32,
     access: ProcFile,
     /// The number of consecutive samples without a kernel function.
     misses: u32,
-    syscall: Again,
-    wchan: Again,
-    stat: Again,
-    schedstat: Again,
+    syscall: ProcReader,
+    wchan: ProcReader,
+    stat: ProcReader,
+    schedstat: ProcReader,
     /// The last result of [`Thread::read_times`]; `None` before the first.
     pub times: Option<[u64; 3]>,
     /// Whether the thread waits for an unknown descriptor, which may be a pipe opened since the last scan.
@@ -42,7 +42,7 @@ pub struct Thread {
 impl Thread {
     /// The thread `id` of the process `pid`. With `keep` its files stay open.
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
-        let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
+        let file = |name: &str| ProcReader::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
         let (misses, times, strange, local, outside) = (0, None, false, 0, None);
         Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, strange, local, outside }
@@ -57,16 +57,16 @@ impl Thread {
     pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, moves: &mut bool) -> Option<ThreadWait> {
         let mut buffer = [0; 256];
         if self.access == ProcFile::Syscall {
-            match self.syscall.read(&mut buffer).map(Seen::parse) {
-                Ok(Some(Seen::Running)) => return Some(ThreadWait::Is(ThreadState::Running)),
-                Ok(Some(Seen::Gone)) => return None,
-                Ok(Some(Seen::Outside)) => {
+            match self.syscall.read(&mut buffer).map(SyscallLine::parse) {
+                Ok(Some(SyscallLine::Running)) => return Some(ThreadWait::Is(ThreadState::Running)),
+                Ok(Some(SyscallLine::Gone)) => return None,
+                Ok(Some(SyscallLine::Outside)) => {
                     let wait = self.function().as_deref().and_then(state::of_function);
                     return Some(wait.unwrap_or(ThreadWait::Is(ThreadState::Disk)));
                 }
-                Ok(Some(Seen::Waiting(call))) => {
+                Ok(Some(SyscallLine::Waiting(call))) => {
                     *moves |= state::is_uncounted(&call);
-                    let wait = state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) });
+                    let wait = state::of_call(&call, &CallView { pid, ends, thread: RefCell::new(self) });
                     if matches!(wait, ThreadWait::Is(ThreadState::Network | ThreadState::Other)) {
                         self.outside = Some(call);
                     }
@@ -93,7 +93,7 @@ impl Thread {
                     self.misses += 1;
                     if self.misses == 1 {
                         return Some(ThreadWait::Is(ThreadState::Running));
-                    } else if self.misses == MISSES {
+                    } else if self.misses == MAX_MISSES {
                         self.access = ProcFile::Stat;
                     }
                 }
@@ -141,14 +141,14 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::PERM | Errno::ACCESS | Errno::NOENT | Errno::NOSYS))
 }
 
-/// A thread that waits in a system call, whose details are read on demand.
-struct Asked<'t> {
+/// A thread that waits in a system call. Details are read on demand.
+struct CallView<'t> {
     pid: u32,
     ends: &'t BTreeMap<u32, WaitTarget>,
     thread: RefCell<&'t mut Thread>,
 }
 
-impl state::ThreadView for Asked<'_> {
+impl state::ThreadView for CallView<'_> {
     fn target(&self, fd: u64) -> WaitTarget {
         let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
         // In a shell's loop the same descriptor is a different pipe in each round.
@@ -163,7 +163,7 @@ impl state::ThreadView for Asked<'_> {
             let mut thread = self.thread.borrow_mut();
             thread.strange |=
                 matches!(target, WaitTarget::File | WaitTarget::Other | WaitTarget::In(_) | WaitTarget::Out(_));
-            if target == WaitTarget::Local && fd > 2 && thread.local < REPORTS {
+            if target == WaitTarget::Local && fd > 2 && thread.local < MAX_REPORTS {
                 thread.local += 1;
                 thread.strange = true;
             }

@@ -34,10 +34,11 @@ enum LinkSide {
     Upstream,
     Downstream,
     /// Through a descriptor other than standard input and output, as for a program that started a pipeline and feeds
-    /// it.
+    /// it. `true` if the process was found downstream.
     Outer(bool),
 }
 
+/// All processes, with the ends by which they may be joined.
 struct LinkField<'p> {
     processes: BTreeMap<u32, &'p Process>,
     /// The ends of each process that may lead to other stages, by pid.

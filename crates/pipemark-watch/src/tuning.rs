@@ -17,15 +17,15 @@ use crate::process::PipeId;
 use crate::sampler::Watcher;
 
 /// The number of turns before anything is changed. The first turn is not counted, because the pipeline may be starting.
-pub const LOOKS: usize = 4;
+pub const BASELINE_TURNS: usize = 4;
 /// The fewest rounds that are compared.
-pub const FEWEST: usize = 3;
+pub const MIN_ROUNDS: usize = 3;
 /// The most half-second turns to wait until a pipe is empty enough to be shrunk again.
-const WAITS: usize = 4;
+const MAX_WAITS: usize = 4;
 
 /// A pipe that the experiment changes.
 #[derive(Debug, Clone, Serialize)]
-struct Tried {
+struct TriedPipe {
     /// The numbers of the stages that write and read it.
     from: usize,
     to: usize,
@@ -38,9 +38,9 @@ struct Tried {
     id: PipeId,
 }
 
-/// The bytes that define the pipeline's rate: those that one stage reads or writes.
+/// The stage whose bytes, read or written, define the pipeline's rate.
 #[derive(Debug, Clone, Serialize)]
-struct Counted {
+struct CountedStage {
     stage: usize,
     name: String,
     reads: bool,
@@ -48,10 +48,10 @@ struct Counted {
     place: usize,
 }
 
-impl Counted {
+impl CountedStage {
     /// Chooses the last stage that moves a relevant number of bytes. Bytes that a larger pipe merely holds have not
     /// arrived at that stage. `None` if no stage moves enough.
-    fn choose(watcher: &Watcher, interval: &Interval) -> Option<Counted> {
+    fn choose(watcher: &Watcher, interval: &Interval) -> Option<CountedStage> {
         let figures = PipelineFigures::of(watcher, interval);
         let count = |place: usize, reads: bool| {
             let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
@@ -65,7 +65,7 @@ impl Counted {
         let most = all().filter_map(|(place, reads)| count(place, reads)).max().filter(|&most| most > 0)?;
         let (place, reads) = all().find(|&(place, reads)| count(place, reads).is_some_and(|n| n >= most / 50))?;
         let stage = figures.stages.iter().zip(&figures.places).find(|&(_, &at)| at == place)?.0;
-        Some(Counted { stage: stage.number, name: stage.name.clone(), reads, place })
+        Some(CountedStage { stage: stage.number, name: stage.name.clone(), reads, place })
     }
 
     fn rate(&self, interval: &Interval) -> Option<f64> {
@@ -91,8 +91,8 @@ pub struct TuneOutcome {
     /// Whether turns alternated; otherwise the rates are from before and after.
     in_turns: bool,
     rounds: usize,
-    counted: Option<Counted>,
-    pipes: Vec<Tried>,
+    counted: Option<CountedStage>,
+    pipes: Vec<TriedPipe>,
     /// The comparison, and the mean rates with the old and the larger pipes, in bytes per second.
     #[serde(skip)]
     compared: Option<(Comparison, [f64; 2])>,
@@ -131,9 +131,9 @@ pub struct Tuning {
     rounds: usize,
     /// The number of the only pipe to change; `None` for all pipes.
     only: Option<usize>,
-    looks: Vec<Interval>,
-    pipes: Vec<Tried>,
-    counted: Option<Counted>,
+    baseline: Vec<Interval>,
+    pipes: Vec<TriedPipe>,
+    counted: Option<CountedStage>,
     /// Whether the pipes have the larger capacities now.
     large: bool,
     /// For each turn, whether the pipes were large, and the rate in bytes per second; `None` if the turn wasn't
@@ -161,9 +161,9 @@ impl Tuning {
         if self.outcome.is_some() {
             return;
         }
-        if self.looks.len() < LOOKS {
-            self.looks.push(turn.clone());
-            if self.looks.len() < LOOKS {
+        if self.baseline.len() < BASELINE_TURNS {
+            self.baseline.push(turn.clone());
+            if self.baseline.len() < BASELINE_TURNS {
                 return;
             }
             if let Err(sentence) = self.prepare(watcher) {
@@ -176,7 +176,7 @@ impl Tuning {
         if self.turns.len() == 2 * self.rounds || self.pipes.iter().all(|pipe| pipe.ended) {
             return self.finish(watcher);
         }
-        let large = self.planned();
+        let large = self.plans_large();
         if !self.resize(watcher, large, Duration::from_millis(40)) {
             self.waits += 1;
             if self.is_stuck() {
@@ -199,7 +199,7 @@ impl Tuning {
 
     /// Finds the pipes, and the bytes to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
-        let total = Interval::total(&self.looks[1..]);
+        let total = Interval::total(&self.baseline[1..]);
         let places = PipelineFigures::of(watcher, &total).places;
         let number = |place: usize| places.iter().position(|&kept| kept == place).map(|at| at + 1);
         let live = |place: usize| watcher.stages[place].alive;
@@ -224,9 +224,9 @@ impl Tuning {
             if !chosen(from, to) {
                 return None;
             }
-            Some(Tried { from, to, before, now: before, ended: false, id: pipe.id })
+            Some(TriedPipe { from, to, before, now: before, ended: false, id: pipe.id })
         };
-        let known: Vec<Tried> = found.iter().filter_map(pipe).collect();
+        let known: Vec<TriedPipe> = found.iter().filter_map(pipe).collect();
         if known.is_empty() {
             return Err("its pipes may not be opened: run pipemark as the pipeline's user, or as root".to_owned());
         }
@@ -236,17 +236,17 @@ impl Tuning {
         }
         let nothing =
             "no stage moved bytes that the kernel counts (splice is not counted), so there is no rate to compare";
-        self.counted = Some(Counted::choose(watcher, &total).ok_or(nothing)?);
+        self.counted = Some(CountedStage::choose(watcher, &total).ok_or(nothing)?);
         Ok(())
     }
 
     fn is_stuck(&self) -> bool {
-        self.waits >= WAITS
+        self.waits >= MAX_WAITS
     }
 
     /// Whether the pipes should be large in the next turn. A round is a turn with small pipes and a turn with large
     /// pipes. In the first round the small pipes come first; in later rounds the order is random.
-    fn planned(&self) -> bool {
+    fn plans_large(&self) -> bool {
         let (round, second) = (self.turns.len() / 2, self.turns.len() % 2 == 1);
         match second {
             _ if self.is_stuck() => true,
@@ -311,8 +311,8 @@ impl Tuning {
             }
         };
         let rounds = self.pairs().len();
-        if early && rounds < FEWEST && !self.pipes.is_empty() {
-            let text = format!("ended too soon: {rounds} rounds were compared, and {FEWEST} are needed; {after}");
+        if early && rounds < MIN_ROUNDS && !self.pipes.is_empty() {
+            let text = format!("ended too soon: {rounds} rounds were compared, and {MIN_ROUNDS} are needed; {after}");
             self.outcome = Some(self.without(text));
             return;
         }
@@ -372,8 +372,8 @@ impl Tuning {
             return self.pairs().into_iter().unzip();
         }
         let of = |large: bool| self.turns.iter().filter(move |turn| turn.0 == large).filter_map(|turn| turn.1);
-        let looks = self.looks[1..].iter().filter_map(|look| self.counted.as_ref()?.rate(look));
-        (looks.chain(of(false)).collect(), of(true).collect())
+        let baseline = self.baseline[1..].iter().filter_map(|turn| self.counted.as_ref()?.rate(turn));
+        (baseline.chain(of(false)).collect(), of(true).collect())
     }
 
     fn compared(&self) -> Option<Comparison> {

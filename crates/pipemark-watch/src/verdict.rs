@@ -8,7 +8,7 @@ use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, Verdi
 use crate::{burst, calls, held, peer, programs, starts};
 
 /// The fewest samples for which there is a verdict.
-const FEWEST_SAMPLES: u32 = 20;
+const MIN_SAMPLES: u32 = 20;
 /// The least share of time for which a control group was throttled.
 const THROTTLED: f64 = 0.10;
 /// Stages are short of CPUs if they want more than this multiple of the CPUs that they may use.
@@ -23,10 +23,10 @@ const MOSTLY_BUSY: f64 = 0.70;
 const EITHER: f64 = 0.05;
 /// The least share of time for which both ends of a pipe wait if the pipe is too small.
 pub(super) const BOTH_WAIT: f64 = 0.12;
-/// The fewest samples of a waiting end for which there is a verdict. `BOTH_WAIT` of `FEWEST_SAMPLES` would be only two.
-const FEWEST_WAITS: f64 = 10.0;
+/// The fewest samples of a waiting end for which there is a verdict. `BOTH_WAIT` of `MIN_SAMPLES` would be only two.
+const MIN_WAITS: f64 = 10.0;
 /// The fewest alternations of the waits of the two ends of a pipe with bursts.
-const FEWEST_TURNS: u32 = 3;
+const MIN_TURNS: u32 = 3;
 /// A stage with more context switches per second than this spends part of its time on them.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages are balanced if their busy shares differ by less than this.
@@ -138,7 +138,7 @@ pub fn percent(share: f64) -> String {
 /// The verdict that there were too few samples.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
     let sampled = if samples == 0 { "never sampled".to_owned() } else { format!("sampled {samples} times") };
-    let text = format!("Too short for a verdict: {sampled}, and {FEWEST_SAMPLES} samples are needed (0.2 s).");
+    let text = format!("Too short for a verdict: {sampled}, and {MIN_SAMPLES} samples are needed (0.2 s).");
     PipelineVerdict::unknown("short", text)
 }
 
@@ -163,7 +163,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
         return PipelineVerdict::unknown("ended", "Nothing to sample: it had ended.");
     }
-    if figures.samples < FEWEST_SAMPLES {
+    if figures.samples < MIN_SAMPLES {
         return too_short(figures.samples);
     }
     // Causes that affect all stages come first.
@@ -510,9 +510,9 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     }
     let (from, to) = (name(figures, worst.from), name(figures, worst.to));
     let seen = (both * f64::from(figures.samples)).round();
-    if seen < FEWEST_WAITS {
+    if seen < MIN_WAITS {
         let text = format!(
-            "Too short for a verdict: {seen} waits at the ends of the pipe from {from} to {to}; {FEWEST_WAITS} are needed."
+            "Too short for a verdict: {seen} waits at the ends of the pipe from {from} to {to}; {MIN_WAITS} are needed."
         );
         return Some(PipelineVerdict::unknown("short", text));
     }
@@ -566,7 +566,7 @@ pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)>
     let absorbable = |pipe: &PipeFigures| pipe.absorbable.unwrap_or(1.0);
     let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * absorbable(pipe) * present(pipe);
     // If one end waits first and the other one afterwards, these are phases, not bursts.
-    let alternates = |pipe: &&PipeFigures| pipe.turns.is_none_or(|turns| turns >= FEWEST_TURNS);
+    let alternates = |pipe: &&PipeFigures| pipe.turns.is_none_or(|turns| turns >= MIN_TURNS);
     let worst = figures.pipes.iter().filter(alternates).max_by(|a, b| both(a).total_cmp(&both(b)))?;
     Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
 }
@@ -581,14 +581,14 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     /// The least share of time for which stages work if they are compared by their work.
-    const WORKS: f64 = 0.25;
+    const MIN_WORK: f64 = 0.25;
     let [first, second, ..] = order else { return None };
     let apart = works(first) - works(second) > 2.0 * BALANCED;
     let busy_alike = !apart && busy(first) - busy(second) <= BALANCED;
     // If other programs use the CPUs, how long a stage waits for a CPU says nothing about its own work.
     let work_alike = first.waiting_for_cpu > ALSO
         && (works(first) - works(second)).abs() <= BALANCED / 2.0
-        && works(second) >= WORKS;
+        && works(second) >= MIN_WORK;
     if !(busy_alike || work_alike) || calls::matter(first) || calls::matter(second) {
         return None;
     }

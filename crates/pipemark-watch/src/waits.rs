@@ -10,12 +10,12 @@ use crate::figures::Counts;
 use crate::process::{self, PipeEnd, PipeId, Process, Way};
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
-use crate::scan::Known;
+use crate::scan::WatchedProcess;
 use crate::state::{self, Descriptors, ThreadState};
 use crate::thread;
 
 /// The least share of an interval's samples in which a stage waits for its socket.
-const WAITS: f64 = 0.3;
+const MIN_WAITS: f64 = 0.3;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MOVES: f64 = 0.02;
 
@@ -29,15 +29,15 @@ pub(super) struct SocketWait {
 
 impl Watcher {
     /// Reads all waits at one moment, if they show more than samples do. Called at the end of an interval.
-    pub(super) fn look_at_waits(&mut self) {
+    pub(super) fn read_waits(&mut self) {
         if self.current.samples > 0 && self.is_alive() {
-            self.look_for_cycle();
-            self.look_for_peers();
-            self.look_beyond_pipes();
+            self.find_cycle();
+            self.find_peers_of_sockets();
+            self.find_peers_of_pipes();
         }
     }
 
-    fn look_for_cycle(&mut self) {
+    fn find_cycle(&mut self) {
         // A process that is exiting no longer waits, so the earlier result still holds.
         if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
             return;
@@ -55,9 +55,9 @@ impl Watcher {
     }
 
     /// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for.
-    fn look_beyond_pipes(&mut self) {
-        /// The most searches, because each reads the descriptors of all processes.
-        const MOST_SEARCHES: u32 = 3;
+    fn find_peers_of_pipes(&mut self) {
+        /// The most searches per stage. Each reads the descriptors of all processes.
+        const MAX_SEARCHES: u32 = 3;
         let share = |place: usize, state: ThreadState| {
             let states = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);
             f64::from(states[state as usize]) / f64::from(states.iter().sum::<u32>().max(1))
@@ -68,8 +68,8 @@ impl Watcher {
             let starved = share(at, ThreadState::Starved);
             let ways =
                 if starved >= share(at, ThreadState::Blocked) { [Way::In, Way::Out] } else { [Way::Out, Way::In] };
-            let waits = starved.max(share(at, ThreadState::Blocked)) >= WAITS;
-            if !stage.alive || !waits || stage.peer.is_some() || stage.searches >= MOST_SEARCHES {
+            let waits = starved.max(share(at, ThreadState::Blocked)) >= MIN_WAITS;
+            if !stage.alive || !waits || stage.peer.is_some() || stage.searches >= MAX_SEARCHES {
                 continue;
             }
             let joined = |pipe: &PipeId| self.pipes.iter().any(|one| one.id == *pipe);
@@ -100,19 +100,19 @@ impl Watcher {
             && !self.known.contains_key(&root)
             && let Some(process) = Process::read(root)
         {
-            found.push(waiting(&mut Known::of(process)));
+            found.push(waiting(&mut WatchedProcess::of(process)));
         }
         found
     }
 
     /// Looks for the other ends of sockets that stages wait for. Also called within an interval, because a pipeline may
     /// end before its first interval does.
-    pub(super) fn look_for_peers(&mut self) {
+    pub(super) fn find_peers_of_sockets(&mut self) {
         let waits = |place: usize| {
             let Some(counts) = self.current.stages.get(place) else { return false };
             let of = |state: ThreadState| f64::from(counts.states[state as usize]);
             let all = f64::from(counts.states.iter().sum::<u32>()).max(1.0);
-            (of(ThreadState::Network) + of(ThreadState::Other)) / all >= WAITS
+            (of(ThreadState::Network) + of(ThreadState::Other)) / all >= MIN_WAITS
         };
         let places = (0..self.stages.len()).filter(|&at| self.stages[at].alive && waits(at));
         let waiting: Vec<(usize, Vec<(u64, bool)>)> = places
@@ -127,7 +127,7 @@ impl Watcher {
             let own: BTreeSet<u64> = own_sockets(&self.stages[at], &self.known);
             let leads =
                 |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
-            // A pair of sockets only wakes the process itself.
+            // A socket whose peer the stage holds too only wakes the stage itself.
             let found = found.into_iter().find_map(|(inode, sends)| Some((inode, sends, leads(inode)?)));
             let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
@@ -142,7 +142,7 @@ impl Watcher {
 }
 
 /// The waits of a process, in all of its threads.
-fn waiting(known: &mut Known) -> WaitingProcess {
+fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
     let process = &known.process;
     let ends = process.ends.clone().unwrap_or_default();
     let name = pipemark_model::neutral(&process.comm);
@@ -180,9 +180,9 @@ fn waiting(known: &mut Known) -> WaitingProcess {
 
 /// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
 fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
-    const LONGEST: usize = 256;
+    const MAX_NAME: usize = 256;
     // Reads no further than the end of the page.
-    let length = LONGEST.min(4096 - (address % 4096) as usize);
+    let length = MAX_NAME.min(4096 - (address % 4096) as usize);
     let bytes = thread::memory(pid, address, length)?;
     let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
     let path = Path::new(&format!("/proc/{pid}/cwd")).join(&name);
@@ -197,7 +197,7 @@ fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
 
 /// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
 /// first.
-fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> Vec<(u64, bool)> {
+fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Vec<(u64, bool)> {
     let mut found: Vec<(u64, bool)> = Vec::new();
     for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {
         let pid = known.process.pid;
@@ -207,13 +207,13 @@ fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> Vec<(u64, b
             found.extend(files.filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))));
         }
     }
-    // A wait to send is only for room, but a wait for answers is normal.
+    // A stage that waits to send is held up; one that waits to receive may only be idle.
     found.sort_by_key(|(_, sends)| !sends);
     found
 }
 
 /// All sockets that a stage holds.
-fn own_sockets(stage: &WatchedStage, known: &BTreeMap<u32, Known>) -> BTreeSet<u64> {
+fn own_sockets(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> BTreeSet<u64> {
     let known = stage.pids.iter().filter_map(|pid| known.get(pid));
     let now = known.filter_map(|known| Process::read(known.process.pid));
     now.flat_map(|process| process.others.sockets).map(|(_, inode)| inode).collect()

@@ -71,7 +71,7 @@ impl SendOptions {
     }
 }
 
-/// The result of one send or receive.
+/// The result of one send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Bytes that were moved.

@@ -75,7 +75,7 @@ pub struct Line<'b> {
 
 impl Line<'_> {
     /// Length of the line's terminator in bytes: 1, or 0 for a line that ends with the input.
-    pub(super) fn terminated(&self) -> usize {
+    pub(super) fn terminator_len(&self) -> usize {
         match self.end {
             LineEnd::Terminator => 1,
             LineEnd::Input => 0,

@@ -16,7 +16,8 @@ pub enum Error {
     Write(io::Error),
     /// There is no memory for a line or its output.
     Memory(io::Error),
-    /// Input and output are the same file. The run would append to the file what it reads from it, without end.
+    /// Input and output are the same file. The run would overwrite lines before reading them, or read its own output
+    /// without end.
     SameFile,
     /// A range was requested of an input that is not a regular file.
     RangeOfNoFile,

@@ -34,7 +34,7 @@ impl<F: FnOnce()> Task<F> {
 /// If one of them panics.
 pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Item = Option<F>>) -> usize {
     let mut own = Task { work: Some(own), panic: None };
-    let (mut tasks, mut threads) = (Vec::new(), Joined(Vec::new()));
+    let (mut tasks, mut threads) = (Vec::new(), JoinOnDrop(Vec::new()));
     let room = tasks.try_reserve_exact(others.len()).and_then(|()| threads.0.try_reserve_exact(others.len()));
     let most = room.map_or(0, |()| others.len());
     for work in others.take(most).map_while(|work| work) {
@@ -57,9 +57,9 @@ pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Ite
 }
 
 /// Threads that are joined on drop, and so on every path.
-struct Joined(Vec<libc::pthread_t>);
+struct JoinOnDrop(Vec<libc::pthread_t>);
 
-impl Drop for Joined {
+impl Drop for JoinOnDrop {
     fn drop(&mut self) {
         for &thread in &self.0 {
             // SAFETY: the thread was started joinable, and is joined once.

@@ -20,9 +20,9 @@ const PIECES: usize = 1024;
 /// costs a page fault.
 const WORTH_GIVING: usize = 32 << 10;
 
-/// Limits on the length of a message, in bytes, for an output that refuses all bytes in one message. The limit starts
-/// at the first constant at most. After each refusal it is halved, as long as it is above the second constant.
-const MAX_OF_A_MESSAGE: usize = 64 << 10;
+/// If an output refuses a message as too long, messages have at most the first number of bytes. The limit is halved
+/// after each further refusal, down to the second number.
+const MAX_MESSAGE: usize = 64 << 10;
 const MIN_MESSAGE: usize = 512;
 
 /// How output reaches a pipe. Any other output is written.
@@ -140,7 +140,7 @@ impl<'fd> Writer<'fd> {
                 Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Readers::Gone),
                 Err(Errno::MSGSIZE) if self.most > MIN_MESSAGE => {
-                    self.most = (self.most / 2).min(MAX_OF_A_MESSAGE);
+                    self.most = (self.most / 2).min(MAX_MESSAGE);
                 }
                 Err(error) => return Err(Error::Write(error.into())),
             }

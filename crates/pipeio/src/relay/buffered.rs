@@ -20,7 +20,7 @@ use rustix::param::page_size;
 use super::flow::{BatchPolicy, IdleTuner};
 use super::handle::RelayHandle;
 use super::methods::Kind;
-use super::{BUFFER, End, Passage, unread};
+use super::{BUFFER, End, RelayRun, unread};
 use crate::memory::Mapping;
 
 /// The fewest blocks, unless blocks would then be smaller than a page. A block has at most the size of one read.
@@ -298,7 +298,7 @@ impl Shared {
     }
 }
 
-impl Passage<'_> {
+impl RelayRun<'_> {
     /// Copies everything through memory. If the output fails, the reading thread still runs until its current read
     /// returns.
     pub(super) fn run_buffered(&mut self, buffer: MemoryBuffer) -> io::Result<End> {
@@ -309,15 +309,15 @@ impl Passage<'_> {
         let (kinds, capacities, one_cpu, filler) = (self.kinds, self.capacities, self.one_cpu, shared.clone());
         let filler = thread::Builder::new().name("relay input".to_owned()).spawn(move || {
             let (input, output) = (input.as_fd(), output.as_fd());
-            fill(Passage::new([input, output], kinds, capacities, one_cpu), &filler)
+            fill(RelayRun::new([input, output], kinds, capacities, one_cpu), &filler)
         })?;
         let own = self.output_without_waiting();
         let output = own.as_ref().map_or(self.output, |own| own.as_fd());
-        let mut side = Passage {
+        let mut side = RelayRun {
             handle: self.handle,
             naps: self.naps.take(),
             throttle: self.throttle.take(),
-            ..Passage::new([self.input, output], kinds, capacities, one_cpu)
+            ..RelayRun::new([self.input, output], kinds, capacities, one_cpu)
         };
         let outcome = side.empty(&shared);
         (self.bytes, self.calls) = (side.bytes, side.calls);
@@ -364,7 +364,7 @@ impl Passage<'_> {
 }
 
 /// Reads until the input ends or the writing thread has stopped. Returns the number of calls made.
-fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
+fn fill(mut side: RelayRun<'_>, shared: &Shared) -> u64 {
     let input: BorrowedFd<'_> = side.input;
     let is_pipe = side.kinds[0] == Kind::Pipe;
     let mut tuner = is_pipe.then(|| IdleTuner::new(side.one_cpu, side.capacities[0]));

@@ -28,7 +28,7 @@ use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::methods::Kind;
-use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
+use super::{BLOCK, BUFFER, Method, RelayRun, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{MAX_POLLS, poll_for_input};
 
@@ -74,7 +74,7 @@ const STAY: [u32; 2] = [64, 1024];
 const GAIN: f64 = 1.05;
 const GAIN_OF_MANY: f64 = 1.25;
 
-impl Passage<'_> {
+impl RelayRun<'_> {
     /// Passes on the content of a pipe, by `method` where that is faster. Returns the last method used.
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };

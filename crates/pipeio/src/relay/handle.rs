@@ -111,7 +111,7 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
 }
 
 /// The longest sleep. A changed limit takes effect after this time at the latest.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+const MAX_SLEEP: Duration = Duration::from_millis(100);
 
 /// At most the bytes of a second divided by this number pass at once, but always at least one byte.
 const PIECES_A_SECOND: u64 = 50;
@@ -144,7 +144,7 @@ impl Throttle {
                 let piece = (rate.get() / PIECES_A_SECOND).clamp(1, BUFFER as u64) as usize;
                 return piece.min(self.most as usize);
             }
-            thread::sleep(left.min(LONGEST_SLEEP));
+            thread::sleep(left.min(MAX_SLEEP));
         }
     }
 
@@ -154,9 +154,8 @@ impl Throttle {
         let passed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
         self.tokens = self.most.min(self.tokens + rate * passed.as_secs_f64());
         // At least 1 ns while a fraction of a token is missing, because zero means that bytes may pass.
-        Duration::try_from_secs_f64((-self.tokens).max(0.0) / rate).map_or(LONGEST_SLEEP, |left| {
-            if left.is_zero() && self.tokens < 0.0 { Duration::from_nanos(1) } else { left }
-        })
+        Duration::try_from_secs_f64((-self.tokens).max(0.0) / rate)
+            .map_or(MAX_SLEEP, |left| if left.is_zero() && self.tokens < 0.0 { Duration::from_nanos(1) } else { left })
     }
 
     /// Takes the tokens of bytes that have passed.
@@ -187,7 +186,7 @@ mod tests {
                 ahead = ahead.max(sum - rate as f64 * ((now - begin).as_secs_f64() - stall));
             } else {
                 // The system sleeps a little longer than requested.
-                now += left.min(LONGEST_SLEEP) + Duration::from_micros(60);
+                now += left.min(MAX_SLEEP) + Duration::from_micros(60);
             }
         }
         (sum, ahead)

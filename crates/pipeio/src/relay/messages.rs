@@ -8,13 +8,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 
-use super::{Kind, Passage};
+use super::{Kind, RelayRun};
 use crate::wait::Direction;
 
 /// The most bytes of a message made from a stream: the size that buffers of receivers commonly have.
-const LONGEST: usize = 64 << 10;
+const MAX_MESSAGE: usize = 64 << 10;
 
-impl Passage<'_> {
+impl RelayRun<'_> {
     /// Passes messages on until the socket has no more.
     pub(super) fn pass_messages(&mut self) -> io::Result<()> {
         let input = self.input;
@@ -64,7 +64,7 @@ impl Passage<'_> {
 
     /// Makes messages from a stream, each as long as the socket accepts.
     pub(super) fn write_messages(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let mut longest = LONGEST;
+        let mut longest = MAX_MESSAGE;
         while !bytes.is_empty() {
             let (message, rest) = bytes.split_at(bytes.len().min(longest));
             match self.write_message(message) {

@@ -77,8 +77,8 @@ pub(super) fn mark(command: &mut Command) {
     }
 }
 
-/// Makes the guards remove `name` when this process has ended: [`main`] passes `name` to `remove`. `name` must be one
-/// line.
+/// Adds `name` to what the guards remove once this process has ended: [`main`] calls `remove(name)`. `name` must not
+/// contain a newline.
 pub fn remember(name: &str) {
     if let Some((_, names)) = GUARDED.get() {
         let mut names = names;

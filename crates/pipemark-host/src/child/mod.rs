@@ -43,7 +43,7 @@ pub const STAGE_VERB: &str = "__stage";
 
 /// The number of bytes kept of a foreign program's standard error. Further writes fail, so the program can neither fill
 /// the memory nor block until pipemark reads.
-const STDERR: usize = 4096;
+const MAX_STDERR: usize = 4096;
 
 /// The process group of a child.
 #[derive(Debug, Clone, Copy)]
@@ -127,7 +127,7 @@ impl Child {
     ) -> io::Result<Child> {
         // The seal keeps the file at this size.
         let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&stderr, STDERR as u64)?;
+        ftruncate(&stderr, MAX_STDERR as u64)?;
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
         let mut command = foreign(cpu, begin);
         command.args(words).stdin(input).stdout(output).stderr(stderr.try_clone()?);
@@ -178,7 +178,7 @@ impl Child {
 
     /// The standard error of the process, on one line.
     fn stderr_text(&self) -> String {
-        let mut bytes = [0; STDERR];
+        let mut bytes = [0; MAX_STDERR];
         let file = self.stderr.as_ref().and_then(|stderr| stderr.try_clone().ok()).map(File::from);
         let got = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
         let text = String::from_utf8_lossy(&bytes[..got]);

@@ -29,16 +29,15 @@ impl fmt::Display for Volume {
 }
 
 /// The greatest difference between equal totals, as a fraction. Totals differ because they are rounded to whole blocks.
-const ALIKE: f64 = 0.05;
+const MAX_DIFFERENCE: f64 = 0.05;
 
 impl Volume {
-    /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %. Totals differ
-    /// because they are rounded to whole blocks.
+    /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %.
     pub fn is_like(self, other: Volume) -> bool {
         match (self, other) {
             (Volume::Time(one), Volume::Time(other)) => one == other,
             (Volume::Total(one), Volume::Total(other)) => {
-                one.0.abs_diff(other.0) as f64 <= one.0.max(other.0) as f64 * ALIKE
+                one.0.abs_diff(other.0) as f64 <= one.0.max(other.0) as f64 * MAX_DIFFERENCE
             }
             _ => false,
         }

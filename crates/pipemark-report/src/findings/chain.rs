@@ -18,7 +18,7 @@ const STRAIGHT: f64 = 0.1;
 const MIN_R_SQUARED: f64 = 0.9;
 
 /// The largest ratio of the ends of a reported figure's interval.
-const WIDEST: f64 = 2.0;
+const MAX_SPREAD: f64 = 2.0;
 
 /// The measurement of a chain of one length.
 struct ChainPoint<'a> {
@@ -53,7 +53,7 @@ impl<'a> ChainPoint<'a> {
         let estimate = self.measured.record.estimate.as_ref().map(|estimates| estimates.throughput());
         let length = self.length;
         match estimate.and_then(|estimate| Some((estimate.median, estimate.low?, estimate.high?))) {
-            Some((median, low, high)) if low > 0.0 && high <= WIDEST * low => {
+            Some((median, low, high)) if low > 0.0 && high <= MAX_SPREAD * low => {
                 let hop = |rate: f64| Throughput(length * rate).to_string();
                 format!("Rate per hop at {length} stages: {} ({}–{})", hop(median), hop(low), hop(high))
             }
@@ -119,7 +119,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     // A cost whose interval includes zero, or spans more than a factor of two, is not reported.
     let cost = |line: &FittedLine, unit: &str| match (line.slope.low, line.slope.high) {
         _ if !fits(line) => None,
-        (Some(low), Some(high)) if low > 0.0 && high <= WIDEST * low => {
+        (Some(low), Some(high)) if low > 0.0 && high <= MAX_SPREAD * low => {
             Some(format!("{} ({}–{}) {unit}", seconds(line.slope.value), seconds(low), seconds(high)))
         }
         _ => None,

@@ -26,7 +26,7 @@ const INCLUDE_START: [&str; 7] =
 const MAX_RUNS: f64 = 1000.0;
 
 /// Answers the claims. Claims that a demonstration has answered keep their answers.
-pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
+pub fn answer_claims(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     let speeds: Vec<_> =
         records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
     let family = Family::of(&speeds);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     fn answer(claim: &Claim, records: &[Record]) -> Answer {
-        answered(vec![claim.clone()], records).remove(0).answer.unwrap()
+        answer_claims(vec![claim.clone()], records).remove(0).answer.unwrap()
     }
 
     #[test]
@@ -585,7 +585,7 @@ mod tests {
             // the noise.
             let mut claims = vec![claim("ratio", Some(0.1), None)];
             claims.extend(vec![claim("gain", Some(-0.1), Some(0.1)); open]);
-            let answers = answered(claims, &records);
+            let answers = answer_claims(claims, &records);
             assert_eq!(answers[0].answer.as_ref().unwrap().verdict, ClaimVerdict::Holds);
             let (low, high) = answers[0].answer.as_ref().unwrap().evidence[0].with_all_others.unwrap();
             high - low

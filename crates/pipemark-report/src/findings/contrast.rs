@@ -83,7 +83,7 @@ impl<'a> Contrast<'a> {
         self.ratio.ln().abs()
     }
 
-    /// `1.52× (1.48–1.55) as fast`; `None` if the ratio isn't significant.
+    /// `1.52× (1.48–1.55) as fast`, or `as fast (within 3 %)`; `None` if inconclusive.
     pub fn as_fast(&self) -> Option<String> {
         match (self.more(), self.less(), self.same()) {
             (true, ..) => Some(format!("{self} as fast")),

@@ -41,9 +41,9 @@ impl<'a> MeasuredTrial<'a> {
         samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    /// The ends. Panics for records without ends, which only rules for entrants and filters get.
+    /// The job's ends. Panics for entrants and filters, which have none; rules about ends never get them.
     pub fn ends(self) -> &'a Ends {
-        self.job.ends().expect("what this rule is about has ends")
+        self.job.ends().expect("rules about ends get only jobs with ends")
     }
 
     /// Median throughput in bytes per second.

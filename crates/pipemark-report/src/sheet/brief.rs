@@ -22,10 +22,10 @@ use crate::sheet::words::{self, missing};
 use crate::sheet::{gains, matrix};
 
 /// The largest number of lines of the sheet, on a terminal of 80 columns.
-const LINES: usize = 45;
+const MAX_LINES: usize = 45;
 /// The largest number of lines of a sheet that has main tables, findings and summary. A longer sheet omits findings and
 /// summary.
-const MAX_LINES: usize = 50;
+const MAX_HEADLINE_LINES: usize = 50;
 /// The number of characters in a line of text.
 const LINE: usize = 76;
 /// The largest number of lines for findings.
@@ -34,8 +34,8 @@ const LINES_OF_FINDINGS: usize = 8;
 const MAX_FINDINGS: usize = 5;
 /// The fewest rows for each experiment that has that many.
 const MIN_ROWS: usize = 2;
-/// The largest number of lines of a table that is printed whole beside the headline table.
-const MIN_TALL: usize = 8;
+/// The tallest table of another experiment, in lines, that is printed beside a suite's main table.
+const MAX_TABLE_BESIDE: usize = 8;
 /// The largest number of published figures listed for an experiment that has no table here.
 const MAX_PUBLISHED: usize = 6;
 /// The largest number of reasons shown for missing figures.
@@ -64,11 +64,11 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         let footer =
             ScreenFooter { findings: &findings[..most], counted_only, summary: summary(document, unit_on_screen) };
         sheet = lay_out(document, &footer, pointers);
-        if lines(&sheet) <= LINES {
+        if lines(&sheet) <= MAX_LINES {
             return sheet;
         }
     }
-    if headline && lines(&sheet) > MAX_LINES {
+    if headline && lines(&sheet) > MAX_HEADLINE_LINES {
         sheet = lay_out(document, &ScreenFooter { findings: &[], counted_only: true, summary: Vec::new() }, pointers);
     }
     sheet
@@ -114,7 +114,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     let stays = |experiment: &&MeasuredExperiment| {
         !headline
             || experiment.about.headline
-            || table_height(document, experiment).is_none_or(|lines| lines <= MIN_TALL)
+            || table_height(document, experiment).is_none_or(|lines| lines <= MAX_TABLE_BESIDE)
     };
     let (experiments, mut omitted): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
         experiments.into_iter().partition(stays);
@@ -284,7 +284,7 @@ fn rows_of(
         table_height(document, experiment).or_else(|| sweep(experiment).map(|(_, rows)| 1 + rows.len()))
     };
     let whole_lines: usize = experiments.iter().filter_map(whole).sum();
-    let room = LINES.saturating_sub(above + below + reasons + whole_lines + 9 + 2 * experiments.len());
+    let room = MAX_LINES.saturating_sub(above + below + reasons + whole_lines + 9 + 2 * experiments.len());
     let rows =
         |experiment: &&MeasuredExperiment| if whole(experiment).is_some() { 0 } else { experiment.records.len() };
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();

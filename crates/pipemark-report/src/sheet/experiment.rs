@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipemark_model::{
     COPIED, ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
-    differing, digits, distinct, is_beside_programs, neutral, percent, shared, three_digits,
+    differing, digits, distinct, mixes_programs_and_own, neutral, percent, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -67,7 +67,7 @@ impl<'a> MeasuredExperiment<'a> {
     /// trials count.
     pub(super) fn shared(&self) -> Vec<String> {
         let mut jobs = self.jobs();
-        if is_beside_programs(&jobs) {
+        if mixes_programs_and_own(&jobs) {
             jobs.retain(|job| job.ends().is_some());
         }
         shared(&jobs)
@@ -134,7 +134,7 @@ impl<'a> MeasuredExperiment<'a> {
     fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
-        let beside = is_beside_programs(&self.jobs());
+        let beside = mixes_programs_and_own(&self.jobs());
         // Wait policies are shown as groups of rows, so they have no column.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };

@@ -7,7 +7,7 @@ use pipemark_run::plan::Suite;
 use pipemark_stats::fixture::{outcome_of, records};
 use pipemark_stats::noise::{Dice, Noise};
 
-use crate::findings::claims::answered;
+use crate::findings::claims::answer_claims;
 use crate::findings::findings;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -51,7 +51,7 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     });
     let trials = records(outcomes.collect());
     Document {
-        claims: answered(plan.claims, &trials),
+        claims: answer_claims(plan.claims, &trials),
         findings: findings(&trials, None),
         experiments: plan.experiments,
         ..document(&plan.suite, &plan.title, trials)

@@ -175,7 +175,7 @@ impl Gain {
     fn marked(&self) -> String {
         let unclear = match self.differs() {
             true => "",
-            false if self.is_none() => "=",
+            false if self.is_negligible() => "=",
             false => "?",
         };
         let reversed = if self.is_reversed() { "≠" } else { "" };
@@ -194,7 +194,7 @@ impl Gain {
     }
 
     /// Whether the whole interval is near zero.
-    fn is_none(&self) -> bool {
+    fn is_negligible(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
     }
 

@@ -49,7 +49,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
             .ends()
             .is_some_and(|ends| ends.link == LinkKind::Pipe && ends.send == send && ends.recv == RecvMethod::Read)
     };
-    // A chain's source command without further processes writes to /dev/null: there is no pipe.
+    // A chain of length 0 with a source command is that command alone, writing to /dev/null: there is no pipe.
     let has_no_pipe = |job: &Job| matches!(job, Job::Chain(chain) if chain.source.is_some());
     let is_single = |job: &Job| job.chain().is_none() && !has_no_pipe(job);
     let copied = best(&|record| ends(record, SendMethod::Write) && is_single(&record.job));

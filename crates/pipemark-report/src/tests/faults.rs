@@ -8,7 +8,7 @@ use pipemark_stats::estimate::from_runs;
 use pipemark_stats::fixture::{STEADY, record};
 use pipemark_stats::records::{memory_copy, ratio_of, ratios};
 
-use crate::findings::claims::answered;
+use crate::findings::claims::answer_claims;
 use crate::findings::findings;
 use crate::tests::one_setting;
 
@@ -200,7 +200,7 @@ fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
 }
 
 /// The figures in a text for which there is no evidence.
-fn untold(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
+fn unsupported_figures(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
     let before = |mark: &str| -> Vec<String> {
         let figures = text.match_indices(mark).map(|(at, _)| text[..at].rsplit([' ', '(']).next().unwrap_or_default());
         figures.map(str::to_owned).collect()
@@ -212,12 +212,12 @@ fn untold(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
         more => three_digits(more),
     };
     let shares: Vec<String> = known.iter().copied().map(percent).chain(LIMITS.map(str::to_owned)).collect();
-    let mut untold = before("×");
-    untold.retain(|figure| !times.contains(figure));
+    let mut unsupported_figures = before("×");
+    unsupported_figures.retain(|figure| !times.contains(figure));
     if SHARES.contains(&rule) {
-        untold.extend(before(" %").into_iter().filter(|figure| !shares.contains(figure)));
+        unsupported_figures.extend(before(" %").into_iter().filter(|figure| !shares.contains(figure)));
     }
-    untold.into_iter().map(|figure| format!("{rule}: no evidence for {figure}: {text}")).collect()
+    unsupported_figures.into_iter().map(|figure| format!("{rule}: no evidence for {figure}: {text}")).collect()
 }
 
 /// The throughputs of a text: `3.05 GiB/s`.
@@ -298,10 +298,10 @@ pub(super) fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
         faults.extend(mixed(&rule, &evidence, all));
         let told = comparisons.iter().flat_map(|own| ["ratio", "low", "high"].map(|key| own[key].as_f64()));
         let known: Vec<f64> = told.flatten().chain(known_besides(&rule, &evidence, all)).collect();
-        faults.extend(untold(&rule, &text, &known));
+        faults.extend(unsupported_figures(&rule, &text, &known));
         faults.extend(misplaced(&rule, &text, &evidence, all));
     }
-    for claim in answered(claims, all) {
+    for claim in answer_claims(claims, all) {
         let evidence = claim.answer.iter().flat_map(|answer| &answer.evidence);
         faults.extend(evidence.filter_map(|one| fault_of_claim(&claim, one, all)));
     }
@@ -372,7 +372,7 @@ fn an_invented_figure_is_seen() {
         other[key] = value;
         assert!(fault("capacity", &other, &all).is_some(), "{key}");
     }
-    let told = |text: &str| untold("capacity", text, &[2.0, 1.99]);
+    let told = |text: &str| unsupported_figures("capacity", text, &[2.0, 1.99]);
     assert!(told("It gives 2.00× (1.99–2.00) the throughput, within 3 %.").is_empty());
     assert_eq!(told("It gives 2.10× the throughput, and cuts it to 19.0 %.").len(), 2);
 }
@@ -417,7 +417,7 @@ fn a_claim_that_covers_unstated_parameters_is_detected() {
     };
     let own = with("one", &[("capacity", "1m")]);
     let seen = |claim: &Claim, base: Record| {
-        let honest = answered(vec![claim.clone()], &[own.clone(), with("one", &[])]).remove(0).answer.unwrap();
+        let honest = answer_claims(vec![claim.clone()], &[own.clone(), with("one", &[])]).remove(0).answer.unwrap();
         let one = Evidence { to: Some(base.id.clone()), ..honest.evidence[0].clone() };
         fault_of_claim(claim, &one, &[own.clone(), base]).is_some()
     };

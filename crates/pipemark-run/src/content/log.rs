@@ -18,7 +18,7 @@ static AGENTS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("agents.txt")
 const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
 
 /// The length of the longest line, in bytes. The last line of a log of fixed size may be longer.
-pub(super) const LONGEST_LINE: usize = 300;
+pub(super) const MAX_LINE: usize = 300;
 
 /// Makes the line that begins at `start` end with byte `start + length`. If the line is too short, the browser's name
 /// is lengthened. If it is too long, it is cut.
@@ -96,7 +96,7 @@ mod tests {
         let text = String::from_utf8(bytes).unwrap();
         // Stored files are checked against this format, so the format may only change on purpose.
         assert_eq!(text.lines().next().unwrap(), FIRST);
-        assert!(text.lines().all(|line| (80..LONGEST_LINE).contains(&line.len())));
+        assert!(text.lines().all(|line| (80..MAX_LINE).contains(&line.len())));
         assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");
     }
 

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 pub use check::Check;
-use log::{LONGEST_LINE, LogLines};
+use log::{LogLines, MAX_LINE};
 
 /// The number of bytes generated at a time, small enough for a core's second-level cache together with the pipe's
 /// pages.
@@ -152,7 +152,7 @@ impl PayloadStream {
                     lines.append(&mut self.chunk);
                     let length = (self.chunk.len() - start) as u64;
                     // If another line might not fit after this line, this line is the last.
-                    if *left < length + LONGEST_LINE as u64 {
+                    if *left < length + MAX_LINE as u64 {
                         log::fit(&mut self.chunk, start, *left as usize);
                         *left = 0;
                     } else {

@@ -11,13 +11,11 @@ use crate::plan::gains::GainsDesign;
 /// A parameter's value with its position in the suite's text, for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// The value.
     pub value: Value,
     pub(super) at: Option<Range<usize>>,
 }
 
 impl Setting {
-    /// The parameter.
     pub fn key(&self) -> Key {
         self.value.key()
     }
@@ -32,7 +30,6 @@ impl From<Value> for Setting {
 /// A parameter, and the values over which it varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesignAxis {
-    /// The parameter.
     pub key: Key,
     /// The values, at least one. All have the parameter `key`.
     pub values: Vec<Setting>,
@@ -49,11 +46,10 @@ impl DesignAxis {
 /// One experiment before expansion. Its trials are all combinations of the axes' values, for each of the cases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Design {
-    /// The name, see [`super::Experiment`].
+    /// See [`super::Experiment`].
     pub name: String,
     /// The heading of its table.
     pub title: String,
-    /// Its description.
     pub about: String,
     /// The parameter in the table's columns, see [`pipemark_model::Experiment::across`].
     pub across: Option<Key>,

@@ -15,7 +15,7 @@ pub struct GainsDesign {
     pub columns: Vec<ColumnDesign>,
 }
 
-/// A column. The cell of a row is the trial selected by the first matching entry of `when`.
+/// The cell of a row is the trial selected by the first matching entry of `when`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesign {
     pub block: String,

@@ -552,7 +552,7 @@ fn a_claim_fits_its_trials() {
     let small = "of = [{ capacity = \"32k\" }]\nto = { capacity = \"64k\" }\n";
     let claim = &of(&format!("{small}about = 0.5")).unwrap().claims[0];
     assert_eq!(claim.experiments.len(), 1);
-    // Half of a loss to one half is a loss to two thirds; twice that loss is a loss to one third.
+    // At 0.5 a run takes twice the time. With half of that extra time the ratio is 2/3, with twice of it 1/3.
     assert!(
         (claim.low.unwrap() - 1.0 / 3.0).abs() < 1e-9 && (claim.high.unwrap() - 2.0 / 3.0).abs() < 1e-9,
         "{claim:?}"

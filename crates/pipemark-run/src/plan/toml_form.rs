@@ -56,7 +56,7 @@ struct SuiteForm {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DesignForm {
-    name: Spanned<Name>,
+    name: Spanned<CheckedName>,
     #[serde(deserialize_with = "title")]
     title: String,
     #[serde(default, deserialize_with = "parse_about")]
@@ -94,9 +94,8 @@ enum Headline {
     Several(Vec<String>),
 }
 
-/// The name of an experiment.
 #[derive(Deserialize)]
-struct Name(#[serde(deserialize_with = "name")] String);
+struct CheckedName(#[serde(deserialize_with = "name")] String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -125,7 +124,7 @@ struct GainsColumnForm {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ClaimForm {
-    id: Spanned<Name>,
+    id: Spanned<CheckedName>,
     #[serde(rename = "where", deserialize_with = "title")]
     place: String,
     #[serde(deserialize_with = "claim")]

@@ -24,7 +24,7 @@ use crate::link;
 use crate::runner::channel::{self, Assignment, Done, EndRole, Reply};
 use crate::runner::control::Control;
 use crate::runner::keeper;
-pub(super) use latency::{LONGEST_NS, summary};
+pub(super) use latency::{MAX_NS, summary};
 
 /// The state that all roles use.
 struct TrialEnd {

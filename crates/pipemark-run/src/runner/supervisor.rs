@@ -217,7 +217,7 @@ impl ProcessTree {
     /// Samples the peak memory of each descendant.
     fn sample_memory(&mut self, children: &[u32]) {
         let mut below = children.to_vec();
-        // At most 64 processes wait to be sampled: two ends, and the processes that a runtime or shell adds.
+        // Stops at 64 waiting processes, far more than two ends and what a runtime or shell adds.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
             let pid = pid.to_string();
             self.seen_rss = self.seen_rss.max(peak_rss(&pid));

@@ -36,7 +36,7 @@ const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 /// The time after the last write in which the remaining lines may come out.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// The number of possible counts of spaces. A line contains 0 to `SPACES - 1` spaces, depending on its number.
+/// A line has 0 to `SPACES - 1` spaces: its number modulo `SPACES`.
 const SPACES: u64 = 9;
 
 /// Makes one run.
@@ -174,7 +174,7 @@ impl Arrivals {
             _ => Vec::new(),
         };
         let times =
-            Histogram::new_with_bounds(1, end::LONGEST_NS, 3).map_err(|error| RunError::Failed(error.to_string()))?;
+            Histogram::new_with_bounds(1, end::MAX_NS, 3).map_err(|error| RunError::Failed(error.to_string()))?;
         Ok(Arrivals { headers: (0..SPACES).map(header).collect(), next: 0, times, held: 0 })
     }
 

@@ -23,7 +23,8 @@ const MAX_RUNS: usize = 4;
 const MAX_GROWTH: f64 = 32.0;
 /// The time limit for one round of these chains, if the number of runs is fixed.
 const ROUND: Duration = Duration::from_secs(60);
-const LARGEST: f64 = 1e12;
+/// The largest volume, in bytes.
+const MAX_VOLUME: f64 = 1e12;
 
 /// The timing of one chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -136,7 +137,7 @@ fn find_volume(
             break;
         }
         let bytes =
-            timing.bytes_of(timing.wanted_run_ns()).clamp(timing.bytes, (timing.bytes * MAX_GROWTH).min(LARGEST));
+            timing.bytes_of(timing.wanted_run_ns()).clamp(timing.bytes, (timing.bytes * MAX_GROWTH).min(MAX_VOLUME));
         let mut settings = job.settings();
         settings.set(Value::Total(ByteSize(bytes as u64)));
         job = Job::try_from(settings).ok()?;
@@ -162,7 +163,7 @@ fn limit(each: &[f64], round: f64) -> f64 {
 
 /// Rounds up to 1 or 1.5 times a power of two, so that two measurements on one machine mostly choose the same volume.
 fn round_number(bytes: f64) -> u64 {
-    let bytes = bytes.clamp(1.0, LARGEST).ceil() as u64;
+    let bytes = bytes.clamp(1.0, MAX_VOLUME).ceil() as u64;
     let power = bytes.next_power_of_two();
     let between = power / 4 * 3;
     if bytes <= between { between } else { power }

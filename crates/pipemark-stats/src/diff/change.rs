@@ -58,7 +58,7 @@ pub struct Origin {
     pub sessions: usize,
     /// The version of pipemark that measured.
     pub version: String,
-    /// The kernel.
+    /// The kernel's release and version.
     pub kernel: String,
 }
 

@@ -78,7 +78,7 @@ impl Diff {
                 None => measured.push((group, vec![pair])),
             }
         }
-        let judged = Judged::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
+        let judged = JudgingBasis::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
         let withheld = if same_sessions { None } else { disturbed(base, new) };
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
             let (_, better) = mode.figure();
@@ -186,26 +186,31 @@ fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<
 }
 
 /// What all comparisons of a document have in common.
-struct Judged {
+struct JudgingBasis {
     family: Family,
     joint: JointComparisons,
 }
 
-impl Judged {
-    fn of<'a>(pairs: impl Iterator<Item = &'a Pair<'a>>, groups: usize) -> Judged {
+impl JudgingBasis {
+    fn of<'a>(pairs: impl Iterator<Item = &'a Pair<'a>>, groups: usize) -> JudgingBasis {
         let pairs: Vec<&Pair> = pairs.filter(|pair| !pair.is_reference()).collect();
         let spreads: Vec<Spread> = pairs.iter().filter_map(|pair| pair.series.spread()).collect();
         let ratios: Vec<Vec<f64>> = pairs.iter().flat_map(|pair| pair.series.ratios()).collect();
         // The mean of a group counts as a comparison.
         let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
-        Judged {
+        JudgingBasis {
             family: Family::of_ratios(&ratios),
             joint: JointComparisons { comparisons, prior: Spread::prior(&spreads) },
         }
     }
 }
 
-fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
+fn changes(
+    pairs: &[Pair],
+    chosen: &[Key],
+    judged: &JudgingBasis,
+    criterion: Criterion,
+) -> Result<Vec<Change>, Refusal> {
     let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
@@ -251,7 +256,7 @@ fn typical_pair(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(
 }
 
 /// Compares the geometric means of the trials.
-fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Comparison> {
+fn mean(pairs: &[Pair], judged: &JudgingBasis, criterion: Criterion) -> Option<Comparison> {
     let series: Vec<&SidesSeries> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
     if series.len() < 2 {
         return None;

@@ -37,7 +37,7 @@ pub struct SignalRelay {
     witness: Option<Witness>,
     waiting: Vec<Received>,
     /// Signals reported by the witness, with the time of each.
-    told: Vec<(i32, Instant)>,
+    reported: Vec<(i32, Instant)>,
 }
 
 /// A signal received, which the witness may have to report.
@@ -78,7 +78,7 @@ impl SignalRelay {
     /// When no descriptor is available.
     pub fn catch() -> io::Result<SignalRelay> {
         let queue = SignalQueue::block(&kept())?;
-        Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), told: Vec::new() })
+        Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), reported: Vec::new() })
     }
 
     /// Makes a command start with the original signal mask.
@@ -92,15 +92,15 @@ impl SignalRelay {
         // A SIGPIPE caused by this program's own writes concerns only this program.
         let come = self.queue.take().into_iter().filter(|sent| sent.number != libc::SIGPIPE || sent.by_process);
         self.waiting.extend(come.map(|sent| Received { sent, since: now, question: None }));
-        if self.waiting.is_empty() && self.witness.is_some() && self.told.is_empty() {
+        if self.waiting.is_empty() && self.witness.is_some() && self.reported.is_empty() {
             return;
         }
         self.listen(now);
         for mut received in std::mem::take(&mut self.waiting) {
             let number = received.sent.number;
-            let told = self.told.iter().position(|(told, _)| *told == number);
-            if let Some(place) = told {
-                self.told.remove(place);
+            let reported = self.reported.iter().position(|(reported, _)| *reported == number);
+            if let Some(place) = reported {
+                self.reported.remove(place);
             } else if self.witness.as_mut().is_some_and(|witness| witness.may_report(&mut received, now)) {
                 self.waiting.push(received);
                 continue;
@@ -115,16 +115,16 @@ impl SignalRelay {
     }
 
     fn listen(&mut self, now: Instant) {
-        self.told.retain(|(_, since)| now < *since + FORGOTTEN);
+        self.reported.retain(|(_, since)| now < *since + FORGOTTEN);
         let Some(witness) = &mut self.witness else { return };
         let mut numbers = [0; 64];
         match witness.reports.read(&mut numbers) {
             Ok(0) => self.witness = None,
             Ok(count) => {
-                let (answers, told): (Vec<u8>, Vec<u8>) =
+                let (answers, reported): (Vec<u8>, Vec<u8>) =
                     numbers[..count].iter().partition(|number| **number == ANSWER);
                 witness.answered += answers.len() as u64;
-                self.told.extend(told.into_iter().map(|number| (number.into(), now)));
+                self.reported.extend(reported.into_iter().map(|number| (number.into(), now)));
             }
             Err(_) => {}
         }
@@ -176,8 +176,8 @@ pub fn witness() -> u8 {
     let Ok(queue) = SignalQueue::block(&[libc::SIGCHLD]) else { return 1 };
     let (stdin, mut stdout) = (io::stdin(), io::stdout());
     let mut tell = |numbers: &[u8]| stdout.write_all(numbers).and_then(|()| stdout.flush()).is_ok();
-    let mut told = tell(&[ANSWER]);
-    while told {
+    let mut parent_reads = tell(&[ANSWER]);
+    while parent_reads {
         let asked = {
             let (input, signals) = (stdin.as_fd(), queue.as_fd());
             let mut polled = [PollFd::new(&input, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
@@ -193,7 +193,7 @@ pub fn witness() -> u8 {
         // Signals that came before a question are reported before its answer.
         let mut numbers: Vec<u8> = queue.take().iter().filter_map(|sent| u8::try_from(sent.number).ok()).collect();
         numbers.extend(vec![ANSWER; questions]);
-        told = tell(&numbers);
+        parent_reads = tell(&numbers);
     }
     0
 }

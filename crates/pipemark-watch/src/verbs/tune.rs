@@ -11,7 +11,7 @@ use pipemark_show::{Note, Sheet, Style};
 
 use crate::report::PipelineReport;
 use crate::screen::Key;
-use crate::tuning::{LOOKS, TuneOutcome, Tuning};
+use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
 use crate::{Subject, Timeline, Watcher, live};
 
@@ -50,7 +50,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
     let mut trial = TuneTrial {
-        tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2, options.pipe),
+        tuning: Tuning::new(options.capacity.0, (turns - BASELINE_TURNS) / 2, options.pipe),
         quits: false,
         signals: None,
     };
@@ -80,8 +80,8 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
         WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
         WatchTarget::Processes(pids) => {
             trial.quits = true;
-            trial.signals = Some(SignalQueue::block(&unheard()).map_err(ExitError::failed)?);
-            let (report, key) = why::look(watched, &pids, None, &mut trial, keep)?;
+            trial.signals = Some(SignalQueue::block(&not_caught()).map_err(ExitError::failed)?);
+            let (report, key) = why::sample_running(watched, &pids, None, &mut trial, keep)?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
             let print = || why::print(&trial.sheet(&report));
             match nothing {
@@ -91,13 +91,13 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
                 }
                 _ => why::write(watched, &trial, &report, print)?,
             }
-            why::ended(key)
+            why::exit_for(key)
         }
     }
 }
 
-/// Signals that don't end this program, and signals that other code catches.
-fn unheard() -> Vec<i32> {
+/// Signals left as they are: those that don't end this program, and those that other code catches.
+fn not_caught() -> Vec<i32> {
     let harmless = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
     let stopping = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
     let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -119,7 +119,7 @@ impl WatchView for TuneTrial {
         }
     }
 
-    fn asked(&mut self) -> Option<Key> {
+    fn requested_key(&mut self) -> Option<Key> {
         if self.signals.as_ref().is_some_and(|signals| !signals.take().is_empty()) {
             return Some(Key::Interrupt);
         }

@@ -11,7 +11,7 @@ use pipemark_show::{Sheet, Style, json_line};
 
 use crate::report::PipelineReport;
 use crate::screen::{Key, Screen};
-use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, ended, watch_target};
+use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, exit_for, watch_target};
 use crate::{Timeline, Watcher, live};
 
 /// Examples at the end of the long help.
@@ -39,7 +39,7 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
     match watch_target(watched)? {
         WatchTarget::Start(command, text) => {
             let mut live = WatchOutput::new(options, why::is_free())?;
-            live.may_draw = why::can_draw() && watched.json.is_none() && matches!(live.how, How::Lines);
+            live.may_draw = why::can_draw() && watched.json.is_none() && matches!(live.mode, OutputMode::Lines);
             let ending = why::start(watched, command, &text, options.time, &mut live, keep);
             if let Some(error) = live.broken {
                 say_error(error);
@@ -52,16 +52,16 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
 }
 
 /// Shows these processes, or a live pipeline if none are given. Shows another pipeline whenever the user requests it.
-fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -> VerbResult {
+fn follow(options: &WatchOptions, mut requested_key: Option<Vec<u32>>, keep: Keep<'_>) -> VerbResult {
     for nth in 0.. {
-        let pids = asked.take().or_else(|| {
+        let pids = requested_key.take().or_else(|| {
             let found = live::live();
             Some(vec![found.get(nth % found.len().max(1))?.pid])
         });
         let none = || ExitError::failed("no running pipeline that you may sample; pipemark watch 'a | b' runs one");
         match show(options, &pids.ok_or_else(none)?, keep)? {
             Some(Key::Next) => {}
-            key => return ended(key),
+            key => return exit_for(key),
         }
     }
     Ok(())
@@ -69,19 +69,18 @@ fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -
 
 fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<Key>, ExitError> {
     let mut live = WatchOutput::new(options, why::can_draw() && io::stdout().is_terminal())?;
-    let (_, key) = why::look(&options.watched, pids, options.time, &mut live, keep)?;
+    let (_, key) = why::sample_running(&options.watched, pids, options.time, &mut live, keep)?;
     live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
 
-/// The way in which figures are shown.
-enum How {
+enum OutputMode {
     Screen(Box<Screen>),
     Lines,
     Json,
 }
 
 struct WatchOutput {
-    how: How,
+    mode: OutputMode,
     interval: Duration,
     next: Instant,
     /// Whether the reader of the output has gone.
@@ -94,22 +93,22 @@ struct WatchOutput {
 
 impl WatchOutput {
     fn new(options: &WatchOptions, screen: bool) -> Result<WatchOutput, ExitError> {
-        let how = match (&options.watched.json, screen) {
-            (Some(_), _) => How::Json,
-            (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
-            (None, false) => How::Lines,
+        let mode = match (&options.watched.json, screen) {
+            (Some(_), _) => OutputMode::Json,
+            (None, true) => OutputMode::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
+            (None, false) => OutputMode::Lines,
         };
-        if !matches!(how, How::Screen(_)) {
+        if !matches!(mode, OutputMode::Screen(_)) {
             check_stdout()?;
         }
         // The first frame is drawn as soon as possible. The first line is printed after a whole interval.
-        let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
+        let first = if matches!(mode, OutputMode::Screen(_)) { Duration::ZERO } else { options.interval };
         let next = Instant::now() + first;
-        Ok(WatchOutput { how, interval: options.interval, next, gone: false, may_draw: false, broken: None })
+        Ok(WatchOutput { mode, interval: options.interval, next, gone: false, may_draw: false, broken: None })
     }
 }
 
-/// A sheet of one sentence, wrapped between words.
+/// A sheet of one wrapped sentence.
 fn sentence(text: &str) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.text(Style::Plain, [text]);
@@ -124,7 +123,7 @@ impl WatchOutput {
             let text = "watch: the pipeline uses this terminal, so a line is printed for each interval; redirect its output to see a live screen";
             let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sentence(text)));
         } else if let Ok(screen) = Screen::open(terminal_of(&io::stderr())) {
-            (self.how, self.next) = (How::Screen(Box::new(screen)), Instant::now());
+            (self.mode, self.next) = (OutputMode::Screen(Box::new(screen)), Instant::now());
         }
     }
 }
@@ -142,9 +141,9 @@ impl WatchView for WatchOutput {
         }
         self.next = Instant::now() + self.interval;
         let report = PipelineReport::of(watcher, &timeline.recent(RECENT), None);
-        let written = match &mut self.how {
-            How::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
-            How::Lines => {
+        let written = match &mut self.mode {
+            OutputMode::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
+            OutputMode::Lines => {
                 let seconds = watcher.elapsed().as_secs_f64();
                 let line = format!("{seconds:7.1} s  {}: {}", neutral(&report.pipeline), report.verdict.text);
                 if io::stdout().is_terminal() {
@@ -153,7 +152,7 @@ impl WatchView for WatchOutput {
                     writeln!(io::stdout(), "{line}")
                 }
             }
-            How::Json => match serde_json::to_string(&report) {
+            OutputMode::Json => match serde_json::to_string(&report) {
                 Ok(text) => io::stdout().write_all(json_line(&text).as_bytes()),
                 Err(error) => Err(error.into()),
             },
@@ -161,22 +160,22 @@ impl WatchView for WatchOutput {
         let Err(error) = written else { return };
         self.gone = true;
         // It is no error if the terminal is gone or the reader has closed the pipe.
-        if !matches!(self.how, How::Screen(_)) && error.kind() != io::ErrorKind::BrokenPipe {
+        if !matches!(self.mode, OutputMode::Screen(_)) && error.kind() != io::ErrorKind::BrokenPipe {
             self.broken = Destination::Stdout.write("line", Err(error)).err();
         }
     }
 
-    fn asked(&mut self) -> Option<Key> {
-        match &mut self.how {
+    fn requested_key(&mut self) -> Option<Key> {
+        match &mut self.mode {
             _ if self.gone => Some(Key::Quit),
-            How::Screen(screen) => screen.key(),
+            OutputMode::Screen(screen) => screen.key(),
             _ => None,
         }
     }
 
     fn close(&mut self, _: &Watcher) {
-        if matches!(self.how, How::Screen(_)) {
-            self.how = How::Lines;
+        if matches!(self.mode, OutputMode::Screen(_)) {
+            self.mode = OutputMode::Lines;
             self.next = Instant::now() + Duration::from_secs(1 << 30);
         }
         self.gone = false;

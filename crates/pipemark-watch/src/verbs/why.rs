@@ -29,7 +29,7 @@ use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, 
 /// The length of an interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The time in which a signal reaches a pipeline that is no longer sampled.
+/// The longest delay of a signal to a pipeline that is no longer sampled.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The exit code for failures of `why` itself, as in `env` and `timeout`: other codes are the pipeline's.
@@ -183,7 +183,7 @@ pub trait WatchView {
     fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
     /// The user's request since the last call; `None` without one.
-    fn asked(&mut self) -> Option<Key> {
+    fn requested_key(&mut self) -> Option<Key> {
         None
     }
 
@@ -208,13 +208,13 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
         WatchTarget::Live => list(watched, "why"),
         WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
-            let (report, key) = look(watched, &pids, Some(time), &mut Quiet, keep)?;
+            let (report, key) = sample_running(watched, &pids, Some(time), &mut Quiet, keep)?;
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &Quiet, &report, || Ok(()))?;
                 return Err(ExitError::failed(&report.verdict.text));
             }
             write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
-            ended(key)
+            exit_for(key)
         }
         WatchTarget::Start(command, text) if is_free() => {
             start(watched, command, &text, options.time, &mut Brief(Progress::new(false)), keep)
@@ -223,8 +223,8 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
     }
 }
 
-/// Ends with the exit code for the user's request.
-pub fn ended(key: Option<Key>) -> VerbResult {
+/// The exit that the user's request asks for.
+pub fn exit_for(key: Option<Key>) -> VerbResult {
     if key == Some(Key::Interrupt) { Err(ExitError::code(exit::INTERRUPTED)) } else { Ok(()) }
 }
 
@@ -293,7 +293,7 @@ fn watch(
             next += INTERVAL;
             live.show(watcher, &timeline);
         }
-        if let Some(key) = live.asked() {
+        if let Some(key) = live.requested_key() {
             break Some(key);
         }
     };
@@ -305,7 +305,7 @@ fn watch(
 }
 
 /// Samples a running pipeline for `time`, or until it ends. Returns the user's request; `None` without one.
-pub fn look(
+pub fn sample_running(
     options: &WatchedOptions,
     pids: &[u32],
     time: Option<Duration>,

@@ -25,23 +25,23 @@ macro_rules! page {
 }
 
 const TOPICS: [Topic; 10] = [
-    topic("method", "how pipemark measures", OWN, "Method"),
+    topic("method", "how pipemark measures", HELP_TOPICS, "Method"),
     topic("units", "sizes, times, columns and marks", page!("outputs.md"), "Units"),
     topic("findings", "conclusions that are drawn, and their rules", page!("outputs.md"), "Findings"),
     topic("exit-codes", "exit codes of all verbs", page!("outputs.md"), "Exit codes"),
-    topic("suites", "how to write your own experiments", OWN, "Suites"),
-    topic("pipelines", "how 'pipemark why' finds a bottleneck", OWN, "Pipelines"),
-    topic("ci", "how to fail a build that became slower", OWN, "CI"),
+    topic("suites", "how to write your own experiments", HELP_TOPICS, "Suites"),
+    topic("pipelines", "how 'pipemark why' finds a bottleneck", HELP_TOPICS, "Pipelines"),
+    topic("ci", "how to fail a build that became slower", HELP_TOPICS, "CI"),
     topic("wakeups", "why small messages are expensive", page!("pipes.md"), "Wakeups"),
     topic("capacity", "what a larger pipe gains, and its limits", page!("pipes.md"), "Capacity"),
     topic("zero-copy", "what vmsplice and splice save, and what they require", page!("pipes.md"), "Zero copy"),
 ];
 
 /// The width of text in columns. Longer lines are harder to read.
-const WIDEST: usize = 80;
+const MAX_WIDTH: usize = 80;
 
 /// The topics written only for help.
-const OWN: &str = include_str!("help/topics.md");
+const HELP_TOPICS: &str = include_str!("help/topics.md");
 
 const fn topic(name: &'static str, about: &'static str, page: &'static str, section: &'static str) -> Topic {
     Topic { name, about, page, section }
@@ -61,7 +61,7 @@ pub fn run(options: &HelpOptions) -> VerbResult {
     let print = |text: String| Ok(Destination::Stdout.write("help", Ok(text))?);
     let Some(first) = options.words.first() else { return print(overview()) };
     if let (Some(topic), [_]) = (TOPICS.iter().find(|topic| topic.name == first), &options.words[..]) {
-        let terminal = Terminal { width: terminal().width.min(WIDEST), ..terminal() };
+        let terminal = Terminal { width: terminal().width.min(MAX_WIDTH), ..terminal() };
         return print(terminal.render(&manual(topic.page, Some(topic.section))));
     }
     if Cli::command().find_subcommand(first).is_none() {
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn every_topic_has_text_that_fits() {
         for topic in &TOPICS {
-            let terminal = Terminal { width: WIDEST, ..terminal() };
+            let terminal = Terminal { width: MAX_WIDTH, ..terminal() };
             let text = terminal.render(&manual(topic.page, Some(topic.section)));
-            let long = text.lines().find(|line| line.chars().count() > WIDEST);
+            let long = text.lines().find(|line| line.chars().count() > MAX_WIDTH);
             assert_eq!(long, None, "{}", topic.name);
             assert!((6..=50).contains(&text.lines().count()), "{}: {text}", topic.name);
             let verb = Cli::command().find_subcommand(topic.name).is_some();

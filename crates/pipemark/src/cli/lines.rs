@@ -37,7 +37,7 @@ pub struct LinesOptions {
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
     /// Bytes per read, at least one page from a pipe [default: 512k from a file, otherwise up to 64k, or 256k from a pipe on one CPU]
-    #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), LARGEST_BATCH), global = true)]
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), MAX_BATCH), global = true)]
     batch: Option<ByteSize>,
     /// Transform only the lines that start in these bytes of a file; LOW or HIGH may be omitted
     #[arg(long, value_name = "LOW:HIGH", value_parser = range, global = true)]
@@ -159,7 +159,7 @@ impl FromStr for Threads {
 }
 
 /// Larger batches aren't faster, and each thread has memory for two batches.
-const LARGEST_BATCH: ByteSize = ByteSize(64 << 20);
+const MAX_BATCH: ByteSize = ByteSize(64 << 20);
 
 fn field(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| format!("'{text}' is not a whole number from 1 up; the first field is 1"))

@@ -113,7 +113,7 @@ fn document(
     let machine = pipemark_host::survey_before_measuring();
     let before = pipemark_host::Reading::now();
     if !output.export.quiet && io::stderr().is_terminal() {
-        // Warnings that are known before the measurement.
+        // The user may prefer to wait until the machine is quiet.
         pipemark_host::warnings(&machine, &before, &before).iter().for_each(|warning| say(format_args!("! {warning}")));
     }
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -162,7 +162,7 @@ fn document(
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        claims: findings::claims::answered(claims, &trials),
+        claims: findings::claims::answer_claims(claims, &trials),
         findings: findings::findings(&trials, memory_copy.as_ref()),
         experiments,
         trials,

@@ -213,7 +213,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     if let Some((name, replacement)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
         return end(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {replacement}"))));
     }
-    // clap prints help and version itself, and ends with code 2 on bad usage.
+    // On bad usage clap ends with code 2, which these verbs would seem to have got from the pipeline.
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))

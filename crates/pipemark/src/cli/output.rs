@@ -113,13 +113,13 @@ pub struct KeepOptions {
 }
 
 /// The longest label in characters. Longer labels don't fit a list.
-const LONGEST_LABEL: usize = 200;
+const MAX_LABEL: usize = 200;
 
 fn label(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0 => Err("the label is empty; omit --label".to_owned()),
-        1..=LONGEST_LABEL => Ok(text.to_owned()),
-        length => Err(format!("the label has {length} characters; use at most {LONGEST_LABEL}")),
+        1..=MAX_LABEL => Ok(text.to_owned()),
+        length => Err(format!("the label has {length} characters; use at most {MAX_LABEL}")),
     }
 }
 

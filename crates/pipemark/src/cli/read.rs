@@ -15,7 +15,7 @@ use crate::store::{Filter, History, Id, parse};
 /// The largest file of results that is read, in bytes: 10,000 trials of 30 runs each need less.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The field of a document that is checked before the rest is parsed.
+/// The part of a document that is parsed first, because another schema needs another message.
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<String>,

@@ -33,7 +33,7 @@ pub struct SinkOptions {
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
     /// Bytes per read; a larger packet of an O_DIRECT pipe is truncated
-    #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = |text: &str| bounded("block size", text, ByteSize(1), LARGEST_BLOCK))]
+    #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = |text: &str| bounded("block size", text, ByteSize(1), MAX_BLOCK))]
     block: ByteSize,
     /// How to receive bytes
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
@@ -51,10 +51,10 @@ const METHODS: [WordChoice<ReceiveCall>; 2] = [
 ];
 
 /// The time between two updates of the terminal's line.
-const EVERY: Duration = Duration::from_millis(500);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The largest block. A larger one would only use memory.
-const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
+const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Receives all of standard input, or what arrives until Ctrl-C.
 pub fn run(options: &SinkOptions) -> VerbResult {
@@ -75,7 +75,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
     }
     thread::spawn(move || {
         // A call that waits for bytes doesn't notice Ctrl-C.
-        while !interrupted.requested_within(if terminal { EVERY } else { Duration::from_secs(3600) }) {
+        while !interrupted.requested_within(if terminal { UPDATE_INTERVAL } else { Duration::from_secs(3600) }) {
             seen.show();
         }
         let _first = seen.report();

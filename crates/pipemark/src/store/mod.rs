@@ -26,12 +26,13 @@ pub use path::default_path;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Columns of an [`Entry`], in the order in which [`entry()`] reads them.
-const ENTRY: &str = "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
+const ENTRY_COLUMNS: &str =
+    "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
 
 /// The SQL condition for a [`Filter`]: suite, label, host, time and trial. Fields that are `None` are ignored. The
 /// suites of one run are joined by `, `. Labels and hosts are also compared literally, since they may contain a
 /// bracket.
-const CHOSEN: &str = "(?1 IS NULL OR instr(', ' || run.suite || ', ', ', ' || ?1 || ', ') > 0) \
+const FILTER_CONDITION: &str = "(?1 IS NULL OR instr(', ' || run.suite || ', ', ', ' || ?1 || ', ') > 0) \
                       AND (?2 IS NULL OR run.label = ?2 OR run.label GLOB ?2) \
                       AND (?3 IS NULL OR run.host = ?3 OR run.host GLOB ?3) \
                       AND (?4 IS NULL OR run.started >= ?4) \
@@ -157,7 +158,8 @@ impl History {
     pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
         let Filter { suite, label, host, since, trial, limit } = filter;
         let limit = limit.map_or(-1, i64::from);
-        let query = format!("SELECT {ENTRY} FROM run WHERE {CHOSEN} ORDER BY started DESC, id DESC LIMIT ?6");
+        let query =
+            format!("SELECT {ENTRY_COLUMNS} FROM run WHERE {FILTER_CONDITION} ORDER BY started DESC, id DESC LIMIT ?6");
         self.rows(&query, params![suite, label, host, since.map(nanoseconds), trial, limit], entry)
     }
 
@@ -169,7 +171,7 @@ impl History {
 
     /// One run's entry.
     pub fn entry(&self, id: Id) -> Result<Option<Entry>, HistoryError> {
-        Ok(self.rows(&format!("SELECT {ENTRY} FROM run WHERE id = ?"), [id.0], entry)?.pop())
+        Ok(self.rows(&format!("SELECT {ENTRY_COLUMNS} FROM run WHERE id = ?"), [id.0], entry)?.pop())
     }
 
     /// The text of one run's document, as `--json` writes it.
@@ -214,7 +216,7 @@ impl History {
         let query = format!(
             "SELECT trial.key, trial.params, count(*) AS runs FROM trial \
              JOIN measured ON measured.trial = trial.id JOIN run ON run.id = measured.run \
-             WHERE {CHOSEN} GROUP BY trial.id ORDER BY runs DESC, trial.key"
+             WHERE {FILTER_CONDITION} GROUP BY trial.id ORDER BY runs DESC, trial.key"
         );
         // A trial with parameters that this version doesn't know is omitted, because it can't be requested either.
         let known = |row: &Row| match serde_json::from_str(&row.get::<_, String>(1)?) {

@@ -141,7 +141,7 @@ impl Transform for Upper {
             // The terminator isn't part of a line, so it stays as it is.
             for line in batch.lines() {
                 Self::append(line.bytes, output).map_err(Error::Memory)?;
-                output.extend(&batch.bytes()[line.start + line.bytes.len()..][..line.terminated()]);
+                output.extend(&batch.bytes()[line.start + line.bytes.len()..][..line.terminator_len()]);
             }
         } else {
             Self::append(batch.bytes(), output).map_err(Error::Memory)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipemark_model::{
     ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, bytes_in_words, distinct,
-    group_by_key, is_beside_programs, name,
+    group_by_key, mixes_programs_and_own, name,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
@@ -17,7 +17,7 @@ use crate::sheet::words::{missing, ranked};
 /// The fewest values of a parameter shown in columns. A parameter with fewer values is shown in rows.
 const MIN_COLUMNS: usize = 5;
 /// The shortest bar in characters. Shorter bars show nothing.
-const SHORTEST_BAR: usize = 8;
+const MIN_BAR: usize = 8;
 /// The largest number of values that fit side by side.
 const MAX_COLUMNS: usize = 12;
 
@@ -206,7 +206,8 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let aside = |record: &Record| differs && is_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
-    let beside_programs = is_beside_programs(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
+    let beside_programs =
+        mixes_programs_and_own(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
     let unit = unit_of_bars(experiment);
     let chained = is_chained(experiment);
     let volumes = distinct(experiment.records.iter().map(|record| record.job.volume()));
@@ -284,7 +285,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let chars = |cell: &Cell| cell.text.chars().count() + cell.mark.chars().count();
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
     let needed: usize = widths.filter(|width| *width > 0).map(|width| width + 2).sum();
-    if needed + SHORTEST_BAR > LINE && (needed <= LINE || lines_per_row(experiment) > 1) {
+    if needed + MIN_BAR > LINE && (needed <= LINE || lines_per_row(experiment) > 1) {
         columns.pop();
         rows.iter_mut().for_each(|row| row.truncate(columns.len()));
     }

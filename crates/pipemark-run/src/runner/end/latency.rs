@@ -20,16 +20,16 @@ use crate::link::{self, Handle, Link, stream};
 use crate::runner::end::meter::{Meter, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
-/// The shortest warm-up, in nanoseconds.
+/// The shortest warm-up, in nanoseconds and in round trips.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// The duration of back-to-back round trips before the window begins, in nanoseconds. The barrier interrupts their
-/// rhythm.
+/// Back-to-back round trips are made for this long before the window begins, in nanoseconds, because the barrier has
+/// interrupted their rhythm.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly, in nanoseconds. The time limit of a run is far shorter.
-pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
+pub(in crate::runner) const MAX_NS: u64 = 3_600_000_000_000;
 
 /// The time before a message is due at which sleep ends and polling of the clock begins, in nanoseconds. Polling keeps
 /// the wake-up time out of the link's time.
@@ -112,8 +112,8 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(true)
     }
 
-    // Inlined, because a context switch flushes the processor's return stack, so each call open at that time would cost
-    // a mispredicted return.
+    // Inlined, because a context switch flushes the processor's return stack. Each function that is open at that time
+    // then costs a mispredicted return.
     #[inline(always)]
     fn round_trip(&mut self) -> io::Result<()> {
         self.send()?;
@@ -176,7 +176,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let mut busy = end.busy(ends.write_delay);
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
+    let mut trips = Histogram::<u64>::new_with_bounds(1, MAX_NS, 3).map_err(io::Error::other)?;
 
     end.control.wait_at_barrier(1)?;
     let begin = monotonic_ns();
@@ -280,7 +280,7 @@ fn responder_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
 
 /// The cost of a round trip in addition to the link, in nanoseconds: reading the clock, the histogram, counting.
 fn requester_overhead_ns(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
-    let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
+    let mut trips = Histogram::<u64>::new_with_bounds(1, MAX_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
     let mut timer = Timer::new(MessagePace::Gap(Nanos(0)), 0);
     let clock_reads = if pace == MessagePace::Gap(Nanos(0)) { 1 } else { 2 };

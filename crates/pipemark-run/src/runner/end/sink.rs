@@ -17,9 +17,9 @@ use crate::runner::end::{Done, TrialEnd, early_end_error};
 const CALLS_PER_CLOCK_READ: u32 = 16;
 const BYTES_PER_CLOCK_READ: u64 = 64 << 10;
 
-/// The time for which bytes flow before the window begins, in nanoseconds. By then the ends are no longer in step after
-/// the barrier. If they are unpinned, the scheduler has placed them.
+/// The time for which bytes flow before the window begins, in nanoseconds, because the barrier has put the ends in step.
 const RUN_IN_NS: u64 = 10_000_000;
+/// The same for unpinned ends, which the scheduler has to place first.
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
 struct SinkEnd {

@@ -21,19 +21,19 @@ const MAX_RATE: f64 = 1.2e15;
 
 /// A parameter of the imported runs: `KEY=VALUE`, or `KEY` alone if the file has a value for each run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OwnSetting {
+pub struct ImportSetting {
     key: Key,
     value: Option<Value>,
 }
 
-impl FromStr for OwnSetting {
+impl FromStr for ImportSetting {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<OwnSetting, String> {
+    fn from_str(text: &str) -> Result<ImportSetting, String> {
         let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
         let key = Key::named(key).map_err(|error| error.to_string())?;
         let value = value.map(|value| Value::parse(key, value).map_err(|error| error.to_string())).transpose()?;
-        Ok(OwnSetting { key, value })
+        Ok(ImportSetting { key, value })
     }
 }
 
@@ -78,7 +78,7 @@ struct ForeignRun {
 ///
 /// # Errors
 /// The error and its line. Nothing is imported from a file with an error.
-pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document, String> {
+pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Document, String> {
     let asked: Vec<Key> =
         settings.iter().filter(|setting| setting.value.is_none()).map(|setting| setting.key).collect();
     let runs = match text.trim_start().starts_with('{') {
@@ -127,7 +127,7 @@ pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document,
     })
 }
 
-fn job(settings: &[OwnSetting], run_values: &[Value]) -> Result<Job, String> {
+fn job(settings: &[ImportSetting], run_values: &[Value]) -> Result<Job, String> {
     let given = settings.iter().filter_map(|setting| setting.value.as_ref());
     let mut all = Settings::of(given.chain(run_values).cloned());
     // pipemark didn't verify these bytes.
@@ -172,7 +172,8 @@ fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is not a time", neutral(time)))))
 }
 
-/// Reads a log of time(1). The value of the parameter without one in `--as` is the last other line before each time.
+/// Reads a log of time(1). If `--as` names a parameter without a value, the last other line before each time is its
+/// value.
 fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
@@ -304,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    fn settings(words: &[&str]) -> Vec<OwnSetting> {
+    fn settings(words: &[&str]) -> Vec<ImportSetting> {
         words.iter().map(|word| word.parse().unwrap()).collect()
     }
 

@@ -126,7 +126,7 @@ struct ImportOptions {
     ///
     /// The value is in the CSV column of that name, in hyperfine's parameter, or in the line before each time.
     #[arg(long = "as", value_name = "KEY[=VALUE]")]
-    settings: Vec<foreign::OwnSetting>,
+    settings: Vec<foreign::ImportSetting>,
     /// Label the measurements
     #[arg(long, value_name = "LABEL", requires = "settings")]
     label: Option<String>,
@@ -164,7 +164,7 @@ pub fn run(options: &HistoryOptions) -> VerbResult {
 }
 
 /// Opens the history. If there is none, prints a message and returns `None`.
-fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
+fn open_if_any(db: &DbOption) -> Result<Option<History>, ExitError> {
     let history = db.open()?;
     if history.is_none() {
         say("pipemark: the history is empty; measure with 'pipemark run'");
@@ -173,13 +173,13 @@ fn opened(db: &DbOption) -> Result<Option<History>, ExitError> {
 }
 
 /// Opens the history for a verb that needs one.
-fn present(db: &DbOption) -> Result<History, ExitError> {
+fn open_required(db: &DbOption) -> Result<History, ExitError> {
     db.open()?.ok_or_else(read::empty)
 }
 
 fn list(options: &HistoryListOptions) -> VerbResult {
     let filter = options.filter.filter(options.limit);
-    let (entries, all) = match opened(&options.db)? {
+    let (entries, all) = match open_if_any(&options.db)? {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
@@ -190,7 +190,7 @@ fn list(options: &HistoryListOptions) -> VerbResult {
 }
 
 fn show(options: &ShowOptions) -> VerbResult {
-    let history = present(&options.db)?;
+    let history = open_required(&options.db)?;
     let id = read::run(&history, options.run.as_deref())?;
     let document = history.document(id)?.ok_or_else(|| read::no_run(id))?;
     let format = options.format.format;
@@ -198,7 +198,7 @@ fn show(options: &ShowOptions) -> VerbResult {
 }
 
 fn export(options: &HistoryExportOptions) -> VerbResult {
-    let history = present(&options.db)?;
+    let history = open_required(&options.db)?;
     let id = read::run(&history, options.run.as_deref())?;
     let json = history.json(id)?.ok_or_else(|| read::no_run(id))?;
     Ok(options.output.write("JSON", Ok(json))?)
@@ -240,7 +240,7 @@ fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, Strin
 }
 
 fn delete(options: &DeleteOptions) -> VerbResult {
-    let mut history = present(&options.db)?;
+    let mut history = open_required(&options.db)?;
     if !options.yes && !io::stdin().is_terminal() {
         return Err(ExitError::usage("standard input is not a terminal, so nothing was deleted; use --yes"));
     }

@@ -15,7 +15,7 @@ use pipemark_stats::sessions::Session;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::cli::history::lists::TrendPoint;
-use crate::cli::history::{FilterOptions, opened, present};
+use crate::cli::history::{FilterOptions, open_if_any, open_required};
 use crate::cli::output::DbOption;
 use crate::store::{Entry, Filter, KnownTrial};
 
@@ -46,11 +46,11 @@ pub(super) fn trend(options: &TrendOptions) -> VerbResult {
     let wanted = TrendRequest::of(&options.trial)?;
     let history = match options.trial.as_slice() {
         // An empty list is no error.
-        [] => match opened(&options.db)? {
+        [] => match open_if_any(&options.db)? {
             Some(history) => history,
             None => return Ok(()),
         },
-        _ => present(&options.db)?,
+        _ => open_required(&options.db)?,
     };
     let filter = options.filter.filter(options.limit);
     let trials = wanted.of_all(history.trials(&filter)?);

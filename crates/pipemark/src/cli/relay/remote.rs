@@ -26,7 +26,7 @@ const NAME: &str = "pipemark-relay-limit";
 const LINK: &[u8] = b"/memfd:pipemark-relay-limit (deleted)";
 
 /// How often a relay checks for a new limit.
-const EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Lets `--set` change the limit of a handle from now on. Without memfd_create(2), the limit can't be changed.
 pub fn listen(handle: &RelayHandle) -> io::Result<()> {
@@ -35,7 +35,7 @@ pub fn listen(handle: &RelayHandle) -> io::Result<()> {
     thread::Builder::new().spawn(move || {
         let mut last = None;
         loop {
-            thread::sleep(EVERY);
+            thread::sleep(CHECK_INTERVAL);
             let mut message = [0; 16];
             if file.read_exact_at(&mut message, 0).is_ok() && last != Some(message) {
                 if let Some(limit) = decode(message) {
