@@ -145,7 +145,7 @@ fn one_pipeline_is_timed_with_the_time_of_its_processes() {
 fn a_stage_that_fails_is_an_error() {
     for (pipeline, expected) in [
         ("exit 7", "ended with exit code 7"),
-        ("nosuchcommand", "the command was not found"),
+        ("nosuchcommand", "not found"),
         ("kill -ABRT $$", "was ended by signal 6"),
     ] {
         let ended = ab(&["--runs", "1", "--", pipeline, "--", "true"]);

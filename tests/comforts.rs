@@ -148,6 +148,7 @@ fn help_knows_verbs_and_topics() {
         (&["help", "history"], "Usage: pipemark history"),
         (&["help", "history", "trend"], "Usage: pipemark history trend"),
         (&["help", "help"], "Usage: pipemark help"),
+        (&["help", "lines", "field"], "Usage: pipemark lines field"),
     ] {
         let ended = pipemark(words);
         assert!(ended.code() == Some(0) && ended.stdout.contains(expected), "{words:?}: {ended:?}");
@@ -158,6 +159,11 @@ fn help_knows_verbs_and_topics() {
         let ended = pipemark(&["help", word]);
         assert_eq!(ended.code(), Some(2));
         assert!(ended.stderr.contains(expected) && !ended.stderr.contains('\x1b'), "{}", ended.stderr);
+    }
+    for (words, expected) in [(["method", "units"], "one topic at a time"), (["bw", "foo"], "'foo' is not a verb of")] {
+        let ended = pipemark(&[&["help"][..], &words].concat());
+        assert!(ended.code() == Some(2) && ended.stderr.starts_with("pipemark: "), "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
 }
 

@@ -231,7 +231,7 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
         ),
         (huge, "larger than 512 MiB"),
         (folder, "directory"),
-        ("/nonexistent.json".to_owned(), "No such file"),
+        ("/nonexistent.json".to_owned(), "there is no run"),
     ] {
         let ended = compare(&[&base, &new]);
         assert_eq!(ended.code(), Some(2), "{new}: {}{}", ended.stdout, ended.stderr);

@@ -280,7 +280,7 @@ fn a_trend_distinguishes_changes_from_noise() {
     assert!(turn["change_low"].as_f64().unwrap() < change && change < turn["change_high"].as_f64().unwrap());
     assert_eq!(
         turn["differs"],
-        serde_json::json!(["kernel 99.1", "another load (others used 0.00 CPUs before, 1.50 CPUs after)"])
+        serde_json::json!(["kernel 99.1", "a different load (others used 0.00 CPUs before, 1.50 CPUs after)"])
     );
 
     let table = past.history(&[&["trend"], &flags[..]].concat());
@@ -289,7 +289,7 @@ fn a_trend_distinguishes_changes_from_noise() {
         table.contains('█') && flat.contains("Run 11 and later are worse than run 10 and earlier by -30"),
         "{table}"
     );
-    assert!(flat.contains("also changed: kernel 99.1, another load (others used 0.00 CPUs before"), "{table}");
+    assert!(flat.contains("also changed: kernel 99.1, a different load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     // With --fail-on the exit code reports a change, of one trial and of all.
     for (words, code) in [

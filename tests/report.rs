@@ -302,7 +302,7 @@ fn a_file_that_holds_no_results_is_named() {
         (write("c.json", r#"{"schema": "pipemark/99"}"#), "has the schema 'pipemark/99'"),
         (write("d.json", r#"{"schema": "pipemark/1"}"#), "missing field"),
         (write("e.json", "{\"schema\": \"\\u001b[31m\"}"), "\\u{1b}[31m"),
-        (files.path("f.json").to_str().unwrap().to_owned(), "No such file"),
+        (files.path("f.json").to_str().unwrap().to_owned(), "there is no run"),
         (files.0.path().to_str().unwrap().to_owned(), "directory"),
     ];
     for (path, words) in cases {

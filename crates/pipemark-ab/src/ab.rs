@@ -14,7 +14,7 @@ use pipemark_console::{
     destination, exit, github, say, say_error,
 };
 use pipemark_entrants::PrintedFigure;
-use pipemark_model::{Better, Capacity, neutral, parse_duration};
+use pipemark_model::{Better, Capacity, counted, neutral, parse_duration};
 use pipemark_stats::compare::MAX_RUNS;
 use pipemark_stats::verdict::Verdict;
 
@@ -189,7 +189,7 @@ struct AbOutputOptions {
     /// Write JSON for Bencher (Bencher Metric Format), all figures
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     bencher_json: Option<Destination>,
-    /// Print every figure, also for more than two commands
+    /// Print every figure, even for more than two commands
     #[arg(long)]
     all: bool,
 }
@@ -361,7 +361,11 @@ impl AbPlan {
     fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<AbResult, ExitError> {
         let interrupt = catch_interrupts()?;
         if self.rounds.announced {
-            say(format_args!("{} commands, each at least {} times", self.entries.len(), self.least_runs()));
+            say(format_args!(
+                "{}, each at least {}",
+                counted(self.entries.len(), "command"),
+                counted(self.least_runs() as usize, "time")
+            ));
         }
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let host = pipemark_host::survey();

@@ -1,6 +1,6 @@
 //! The commands to measure: each command that the user typed, for each combination of parameters, with names and hooks.
 
-use pipemark_model::{Capacity, neutral};
+use pipemark_model::{Capacity, counted, neutral};
 
 use crate::hooks::Hooks;
 use crate::pipeline::TimedCommand;
@@ -62,16 +62,24 @@ pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
     for (flag, given) in lists.iter().map(|(flag, list)| (*flag, list.len())) {
         if given > 1 && given != count {
             return Err(format!(
-                "{flag} is given {given} times for {count} commands; give one for all, or one for each"
+                "{flag} is given {given} times for {}; give one for all, or one for each",
+                counted(count, "command")
             ));
         }
     }
     if !typed.names.is_empty() && typed.names.len() != count {
-        return Err(format!("--name is given {} times for {count} commands; give one for each", typed.names.len()));
+        return Err(format!(
+            "--name is given {} for {}; give one for each",
+            counted(typed.names.len(), "time"),
+            counted(count, "command")
+        ));
     }
     let capacities = typed.capacities.len();
     if capacities > 1 && capacities != count {
-        return Err(format!("--capacity has {capacities} values for {count} commands; use one, or one for each"));
+        return Err(format!(
+            "--capacity has {capacities} values for {}; use one, or one for each",
+            counted(count, "command")
+        ));
     }
     let hooks = lists.iter().flat_map(|(_, list)| list.iter());
     let texts: Vec<&str> = commands.iter().chain(&typed.names).chain(hooks).map(String::as_str).collect();

@@ -153,7 +153,7 @@ impl Judge<'_> {
             } else if rounds(values) != rounds(base) {
                 judged[at].why = Some("it failed in some rounds".to_owned());
             } else if !positive(values) || !positive(base) {
-                judged[at].why = (at != reference).then(|| "it is zero in some runs, which has no ratio".to_owned());
+                judged[at].why = (at != reference).then(|| "it is zero in some runs, so there is no ratio".to_owned());
             } else {
                 among.push(at);
             }

@@ -218,7 +218,9 @@ fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Resul
     let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);
     let advice = match status.code() {
         _ if status.success() || by_sigpipe => return Ok(()),
-        Some(127) if conditions.shell != Shell::None => ": the command was not found",
+        // The shell has usually printed the reason, which is quoted below.
+        Some(127) if conditions.shell != Shell::None && printed.is_empty() => ": the command was not found",
+        Some(127) if conditions.shell != Shell::None => "",
         Some(_) if conditions.ignore_failure => return Ok(()),
         Some(_) => "; use --ignore-failure to accept that",
         None => "",

@@ -1,8 +1,9 @@
 //! Numbers with few digits, for people.
 
-/// Formats a number with two decimals below 10, one below 100 and none above: 1.23, 12.3, 123, 1234.
+/// Formats a number with two decimals below 10, one below 100 and none above: 0, 1.23, 12.3, 123, 1234.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
+        0.0 => "0".to_owned(),
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),

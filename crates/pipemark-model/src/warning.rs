@@ -53,7 +53,7 @@ pub enum Warning {
     #[error("the interval is still ±{:.0} %; raise --budget or --time", relative * 100.0)]
     Wide { relative: f64 },
     /// The kernel granted a different capacity than requested.
-    #[error("the kernel granted a capacity of {granted} bytes instead of {asked}; read the row as {granted}")]
+    #[error("the kernel granted a capacity of {granted} bytes, not {asked}; the figures are for {granted}")]
     CapacityDiffers { asked: u64, granted: u64 },
     /// Blocks are larger than the link's message limit.
     #[error("a message of this link has at most {limit} bytes; larger blocks were split")]

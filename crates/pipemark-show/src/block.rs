@@ -71,6 +71,12 @@ impl Note {
         Note { mark: neutral(mark), text: neutral(text), style }
     }
 
+    /// A command to paste, which is indented and not wrapped.
+    pub fn command(text: &str) -> Note {
+        // Blanks are no mark in other formats.
+        Note { mark: " ".to_owned(), ..Note::new("", Style::Plain, text) }
+    }
+
     /// A note without a mark.
     pub fn plain(text: impl AsRef<str>) -> Note {
         Note::new("", Style::Aside, text.as_ref())

@@ -162,7 +162,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
 
 fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour) -> Vec<String> {
     let shown = |slot: &&Slot| row.instead.is_none() || slot.index < grid.labels;
-    let cells: Vec<(&Slot, &Cell, Vec<String>)> = slots
+    let mut cells: Vec<(&Slot, &Cell, Vec<String>)> = slots
         .iter()
         .filter(shown)
         .map(|slot| {
@@ -175,6 +175,17 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
             (slot, cell, lines)
         })
         .collect();
+    // A label of more than two lines gets lines of its own above the figures.
+    let last = cells.iter().rposition(|(slot, ..)| slot.index < grid.labels);
+    let tall = |at: &usize| row.instead.is_none() && cells.len() > at + 1 && cells[*at].2.len() > 2;
+    let mut lines = Vec::new();
+    if let Some(at) = last.filter(tall) {
+        let before: usize = cells[..at].iter().map(|(slot, ..)| slot.width() + GAP).sum();
+        let own = wrap(&cells[at].1.text, room.saturating_sub(before).max(cells[at].0.text));
+        cells[at].2 = Vec::new();
+        let (indent, style) = (" ".repeat(before), cells[at].1.style);
+        lines.extend(own.iter().map(|line| format!("{indent}{}", colour.paint(style, line))));
+    }
     let height = cells.iter().map(|(.., lines)| lines.len()).max().unwrap_or(1);
     let line = |part: usize| {
         let cells = cells.iter().map(|(slot, cell, lines)| {
@@ -191,7 +202,7 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
         let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
         line.trim_end().to_owned()
     };
-    let mut lines: Vec<String> = (0..height).map(line).collect();
+    lines.extend((0..height).map(line));
     let Some((style, reason)) = &row.instead else { return lines };
     let labels: Vec<Slot> = cells.iter().map(|(slot, ..)| **slot).collect();
     let hang = if labels.is_empty() { 0 } else { total(&labels) + GAP };

@@ -19,7 +19,7 @@ fn block(block: &Block) -> String {
         Block::Chart(chart) => format!("*{}: a chart, which a page shows*", escaped(&chart.title)),
         Block::Notes(notes) => {
             let line = |note: &crate::Note| match note.mark.as_str() {
-                "" | "•" => format!("- {}", escaped(&note.text)),
+                "" | " " | "•" => format!("- {}", escaped(&note.text)),
                 mark => format!("- **{}** {}", escaped(mark), escaped(&note.text)),
             };
             notes.iter().map(line).collect::<Vec<_>>().join("\n")

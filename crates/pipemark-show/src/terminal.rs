@@ -92,6 +92,10 @@ impl Terminal {
         if note.mark.is_empty() {
             return wrap(&note.text, room).iter().map(|line| self.colour.paint(note.style, line)).collect();
         }
+        if note.mark.trim().is_empty() {
+            // A command, which is not wrapped, so that it can be copied.
+            return vec![format!("    {}", self.colour.paint(note.style, &note.text))];
+        }
         let hang = width(&note.mark).min(2) + 1;
         let mut lines = wrap(&format!("{} {}", note.mark, note.text), room - hang);
         if let Some(rest) = lines[0].strip_prefix(&note.mark) {
@@ -172,7 +176,7 @@ pub(super) fn abridge(text: &str, columns: usize) -> String {
 /// `text` broken at blanks into lines of at most `columns`. A longer word is broken at the end of the line.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     // A quoted pipemark command isn't wrapped if it fits on a line, so that it can be copied.
-    const GLUE: char = '\u{1f}';
+    const GLUE: char = '\u{2007}';
     let mut glued = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("'pipemark ") {
@@ -185,12 +189,27 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
         }
         rest = &rest[end..];
     }
-    let text = &*(glued + rest);
+    glued.push_str(rest);
+    // A number isn't separated from its unit.
+    let mut text = String::with_capacity(glued.len());
+    for (index, word) in glued.split(' ').enumerate() {
+        if index > 0 {
+            text.push(if text.ends_with(|c: char| c.is_ascii_digit()) && is_unit(word) { GLUE } else { ' ' });
+        }
+        text.push_str(word);
+    }
     let options = textwrap::Options::new(columns)
         .word_separator(WordSeparator::AsciiSpace)
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
-    textwrap::wrap(text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
+    textwrap::wrap(&text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
+}
+
+/// Whether a word is a unit of a figure, perhaps with punctuation after it.
+fn is_unit(word: &str) -> bool {
+    const UNITS: [&str; 11] = ["%", "B", "KiB", "MiB", "GiB", "TiB", "ns", "µs", "ms", "s", "min"];
+    let word = word.trim_end_matches([',', '.', ';', ':', ')', '?', '~']);
+    UNITS.contains(&word.split_once('/').map_or(word, |(unit, _)| unit))
 }
 
 /// `parts` joined by ` · ` in lines of at most `columns`. A part isn't wrapped if it fits on a line.

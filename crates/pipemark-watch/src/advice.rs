@@ -201,12 +201,12 @@ fn out_of_deadlock(cause: &str) -> Remedy {
         ),
         "deadlock: FIFOs opened in a circle" => remedy(
             "fifo-order",
-            "let all processes open the FIFOs in the same order, or open one of them for both ways: exec 3<>FIFO",
+            "let all processes open the FIFOs in the same order, or open one of them for reading and writing: exec 3<>FIFO",
             "",
         ),
         _ => remedy(
             "read-while-writing",
-            "let one of them read while it writes (a thread, poll), or put a file between: a pipe holds 64 KiB only",
+            "let one of them read while it writes (a thread, poll), or put a file between them: a pipe holds only 64 KiB",
             "",
         ),
     }

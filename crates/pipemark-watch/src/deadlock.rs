@@ -153,12 +153,12 @@ impl WaitCycle {
             match step.on {
                 None => format!("{who} waits for {holder} to end"),
                 Some(end) if end.way == Way::In => format!(
-                    "{who} waits for input on its {}, whose write end {holder} holds at its {}",
+                    "{who} waits for input on its {}, whose write end {holder} holds open as its {}",
                     descriptor(end.fd),
                     descriptor(step.holder_fd)
                 ),
                 Some(end) => format!(
-                    "{who} waits for room in the pipe of its {}, which {holder} should read at its {}",
+                    "{who} waits for room in the pipe on its {}, which {holder} should read on its {}",
                     descriptor(end.fd),
                     descriptor(step.holder_fd)
                 ),
@@ -216,12 +216,12 @@ mod tests {
         let text = found.text();
         assert!(
             text.starts_with(
-                "Deadlock: p10 (PID 10) waits for input on its descriptor 3, whose write end p11 (PID 11) holds at its standard output; "
+                "Deadlock: p10 (PID 10) waits for input on its descriptor 3, whose write end p11 (PID 11) holds open as its standard output; "
             ),
             "{text}"
         );
         assert!(
-            text.contains("room in the pipe of its standard error, which p10 (PID 10) should read at its descriptor 5"),
+            text.contains("room in the pipe on its standard error, which p10 (PID 10) should read on its descriptor 5"),
             "{text}"
         );
     }
@@ -268,7 +268,7 @@ mod tests {
     fn a_reader_that_holds_the_write_end_waits_forever() {
         let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
         assert_eq!(found.cause(), "deadlock: write end open");
-        assert!(found.text().contains("whose write end itself holds at its descriptor 4"), "{}", found.text());
+        assert!(found.text().contains("whose write end itself holds open as its descriptor 4"), "{}", found.text());
         // There is no deadlock while a process works.
         assert_eq!(cycle(&[WaitingProcess { for_children: true, ..WaitingProcess::default() }]), None);
     }

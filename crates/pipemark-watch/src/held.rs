@@ -72,12 +72,12 @@ pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let unless = if programs::selects(&stage.words) { ", unless nothing matched" } else { "" };
     let text = match read {
         Some(bytes) => format!(
-            "{name} holds its output{unless}: it has read {} and written nothing for {seconds:.1} s. Programs like it write to a \
+            "{name} holds back its output{unless}: it has read {} and written nothing for {seconds:.1} s. Programs like it write to a \
              pipe or a file only when their buffer is full.",
             ByteSize(bytes)
         ),
         None => format!(
-            "{name} has written nothing for {seconds:.1} s, though it runs now and then: it holds its output, or has none. It \
+            "{name} has written nothing for {seconds:.1} s, though it runs now and then: it holds output back, or has none. It \
              writes to a pipe only when its buffer is full."
         ),
     };

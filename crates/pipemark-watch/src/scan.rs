@@ -588,7 +588,7 @@ impl Watcher {
     }
 }
 
-/// Opens a pipe's read end for some microseconds, through a process that holds it, and calls `act`. `None` if the
+/// Opens a pipe's read end for a few microseconds, through a process that holds it, and calls `act`. `None` if the
 /// process doesn't hold it.
 fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.way == Way::In)?;

@@ -62,7 +62,7 @@ fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
     for Remedy { text, command, .. } in &report.verdict.remedies {
         sheet.notes([Note::new("→", Style::Success, text)]);
         if !command.is_empty() {
-            sheet.notes([Note::new(" ", Style::Plain, command)]);
+            sheet.notes([Note::command(command)]);
         }
     }
 }

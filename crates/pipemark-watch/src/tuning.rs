@@ -300,7 +300,7 @@ impl Tuning {
         let done = self.resize(watcher, helps, Duration::from_secs(1));
         let ended = !self.pipes.is_empty() && self.pipes.iter().all(|pipe| pipe.ended);
         let after = match (ended, helps, done) {
-            _ if self.pipes.is_empty() => "it ended before anything was changed".to_owned(),
+            _ if self.pipes.is_empty() => "the pipeline ended before any pipe was changed".to_owned(),
             (true, ..) => "the pipeline has ended".to_owned(),
             (_, true, _) => "they stay".to_owned(),
             (_, false, true) => "the old capacities are back".to_owned(),

@@ -161,7 +161,7 @@ pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict 
 /// The verdict on the figures of a period.
 pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
-        return PipelineVerdict::unknown("ended", "Nothing to sample: it had ended.");
+        return PipelineVerdict::unknown("ended", "Nothing to sample: it had already ended.");
     }
     if figures.samples < MIN_SAMPLES {
         return too_short(figures.samples);
@@ -662,7 +662,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         (Some(bound), Some(next)) => {
             let (own, next) = (name(figures, busiest.number), name(figures, next.number));
             text.push_str(&format!(
-                " A faster {own} makes it at most {bound:.1} times as fast; then {next} is the bottleneck."
+                " A faster {own} makes the pipeline at most {bound:.1} times as fast; then {next} is the bottleneck."
             ));
         }
         (None, Some(_)) if idle => text.push_str(" All other stages wait for it nearly all of the time."),

@@ -48,7 +48,7 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
         Settings { filter: Some(filter), .. } => refuse(format!("the filter {filter} needs lines; give a feed too")),
         Settings { feed: Some(feed), .. } => refuse(format!("the feed {feed} needs a filter; give one as well")),
         Settings { mode: Some(Mode::Latency), .. } if chained => {
-            refuse("a chain passes a stream on; use --mode throughput with --length")
+            refuse("a chain has no round trips; omit --length or measure its throughput")
         }
         Settings { mode: Some(Mode::Latency), .. } => Ok(JobKind::RoundTrip),
         _ if chained => Ok(JobKind::Chain),
@@ -64,7 +64,7 @@ fn misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
         (JobKind::Entrant, Some(language), Some(program), _) => leave_out(format!("the entrant {language} {program}")),
         (JobKind::Lines, _, _, Some(filter)) => leave_out(format!("the filter {filter}")),
         _ if matches!(key, Key::Rate | Key::Gap) => {
-            "--rate and --gap pace messages; use them with --mode latency".to_owned()
+            "--rate and --gap are for round trips; use 'pipemark latency', or mode = \"latency\" in a suite".to_owned()
         }
         _ => leave_out(format!("a {}", kind.name().replace('-', " "))),
     }

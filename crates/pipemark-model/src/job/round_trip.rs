@@ -36,13 +36,13 @@ impl RoundTrip {
         let Ends { link, send, recv, verify, .. } = ends;
         refuse_if!(
             !recv.touches() || send == SendMethod::Tee,
-            "a message must be read to be answered; use another --send or --recv with --mode latency"
+            "a message must be read to be answered; use another --send or --recv for latency"
         );
         refuse_if!(
             link == LinkKind::MemoryCopy,
-            "--link memory-copy has no other end to wait for; use --mode throughput"
+            "--link memory-copy has no round trips; measure its throughput ('pipemark bw')"
         );
-        refuse_if!(verify == Verify::Xor, "--verify xor is for streams; use count or full with --mode latency");
+        refuse_if!(verify == Verify::Xor, "--verify xor is for streams; use count or full for latency");
         Ok(RoundTrip { ends, pace })
     }
 }

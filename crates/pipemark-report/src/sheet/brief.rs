@@ -344,7 +344,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
         sheet.notes(notes.into_iter().take(1));
         return;
     }
-    let null = without_transfer(&experiment.records).map(|text| Note::new("null", Style::Aside, text));
+    let null = without_transfer(&experiment.records).map(|text| Note::new("null:", Style::Aside, text));
     if let Some((grid, notes)) = matrix::grid(experiment) {
         sheet.grid(grid);
         sheet.notes(notes.into_iter().take(1));

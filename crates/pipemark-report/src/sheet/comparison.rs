@@ -1,7 +1,7 @@
 //! The sheet of a comparison, with the change of each trial.
 
 use pipemark_console::verdict::{interval, style};
-use pipemark_model::{Mode, Unit, counted, group_by_key, neutral, signed_percent};
+use pipemark_model::{Mode, Unit, capitalised, counted, group_by_key, neutral, signed_percent};
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::compare::{Comparison, Pairing};
 use pipemark_stats::diff::{self, Change, Diff, Missing, Origin};
@@ -123,7 +123,12 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
         let count = group.changes.iter().filter(|change| !change.reference).count();
         rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
     }
-    RowGroup { caption: format!("{}: {what}", neutral(&group.title)), rows }
+    let caption = match neutral(&group.title) {
+        // The title of a single table names what it measures.
+        title if what.starts_with(&format!("{},", title.to_lowercase())) => capitalised(what),
+        title => format!("{title}: {what}"),
+    };
+    RowGroup { caption, rows }
 }
 
 /// The reasons why rows are inconclusive or have no verdict.
@@ -219,7 +224,7 @@ fn legend(diff: &Diff) -> String {
     let pairing = changes().map(|change| change.comparison.pairing).find(|pairing| *pairing != Pairing::None);
     let by_session = changes().any(|change| change.comparison.base_sessions > 0);
     let mut text = format!(
-        "worse, better: the whole interval is beyond {}; same: it is within {} of 0; inconclusive: neither",
+        "worse or better if the whole interval is beyond {}, same if it is within {} of 0, otherwise inconclusive",
         percent(diff.threshold),
         percent(diff.same_within)
     );
@@ -233,7 +238,7 @@ fn legend(diff: &Diff) -> String {
         text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));
     }
     if changes().any(|change| change.reference) {
-        text.push_str("; (in brackets): the machine itself, not judged");
+        text.push_str("; in brackets: the machine itself, not judged");
     }
     text
 }

@@ -332,18 +332,18 @@ impl<'a> MeasuredExperiment<'a> {
             note("ratio", &format!("to {}, taken within each round{figure}", self.baseline()));
         }
         if let Some(text) = without_transfer(&self.records) {
-            note("null", text);
+            note("null:", text);
         }
         if self.has(Figure::TaskClock) {
-            note("counters", "of all processes of the pipeline, from start to end, a run");
+            note("counters:", "all processes of the pipeline, from start to end, per run");
             let hardware = [Figure::Migrations, Figure::Cycles, Figure::Instructions, Figure::BranchMisses].into_iter();
             let missing: Vec<&str> = hardware.filter(|figure| !self.has(*figure)).map(Figure::heading).collect();
             if !missing.is_empty() {
                 let text = format!(
-                    "{}: perf_event_open(2) counts none here (no hardware counters, or /proc/sys/kernel/perf_event_paranoid above 1)",
+                    "{} (no hardware counters here, or /proc/sys/kernel/perf_event_paranoid is above 1)",
                     missing.join(", ")
                 );
-                note("not supported", &text);
+                note("not supported:", &text);
             }
         }
         for (index, source) in self.sources.iter().enumerate() {

@@ -30,7 +30,7 @@ const MARKS: [(FigureMark, &str, &str); 6] = [
     (FigureMark::Copied, "◐", "reader received the bytes but did not check them"),
     (FigureMark::Unseen, "○", "reader never saw the bytes"),
     (FigureMark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
-    (FigureMark::Few, "?", "too few runs for an interval: a hint"),
+    (FigureMark::Few, "?", "too few runs for an interval"),
     (FigureMark::Warned, WARNED, "see the note below the table"),
 ];
 

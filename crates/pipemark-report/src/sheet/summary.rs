@@ -81,11 +81,11 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                 let ratio = ratio.map(|(base, ratio)| {
                     // If the ratio doesn't agree with the figures beside it, it is labelled as a ratio within rounds.
                     let round =
-                        if agrees_with_medians(&ratio, speed(record), speed(base)) { "" } else { " of the same round" };
+                        if agrees_with_medians(&ratio, speed(record), speed(base)) { "" } else { " (within rounds)" };
                     let name = match base.id == plain.id {
                         true => format!("default{round}"),
                         false => {
-                            format!("default{round}, checked alike ({})", shown(base, speed(base)))
+                            format!("default with the same check ({}){round}", shown(base, speed(base)))
                         }
                     };
                     match times(&ratio).as_str() {
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_ratio_that_the_medians_contradict_names_its_round() {
         let mut document = fixture::quick();
-        let by_round = |document: &Document| of(document)[1][2].text.contains("of the same round");
+        let by_round = |document: &Document| of(document)[1][2].text.contains("(within rounds)");
         assert!(!by_round(&document));
         let base = |record: &Record| record.experiment == "capacity" && is_plain(&record.job);
         let base = document.trials.iter().position(base).unwrap();

@@ -103,8 +103,11 @@ pub(super) fn missing(record: &Record) -> Option<String> {
         None => outcome.to_owned(),
     };
     match record.status {
-        // Data that failed verification has no throughput.
-        _ if record.verified == Some(false) => Some(why("did not verify")),
+        // Data that failed verification has no throughput. The reason of a measurement says so itself.
+        _ if record.verified == Some(false) => {
+            let said = record.reason.as_deref().is_some_and(|reason| reason.contains("did not verify"));
+            Some(if said { why("failed") } else { why("did not verify") })
+        }
         Status::Skipped => Some(why("skipped")),
         Status::Failed => Some(why("failed")),
         Status::Ok if record.estimate.is_none() => Some(why("not measured")),

@@ -8,7 +8,7 @@ use crate::content::{Payload, PayloadStream};
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {
-    format!("byte {position} is wrong: it was changed, or the content or seed is another")
+    format!("byte {position} is wrong: it was changed, or the content or seed differs")
 }
 
 /// Compares a stream with its content, piece by piece as it arrives.

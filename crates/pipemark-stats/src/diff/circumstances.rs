@@ -106,7 +106,7 @@ pub(super) fn disturbed(base: SideInput, new: SideInput) -> Option<String> {
 /// none.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
     let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
-    Some(format!("another load ({base} before, {new} after)"))
+    Some(format!("a different load ({base} before, {new} after)"))
 }
 
 /// Describes sizes that were requested equally on both sides but granted differently by the kernel.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use pipeio_harness::signals::SignalQueue;
-use pipemark_console::{ExitError, VerbResult, say};
+use pipemark_console::{ExitError, VerbResult, count, say};
 use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 
@@ -31,7 +31,7 @@ pub struct TuneOptions {
     #[arg(long, value_name = "SIZE", default_value = "1m")]
     capacity: ByteSize,
     /// Change only the N-th pipe, counted from the source
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>(1, 10_000))]
     pipe: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
             options.pipe.map_or_else(|| "all pipes alternate".to_owned(), |number| format!("pipe {number} alternates"));
         let size = options.capacity;
         let seconds = options.time.as_secs_f64();
-        say(format_args!("tune: for {seconds:.0} s, {pipes} between {size} and the present capacity"));
+        say(format_args!("tune: for {seconds:.0} s, {pipes} between {size} and the current capacity"));
     }
     match target {
         WatchTarget::Live => why::list(watched, "tune"),

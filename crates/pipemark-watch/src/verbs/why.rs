@@ -155,7 +155,9 @@ fn bare_name(word: &OsStr) -> Option<ExitError> {
         word.to_str().filter(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))?;
     Some(ExitError::with(
         FAILED,
-        format_args!("'{word}': a pipeline or a name? '--name {word}' samples one that runs, '-- {word}' runs it"),
+        format_args!(
+            "'{word}' is neither a PID nor a pipeline; '--name {word}' samples a running {word}, '-- {word}' starts one"
+        ),
     ))
 }
 

@@ -64,6 +64,9 @@ pub fn run(options: &HelpOptions) -> VerbResult {
         let terminal = Terminal { width: terminal().width.min(MAX_WIDTH), ..terminal() };
         return print(terminal.render(&manual(topic.page, Some(topic.section))));
     }
+    if let Some(topic) = TOPICS.iter().find(|topic| topic.name == first) {
+        return Err(ExitError::usage(format_args!("'{}' is a topic; name one topic at a time", topic.name)));
+    }
     if Cli::command().find_subcommand(first).is_none() {
         let verbs = Cli::command();
         let verbs = verbs.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name());
@@ -72,6 +75,18 @@ pub fn run(options: &HelpOptions) -> VerbResult {
             None => "'pipemark help' lists them".to_owned(),
         };
         return Err(ExitError::usage(format_args!("there is no verb or topic '{}'; {hint}", neutral(first))));
+    }
+    let mut verb = Cli::command();
+    for word in &options.words {
+        let Some(next) = verb.find_subcommand(word) else {
+            let hint = format!("'pipemark help {first}' explains {first}");
+            return Err(ExitError::usage(format_args!(
+                "'{}' is not a verb of '{}'; {hint}",
+                neutral(word),
+                verb.get_name()
+            )));
+        };
+        verb = next.clone();
     }
     // Only parsing prints clap's complete help, so this parses a command line with --help.
     let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);

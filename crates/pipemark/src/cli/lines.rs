@@ -67,7 +67,7 @@ enum Instructions {
 
 const INSTRUCTIONS: [WordChoice<Instructions>; 2] = [
     ("best", Instructions::Best, "The widest vectors of this CPU"),
-    ("portable", Instructions::Portable, "Only those that every CPU has: slower, same output"),
+    ("portable", Instructions::Portable, "Vectors that every CPU has; slower, with the same output"),
 ];
 
 /// What is read.
@@ -92,7 +92,7 @@ enum TransformName {
     },
     /// Replace each line with its length in bytes
     Length(InputFiles),
-    /// Convert a to z to A to Z, and no other bytes
+    /// Convert the letters a-z to upper case, and no other bytes
     Upper(InputFiles),
     /// Copy each line unchanged
     Identity(InputFiles),
@@ -248,10 +248,7 @@ fn not_opened(path: &Path, error: &io::Error) -> ExitError {
                 return ExitError::usage(format_args!("'{word}' is a transform: name it before the files"));
             }
             let hint = did_you_mean(word, names);
-            ExitError::usage(format_args!(
-                "'{name}' is neither a file nor a transform, which are {}{hint}",
-                names.join(", ")
-            ))
+            ExitError::usage(format_args!("'{name}' is neither a file nor a transform ({}){hint}", names.join(", ")))
         }
         None if error.kind() == io::ErrorKind::NotFound => ExitError::usage(format_args!("there is no file {name}")),
         None => ExitError::failed(format_args!("{name} can't be read: {error}")),

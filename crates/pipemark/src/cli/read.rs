@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::error::Category;
 
 use pipemark_console::{Destination, ExitError};
 use pipemark_model::{Document, SCHEMA, neutral};
@@ -154,8 +155,10 @@ pub fn text(name: &str, most: u64) -> Result<String, String> {
 /// A sentence that names the file and its fault.
 pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
-    let failed =
-        |error: io::Error| format!("cannot read {shown}: {error}; expected a run number, a label or a JSON file");
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no run, label or file '{shown}'"),
+        _ => format!("cannot read {shown}: {error}; expected a run number, a label or a JSON file"),
+    };
     let mut bytes = Vec::new();
     let length = match name {
         "-" => io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
@@ -174,7 +177,10 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let wrong = |what: &str| {
         format!("{shown} does not hold results of pipemark: {what}; expected a run number, a label or a JSON file")
     };
-    let damaged = |error: serde_json::Error| wrong(&neutral(&error.to_string()));
+    let damaged = |error: serde_json::Error| match error.classify() {
+        Category::Syntax => wrong(&format!("line {}, column {} is not JSON", error.line(), error.column())),
+        _ => wrong(&neutral(&error.to_string())),
+    };
     let json = String::from_utf8(bytes).map_err(|error| wrong(&error.to_string()))?;
     let mut forms = serde_json::Deserializer::from_str(&json).into_iter::<SchemaOnly>();
     let (mut documents, mut start) = (Vec::new(), 0);

@@ -124,7 +124,7 @@ struct ImportOptions {
     files: Vec<PathBuf>,
     /// Parameters of the measurements, such as block=64k or total=1g; KEY alone reads the value from the file
     ///
-    /// The value is in the CSV column of that name, in hyperfine's parameter, or in the line before each time.
+    /// KEY is a column in CSV, a parameter in hyperfine's JSON, and in a log of time(1) the line before each time.
     #[arg(long = "as", value_name = "KEY[=VALUE]")]
     settings: Vec<foreign::ImportSetting>,
     /// Label the measurements

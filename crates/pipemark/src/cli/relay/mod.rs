@@ -16,7 +16,7 @@ use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pipemark_console::{ExitError, VerbResult, check_stdout, one_of, say};
+use pipemark_console::{ExitError, VerbResult, check_stdout, count, one_of, say};
 use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
 use display::{Display, DisplayOptions, ProgressForm};
@@ -39,10 +39,10 @@ pub struct RelayOptions {
     /// Start writing when the buffer is PERCENT full; whenever it runs empty, wait until it is again [default: 0]
     ///
     /// Writing also starts when the input ends, or when no input arrives for 1 to 2 s.
-    #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
+    #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     start_at: Option<u8>,
     /// Stop reading when the buffer is full, and resume at PERCENT [default: 100]
-    #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
+    #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
     /// Show bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = one_of(&FORMS), help_heading = "Progress")]
@@ -81,10 +81,6 @@ fn capacity(text: &str) -> Result<Capacity, BadValue> {
 
 fn buffer(text: &str) -> Result<ByteSize, BadValue> {
     bounded("buffer", text, ByteSize(1), ByteSize(1 << 46))
-}
-
-fn percent() -> clap::builder::RangedI64ValueParser<u8> {
-    clap::value_parser!(u8).range(0..=100)
 }
 
 fn interval(text: &str) -> Result<Nanos, BadValue> {
