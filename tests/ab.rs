@@ -258,7 +258,7 @@ fn bad_usage_is_code_2() {
         (&["--parameter", "n=1..99", "--parameter", "m=1..99", "--", "seq {n} {m}"], "9801 commands are too many"),
         (&["--reference", "3", "--", "true", "--", "true"], "1 to 2, or a name: A, B"),
         (&["--name", "x", "--", "true", "--", "true"], "one for each"),
-        (&["--setup", "a", "--setup", "b", "--", "true"], "2 times for 1 commands"),
+        (&["--setup", "a", "--setup", "b", "--", "true"], "2 times for 1 command;"),
         (&["--by", "memry", "--", "true", "--", "true"], "did you mean memory?"),
         (&["--figure", "x=(", "--", "true"], "not a regular expression"),
         (&["--cpus", "1000", "--", "true"], "CPU 1000"),

@@ -151,7 +151,7 @@ fn sink_detects_wrong_or_missing_bytes() {
 fn a_different_seed_is_reported() {
     let output = sink(&["--verify", "pattern:3"], &generated(&["pattern:4", "--total", "300000"]));
     assert_eq!(output.status.code(), Some(3));
-    assert!(text(&output.stderr).contains("the content or seed is another"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("the content or seed differs"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -159,7 +159,7 @@ child.stdout.read()"
         "{report}"
     );
     let text = verdict["text"].as_str().unwrap();
-    assert!(text.contains("room in the pipe of its standard error") && text.contains("PID"), "{text}");
+    assert!(text.contains("room in the pipe on its standard error") && text.contains("PID"), "{text}");
 }
 
 #[test]

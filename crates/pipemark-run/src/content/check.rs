@@ -123,7 +123,7 @@ mod tests {
         {
             let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
             let fault = check(&other, &sent(&content, 100_000)).expect("it is seen");
-            assert!(fault.contains("seed is another"), "{sent_as}: {fault}");
+            assert!(fault.contains("seed differs"), "{sent_as}: {fault}");
         }
     }
 
