@@ -344,7 +344,15 @@ fn kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
         let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
         seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
     };
-    let feeds = |&from: &usize, &to: &usize| watcher.pipes.iter().any(|pipe| (pipe.from, pipe.to) == (from, to));
+    let waits = |from: usize, to: usize| {
+        let between = watcher.pipes.iter().enumerate().filter(|(_, pipe)| (pipe.from, pipe.to) == (from, to));
+        let waits = |counts: &PipeCounts| counts.writer.waits + counts.reader.waits;
+        between.map(|(at, _)| interval.pipes.get(at).map_or(0, waits)).max()
+    };
+    // A pair of sockets joins two stages both ways, and may be used only one way.
+    let feeds = |&from: &usize, &to: &usize| {
+        waits(from, to).is_some_and(|there| there > 0 || waits(to, from).is_none_or(|back| back == 0))
+    };
     upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds)
 }
 
