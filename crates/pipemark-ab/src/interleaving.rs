@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::SeedableRng;
 
 use pipemark_console::{ExitError, Progress, exit};
 use pipemark_host::child::{Interrupt, RunError};
 use pipemark_stats::estimate;
+use pipemark_stats::order::shuffle;
 use pipemark_stats::ranking::{BySession, is_resolved};
 use pipemark_stats::verdict::Criterion;
 
@@ -362,10 +363,7 @@ impl Runner<'_> {
             order.rotate_left(turn as usize % self.entries.len());
             return order;
         }
-        for last in (1..order.len()).rev() {
-            // The bias of the remainder is below 2⁻⁵⁰ for any number of commands.
-            order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
-        }
+        shuffle(&mut order, random);
         order
     }
 

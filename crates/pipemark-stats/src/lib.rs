@@ -12,6 +12,7 @@ pub mod drift;
 pub mod estimate;
 pub mod family;
 pub mod fit;
+pub mod order;
 pub mod outliers;
 pub mod percentile;
 pub mod ranking;

@@ -12,6 +12,7 @@ use pipemark_model::{
     Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
 };
 use pipemark_stats::estimate;
+use pipemark_stats::order::shuffle;
 
 use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
@@ -218,31 +219,4 @@ fn finished(current: TrialInProgress<'_>, stopped: Stopped) -> Outcome {
         outcome.verified = Some(true);
     }
     outcome
-}
-
-/// Shuffles by the Fisher–Yates algorithm.
-fn shuffle(order: &mut [usize], random: &mut SplitMix64) {
-    for i in (1..order.len()).rev() {
-        // The modulo bias is below 2⁻⁵⁰ for any realistic number of trials.
-        order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_gives_one_order_and_every_trial_its_place() {
-        let shuffled = |seed| {
-            let mut order: Vec<usize> = (0..20).collect();
-            shuffle(&mut order, &mut SplitMix64::seed_from_u64(seed));
-            order
-        };
-        assert_eq!(shuffled(1), shuffled(1));
-        assert_ne!(shuffled(1), shuffled(2));
-        let mut all = shuffled(3);
-        all.sort_unstable();
-        assert_eq!(all, (0..20).collect::<Vec<_>>());
-    }
 }
