@@ -47,7 +47,7 @@ const REGION: usize = 8 << 20;
 
 /// Gifts below this many bytes are copied. Each page given away takes one slot of the pipe, and replacing the page
 /// costs a page fault.
-const WORTH_GIVING: usize = 32 << 10;
+pub(crate) const WORTH_GIVING: usize = 32 << 10;
 
 /// Bytes that [`GiftWriter`] gathers for one gift.
 const GATHERED: usize = 256 << 10;

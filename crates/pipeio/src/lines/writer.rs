@@ -10,15 +10,12 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags};
 use super::error::Error;
 use super::fault;
 use super::output::Output;
+use crate::gift::WORTH_GIVING;
 use crate::pipe::Access;
 use crate::wait::{Direction, until_ready};
 
 /// The most pieces that the kernel accepts in one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
-
-/// Outputs below this many bytes are copied. A pipe has one slot per page, and replacing a page that was given away
-/// costs a page fault.
-const WORTH_GIVING: usize = 32 << 10;
 
 /// If an output refuses a message as too long, messages have at most the first number of bytes. The limit is halved
 /// after each further refusal, down to the second number.
