@@ -80,14 +80,14 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
                     // If the ratio doesn't agree with the figures beside it, it is labelled as a ratio within rounds.
-                    let round =
-                        if agrees_with_medians(&ratio, speed(record), speed(base)) { "" } else { " (within rounds)" };
-                    let name = match base.id == plain.id {
-                        true => format!("default{round}"),
-                        false => {
-                            format!("default with the same check ({}){round}", shown(base, speed(base)))
-                        }
+                    let agrees = agrees_with_medians(&ratio, speed(record), speed(base));
+                    let within = (!agrees).then(|| "within rounds".to_owned());
+                    let (what, own) = match base.id == plain.id {
+                        true => ("default", None),
+                        false => ("default with the same check", Some(shown(base, speed(base)))),
                     };
+                    let details = Vec::from_iter([own, within].into_iter().flatten()).join(", ");
+                    let name = if details.is_empty() { what.to_owned() } else { format!("{what} ({details})") };
                     match times(&ratio).as_str() {
                         "tied" => format!("tied with {name}: "),
                         times => format!("{times} {name}: "),
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_ratio_that_the_medians_contradict_names_its_round() {
         let mut document = fixture::quick();
-        let by_round = |document: &Document| of(document)[1][2].text.contains("(within rounds)");
+        let by_round = |document: &Document| of(document)[1][2].text.contains("within rounds)");
         assert!(!by_round(&document));
         let base = |record: &Record| record.experiment == "capacity" && is_plain(&record.job);
         let base = document.trials.iter().position(base).unwrap();
