@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pipemark_host::ControlGroups;
 
-use crate::figures::{Counts, sum};
+use crate::interval::{Counts, sum};
 use crate::process::{self, IoCounts, MachineCounts};
 use crate::sampler::{Subject, Watcher};
 

@@ -73,7 +73,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
         let can_go_on = |&place: &usize| {
             let process = &all[place];
             let freed = |unblockers: Vec<usize>| {
-                unblockers.is_empty() || unblockers.iter().any(|helper| !stuck.contains(helper))
+                unblockers.is_empty() || unblockers.iter().any(|process| !stuck.contains(process))
             };
             let opened = process.opens.is_some();
             process.waits.iter().any(|end| freed(unblockers(all, end)))

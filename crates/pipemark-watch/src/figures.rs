@@ -1,189 +1,11 @@
 //! Turns counts into figures.
 
 use crate::deadlock::WaitCycle;
+use crate::interval::{Counts, Interval, PipeCounts, Stretches};
 use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::{WatchedPipe, Watcher};
 use crate::state::ThreadState;
 use crate::topology::upstream_first;
-
-/// Counts of one stage.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Counts {
-    /// Samples in each state.
-    pub states: [u32; ThreadState::COUNT],
-    /// Samples of several threads, taken while one of them ran; and those of them in which another waited for input.
-    pub hunger_samples: u32,
-    pub hungry: u32,
-    /// The stage's number of threads, summed over all samples.
-    pub threads: u64,
-    /// Nanoseconds that the stage's current threads spent on a CPU.
-    pub run: u64,
-    /// Nanoseconds on a CPU, including threads and children that have ended; and nanoseconds waiting for a CPU. `None`
-    /// if unknown.
-    pub cpu: Option<u64>,
-    pub cpu_wait: Option<u64>,
-    /// Bytes read and written; `None` if the kernel doesn't count them.
-    pub read: Option<u64>,
-    pub wrote: Option<u64>,
-    /// Calls that read, and calls that wrote; `None` if the kernel doesn't count them.
-    pub reads: Option<u64>,
-    pub writes: Option<u64>,
-    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and nanoseconds on a CPU of reaped children.
-    pub kernel: Option<u64>,
-    pub children: Option<u64>,
-    /// Processes that the stage started, as far as known, and page faults of the processes that it reaped.
-    pub starts: u64,
-    pub faults: u64,
-    pub switches: Option<u64>,
-    /// Whether threads or children have started or ended, so that some of their time is missing.
-    pub changed: bool,
-    /// Nanoseconds in which a CPU limit throttled the stage's control group; `None` if unknown.
-    pub throttled: Option<u64>,
-    /// The number of samples that the counters cover. Increases just before the stage's exit are unknown.
-    pub counted: u32,
-    /// The number of samples that the byte counters cover. Bytes are also unknown if the stage reaped a child.
-    pub counted_bytes: u32,
-    /// The number of samples when the counters were last read.
-    pub last: u32,
-}
-
-/// How an end of a pipe waited: the number of samples in which it waited, the number of uninterrupted waits, and the
-/// sum of their squared lengths in samples.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Stretches {
-    pub waits: u32,
-    pub count: u32,
-    pub squares: u64,
-}
-
-impl Stretches {
-    /// Counts a sample. `before` is the number of consecutive samples in which the end has waited so far. Returns the
-    /// new number.
-    pub fn record(&mut self, waits: bool, before: u32) -> u32 {
-        if !waits {
-            return 0;
-        }
-        self.waits += 1;
-        self.count += u32::from(before == 0);
-        // The sum of the first odd numbers is a square.
-        self.squares += 2 * u64::from(before) + 1;
-        before + 1
-    }
-
-    fn add(&mut self, next: &Stretches) {
-        self.waits += next.waits;
-        self.count += next.count;
-        self.squares += next.squares;
-    }
-
-    /// Mean length of the waits in seconds, weighted by length. `None` unless there are several waits that are clearly
-    /// longer than the sampling step and than chance explains. A stage that first only waits and then only works has
-    /// phases, not bursts. `step` is the time between samples in seconds.
-    fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
-        const MIN_WAITS: u32 = 10;
-        const MIN_ALIKE: f64 = 1.5;
-        let (waits, others) = (f64::from(self.waits), f64::from(samples.saturating_sub(self.waits)));
-        // The number of uninterrupted waits expected by chance (Wald and Wolfowitz's runs test).
-        let expected = waits * others / f64::from(samples.max(1));
-        let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
-        // The number of waits if all had equal lengths and the same sum of squares.
-        let alike = waits * waits / (self.squares as f64).max(1.0);
-        let several = self.waits >= MIN_WAITS && others > 0.0 && alike >= MIN_ALIKE;
-        (several && clustered).then(|| self.squares as f64 / waits * step)
-    }
-}
-
-/// Counts of one pipe.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct PipeCounts {
-    pub samples: u32,
-    pub writer: Stretches,
-    pub reader: Stretches,
-    /// How often the waits of the two ends alternated.
-    pub turns: u32,
-    /// Samples in which the reader waited for bytes that the writer could have written earlier, while it waited for
-    /// room.
-    pub absorbable: u32,
-    /// Sums over these samples: the length of the writer's wait before the sample, and the length of the reader's wait,
-    /// in samples.
-    pub lengths: [u64; 2],
-}
-
-/// Counts of each stage and pipe from one moment to another, in the order in which they were found.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Interval {
-    /// Seconds since sampling began.
-    pub begin: f64,
-    pub seconds: f64,
-    pub samples: u32,
-    /// The number of samples in which any process of the pipeline existed.
-    pub alive: u32,
-    pub stages: Vec<Counts>,
-    pub pipes: Vec<PipeCounts>,
-}
-
-pub(super) fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    a.map(|a| a + b.unwrap_or(0)).or(b)
-}
-
-impl Interval {
-    /// Appends the next interval.
-    pub fn add(&mut self, next: &Interval) {
-        if self.samples == 0 && self.seconds == 0.0 {
-            self.begin = next.begin;
-        }
-        self.seconds = next.begin + next.seconds - self.begin;
-        self.samples += next.samples;
-        self.alive += next.alive;
-        self.stages.resize(self.stages.len().max(next.stages.len()), Counts::default());
-        self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
-        for (own, next) in self.stages.iter_mut().zip(&next.stages) {
-            own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
-            own.threads += next.threads;
-            own.faults += next.faults;
-            own.hunger_samples += next.hunger_samples;
-            own.hungry += next.hungry;
-            own.run += next.run;
-            own.cpu = sum(own.cpu, next.cpu);
-            own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
-            own.read = sum(own.read, next.read);
-            own.wrote = sum(own.wrote, next.wrote);
-            own.reads = sum(own.reads, next.reads);
-            own.writes = sum(own.writes, next.writes);
-            own.kernel = sum(own.kernel, next.kernel);
-            own.children = sum(own.children, next.children);
-            own.starts += next.starts;
-            own.switches = sum(own.switches, next.switches);
-            own.changed |= next.changed;
-            own.throttled = sum(own.throttled, next.throttled);
-            own.counted += next.counted;
-            own.counted_bytes += next.counted_bytes;
-        }
-        for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
-            own.samples += next.samples;
-            own.writer.add(&next.writer);
-            own.reader.add(&next.reader);
-            own.turns += next.turns;
-            own.absorbable += next.absorbable;
-            own.lengths.iter_mut().zip(next.lengths).for_each(|(own, next)| *own += next);
-        }
-    }
-
-    /// The busy share of a stage, from 0 to 1; 0 if the stage didn't exist.
-    pub fn busy(&self, stage: usize) -> f64 {
-        let Some(counts) = self.stages.get(stage) else { return 0.0 };
-        let idle = [ThreadState::Starved, ThreadState::Blocked, ThreadState::Unknown];
-        let idle: u32 = idle.iter().map(|&state| counts.states[state as usize]).sum();
-        f64::from(counts.states.iter().sum::<u32>() - idle) / f64::from(self.alive.max(1))
-    }
-
-    /// Merges intervals into one.
-    pub fn total<'i>(intervals: impl IntoIterator<Item = &'i Interval>) -> Interval {
-        let mut total = Interval::default();
-        intervals.into_iter().for_each(|interval| total.add(interval));
-        total
-    }
-}
 
 /// A pipeline in figures.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -344,14 +166,16 @@ fn kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
         let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
         seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
     };
-    let waits = |from: usize, to: usize| {
-        let between = watcher.pipes.iter().enumerate().filter(|(_, pipe)| (pipe.from, pipe.to) == (from, to));
-        let waits = |counts: &PipeCounts| counts.writer.waits + counts.reader.waits;
-        between.map(|(at, _)| interval.pipes.get(at).map_or(0, waits)).max()
+    let between = |from: usize, to: usize| {
+        watcher.pipes.iter().enumerate().filter(move |(_, pipe)| (pipe.from, pipe.to) == (from, to))
     };
-    // A pair of sockets joins two stages both ways, and may be used only one way.
+    let waits = |from: usize, to: usize| -> u32 {
+        let counts = between(from, to).filter_map(|(at, _)| interval.pipes.get(at));
+        counts.map(|counts| counts.writer.waits + counts.reader.waits).sum()
+    };
+    // A pair of sockets joins two stages both ways, but may be used only one way.
     let feeds = |&from: &usize, &to: &usize| {
-        waits(from, to).is_some_and(|there| there > 0 || waits(to, from).is_none_or(|back| back == 0))
+        between(from, to).next().is_some() && (waits(from, to) > 0 || waits(to, from) == 0)
     };
     upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds)
 }
@@ -601,6 +425,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::process::PipeId;
     use crate::report::ProcFile;
     use crate::sampler::{SamplingOptions, Subject, WatchedStage};
 
@@ -644,16 +469,23 @@ mod tests {
     }
 
     #[test]
-    fn several_long_waits_are_stretches_and_one_is_a_phase() {
-        let seconds = |waits: fn(u32) -> bool| {
-            let (mut counts, mut row) = (Stretches::default(), 0);
-            (0..200).for_each(|sample| row = counts.record(waits(sample), row));
-            counts.seconds(200, 0.01)
+    fn stages_are_in_the_order_of_the_pipes_that_are_used() {
+        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
+        watcher.stages = vec![WatchedStage::default(); 2];
+        watcher.pipes = [(0, 1), (1, 0)].map(|(from, to)| WatchedPipe::new(from, to, PipeId(0, 1), None)).to_vec();
+        let waits =
+            |count| PipeCounts { writer: Stretches { waits: count, ..Stretches::default() }, ..PipeCounts::default() };
+        let order = |pipes: &[u32]| {
+            let pipes = pipes.iter().map(|&count| waits(count)).collect();
+            let one = Interval { stages: vec![counts(10, 0, 0); 2], pipes, ..Interval::default() };
+            kept(&watcher, &one)
         };
-        let alternating = seconds(|sample| sample / 25 % 2 == 0).unwrap();
-        assert!((alternating - 0.25).abs() < 0.01, "{alternating}");
-        assert_eq!(seconds(|sample| sample < 100), None);
-        assert_eq!(seconds(|sample| sample % 2 == 0), None);
+        assert_eq!(order(&[0, 9]), [1, 0]);
+        assert_eq!(order(&[9, 0]), [0, 1]);
+        assert_eq!(order(&[9, 9]), [0, 1], "a circle");
+        // Pipes that the last scan found have no counts yet.
+        assert_eq!(order(&[]), [0, 1]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod counters;
 mod deadlock;
 mod figures;
 mod held;
+mod interval;
 mod live;
 mod peer;
 mod phases;

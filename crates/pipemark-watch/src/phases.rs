@@ -1,6 +1,7 @@
 //! Stores a pipeline's counts by interval, and divides its time into phases with a verdict each.
 
-use crate::figures::{Interval, PipelineFigures};
+use crate::figures::PipelineFigures;
+use crate::interval::Interval;
 use crate::report::Phase;
 use crate::sampler::Watcher;
 use crate::verdict::verdict;
@@ -115,18 +116,7 @@ mod tests {
         let stage =
             |n: usize| WatchedStage { name: format!("stage{n}"), command: "c".repeat(200), ..WatchedStage::default() };
         watcher.stages = (0..stages).map(|n| WatchedStage { alive: true, ..stage(n) }).collect();
-        let pipe = |from| WatchedPipe {
-            from,
-            to: from + 1,
-            id: PipeId(0, from as u64),
-            capacity: None,
-            unread_since: None,
-            waiting: [0; 2],
-            slices: [None; 2],
-            last: None,
-            ahead: 0,
-            waited: 0,
-        };
+        let pipe = |from| WatchedPipe::new(from, from + 1, PipeId(0, from as u64), None);
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         watcher
     }

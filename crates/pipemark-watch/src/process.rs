@@ -306,10 +306,10 @@ pub fn all() -> Vec<Process> {
     others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
 }
 
-/// The children of a process, as far as its first 16 `threads` started them; `None` where the kernel does not list them.
+/// The children that these threads of a process started; `None` where the kernel does not list them.
 pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
-    for &thread in threads.iter().take(16) {
+    for &thread in threads {
         match text(format!("/proc/{pid}/task/{thread}/children")) {
             Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
             Err(error)
@@ -429,6 +429,28 @@ pub fn progress(pid: u32) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_is_listed_whichever_thread_started_it() {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let stopped = std::sync::Mutex::new(stopped);
+        std::thread::scope(|scope| {
+            // All but the first end only when `stop` is dropped.
+            for _ in 0..20 {
+                scope.spawn(|| stopped.lock().unwrap().recv().is_err());
+            }
+            let starter = scope.spawn(|| {
+                let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+                let own = std::process::id();
+                let listed = children(own, &threads(own)).is_none_or(|all| all.contains(&child.id()));
+                child.kill().unwrap();
+                child.wait().unwrap();
+                listed
+            });
+            assert!(starter.join().unwrap());
+            drop(stop);
+        });
+    }
 
     #[test]
     fn a_name_with_parentheses_is_read() {

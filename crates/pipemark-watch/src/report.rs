@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use pipemark_model::Watched;
 
-use crate::figures::{self, PipelineFigures};
+use crate::figures::PipelineFigures;
+use crate::interval::Interval;
 use crate::phases::Timeline;
 use crate::sampler::{self, Subject, Watcher};
 use crate::{state, verdict};
@@ -361,7 +362,7 @@ impl PipelineReport {
     /// Adds each stage's activity over time.
     pub fn add_moments(&mut self, timeline: &Timeline) {
         let round = |number: f64| (number * 1e3).round() / 1e3;
-        let moment = |interval: &figures::Interval, place: usize| {
+        let moment = |interval: &Interval, place: usize| {
             let seen: u32 = interval.stages.get(place)?.states.iter().sum();
             let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
             let (starved, blocked) =

@@ -8,7 +8,8 @@ use pipemark_host::ControlGroups;
 use crate::connections::SocketUse;
 use crate::counters::Totals;
 use crate::deadlock::WaitCycle;
-use crate::figures::{Counts, Interval, PipeCounts, WatchLimits};
+use crate::figures::WatchLimits;
+use crate::interval::{Counts, Interval, PipeCounts};
 use crate::phases::Timeline;
 use crate::process::{self, MachineCounts, PipeId, Process};
 use crate::report::{PeerFigures, ProcFile};
@@ -23,6 +24,9 @@ const TARGET_SHARE: f64 = 0.01;
 
 /// In one of this many samples, the other threads of a running stage are sampled too.
 const HUNGRY_EVERY: u32 = 4;
+
+/// The most threads of a process whose details are read in each sample.
+const MAX_THREADS: usize = 16;
 
 /// What to watch.
 #[derive(Debug, Clone)]
@@ -118,6 +122,23 @@ pub struct WatchedPipe {
     pub(super) ahead: u32,
     /// The length of the writer's last wait, in samples.
     pub(super) waited: u32,
+}
+
+impl WatchedPipe {
+    pub(super) fn new(from: usize, to: usize, id: PipeId, since: Option<Instant>) -> WatchedPipe {
+        WatchedPipe {
+            from,
+            to,
+            id,
+            capacity: None,
+            unread_since: since,
+            waiting: [0; 2],
+            slices: [None; 2],
+            last: None,
+            ahead: 0,
+            waited: 0,
+        }
+    }
 }
 
 /// A pipeline that is being watched.
@@ -478,7 +499,6 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Op
 /// Whether a thread of a running stage waits for input, so that the stage would take more input. `None` if all of its
 /// threads run.
 fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<bool> {
-    const MAX_THREADS: usize = 16;
     let (mut hungry, mut count) = (false, 0);
     for pid in &stage.pids {
         let Some(WatchedProcess { ends, threads, .. }) = known.get_mut(pid) else { continue };
@@ -524,7 +544,7 @@ fn state_of_new_processes(
     levels: u32,
 ) -> Option<ThreadState> {
     let own = std::process::id();
-    let children = process::children(parent, threads)?.into_iter();
+    let children = process::children(parent, &threads[..threads.len().min(MAX_THREADS)])?.into_iter();
     let children = children.filter(|pid| *pid != own && !known.contains_key(pid));
     let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
         ThreadState::Children if levels > 0 => {
@@ -567,19 +587,7 @@ mod tests {
             let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
             watcher.stages = vec![WatchedStage::default(), WatchedStage::default()];
             let id = PipeId(0, 1);
-            let (capacity, unread_since, last, slices) = (None, None, None, [None; 2]);
-            watcher.pipes = vec![WatchedPipe {
-                from: 0,
-                to: 1,
-                id,
-                capacity,
-                unread_since,
-                waiting: [0; 2],
-                slices,
-                last,
-                ahead: 0,
-                waited: 0,
-            }];
+            watcher.pipes = vec![WatchedPipe::new(0, 1, id, None)];
             for &(writer, count) in waits {
                 let of = |waits: bool, state| Moment {
                     state: Some(if waits { state } else { ThreadState::Running }),

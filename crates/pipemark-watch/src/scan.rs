@@ -550,18 +550,7 @@ impl Watcher {
                     match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
                         Some(pipe) if pipe.id == id => {}
                         Some(pipe) => (pipe.id, pipe.unread_since) = (id, now),
-                        None => self.pipes.push(WatchedPipe {
-                            from,
-                            to,
-                            id,
-                            capacity: None,
-                            unread_since: now,
-                            waiting: [0; 2],
-                            slices: [None; 2],
-                            last: None,
-                            ahead: 0,
-                            waited: 0,
-                        }),
+                        None => self.pipes.push(WatchedPipe::new(from, to, id, now)),
                     }
                 }
             }

@@ -26,8 +26,8 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     // The share is of the CPU time that the stage got, because other programs may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
-    // Where others take the CPUs, the states show that the processes waited for a CPU; what exited ones waited isn't in
-    // `cpu_wait`.
+    // `cpu_wait` lacks the waits of processes that have exited. Where other programs take the CPUs, these waits show only
+    // in the states.
     let runnable = stage.computing + stage.waiting_for_cpu;
     let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= MIN_WORK * stage.busy;
     let faults = stage.faults_per_second;

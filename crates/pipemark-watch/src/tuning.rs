@@ -12,7 +12,8 @@ use pipemark_show::{Cell, Column, Grid, Table};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::figures::{Interval, PipelineFigures};
+use crate::figures::PipelineFigures;
+use crate::interval::Interval;
 use crate::process::PipeId;
 use crate::sampler::Watcher;
 

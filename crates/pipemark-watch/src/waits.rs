@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
-use crate::figures::Counts;
+use crate::interval::Counts;
 use crate::process::{self, PipeEnd, PipeId, Process, Way};
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
