@@ -35,6 +35,8 @@ pub(crate) const BALANCED: f64 = 0.10;
 const FEW_SAMPLES: u32 = 60;
 /// The share above which a state is named besides the longest one.
 pub(super) const ALSO: f64 = 0.2;
+/// The busy share up to which a stage waits nearly all of the time.
+const MOSTLY_WAITING: f64 = 0.1;
 /// The busy share of all stages together below which nothing moves.
 const IDLE: f64 = 0.1;
 /// The share of time waiting for a CPU above which a stage gets faster when other stages use less CPU time.
@@ -518,7 +520,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     }
     if let Some(size) = size {
         let text = format!(
-            "{from} sends {to} bursts of about {}, more than a pipe can hold: {from} waits for room {} of the time, {to} \
+            "{from} sends bursts of about {} to {to}, more than a pipe can hold: {from} waits for room {} of the time, {to} \
              for data {}.",
             burst::mebibytes(size),
             percent(worst.writer_waits),
@@ -655,8 +657,14 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
     let hides = |stage: &StageFigures| has_hidden_cost(stage) || short(stage);
     // What the next stage waits for may be this one.
     let unclear = |next: &StageFigures| next.other > ALSO;
-    let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next));
-    let idle = next.is_none_or(|next| needs(next) < busy(busiest) / 20.0);
+    // Two runs of one program may become one, or exchange a cheaper format, and then both get faster.
+    let alike = |next: &StageFigures| {
+        !next.words.is_empty() && programs::program(&next.words) == programs::program(&busiest.words)
+    };
+    let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
+    // A stage that is busy itself, even if only because of this one, doesn't wait for it.
+    let all_wait = order.iter().skip(1).all(|other| busy(other) <= MOSTLY_WAITING);
+    let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / 20.0);
     let bound = bound.filter(|_| !is_hidden);
     match (bound, next) {
         (Some(bound), Some(next)) => {

@@ -142,6 +142,27 @@ fn two_equally_busy_stages_are_balanced() {
 }
 
 #[test]
+fn two_runs_of_one_program_have_no_bound() {
+    let mut two = line(vec![stage(1, 98, 0, 2), stage(2, 20, 80, 0)]);
+    assert!(verdict(&two).bound.is_some());
+    for (stage, words) in two.stages.iter_mut().zip([["grep", "a"], ["/bin/grep", "b"]]) {
+        stage.words = words.map(str::to_owned).to_vec();
+    }
+    let found = verdict(&two);
+    assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Stage, Some(1), None), "{}", found.text);
+}
+
+#[test]
+fn only_stages_that_are_idle_wait_for_another() {
+    let text = |busy| {
+        verdict(&line(vec![stage(1, 98, 0, 2), StageFigures { kernel: Some(1.0), ..stage(2, busy, 100 - busy, 0) }]))
+            .text
+    };
+    assert!(text(3).contains("All other stages wait"), "{}", text(3));
+    assert!(!text(30).contains("All other stages wait"), "{}", text(30));
+}
+
+#[test]
 fn stages_that_cause_each_others_overhead_need_a_clear_difference() {
     let mut two = line(vec![stage(1, 98, 0, 2), stage(2, 82, 15, 3)]);
     assert_eq!(verdict(&two).kind, VerdictKind::Stage);
