@@ -43,6 +43,19 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
+/// The program upstream of a stage that never ends its output, if the stage has read some of it and writes nothing before
+/// the end.
+fn waits_for_an_end<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
+    let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
+    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT);
+    if !(has_read && silent && stage.busy < AT_WORK && programs::needs_end(&stage.words)) {
+        return None;
+    }
+    let before = |number: usize| figures.pipes.iter().find(|pipe| pipe.to == number).map(|pipe| pipe.from);
+    let upstream = std::iter::successors(before(stage.number), |&number| before(number)).take(figures.stages.len());
+    upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
+}
+
 /// Whether a source works now and then without output, so that its buffer may hold the output.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
@@ -64,6 +77,19 @@ pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let works = |stage: &&StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
     if figures.stages.iter().any(|stage| works(&stage)) {
         return None;
+    }
+    let endless = |stage| Some((stage, waits_for_an_end(figures, stage)?));
+    if let Some((stage, source)) = figures.stages.iter().find_map(endless) {
+        let text = format!(
+            "{} writes nothing before the end of its input, and {} never ends it: it has read {} and written nothing for {:.1} s.",
+            name(figures, stage.number),
+            name(figures, source.number),
+            ByteSize(stage.held_bytes.unwrap_or(0)),
+            stage.seconds_silent.unwrap_or(0.0)
+        );
+        let cause = "waiting for the end of its input";
+        let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
+        return Some(PipelineVerdict { stage: Some(stage.number), cause: cause.to_owned(), ..verdict });
     }
     let stage = figures.stages.iter().find(|stage| holds(figures, stage) || may_hold(figures, stage))?;
     let seconds = stage.seconds_silent.unwrap_or(0.0);
@@ -112,6 +138,22 @@ mod tests {
         let found = verdict(&follow("grep hit", 900, 2.0));
         assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
         assert!(found.text.contains("has read 900 B and written nothing for 2.0 s"), "{}", found.text);
+    }
+
+    #[test]
+    fn a_program_that_needs_the_end_of_its_input_never_gets_it_from_a_source_that_follows() {
+        let mut figures = follow("sort -u", 900, 2.0);
+        assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "the source may end");
+        figures.stages[0].words = words("tail -f log");
+        let found = verdict(&figures);
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert!(
+            found.text.contains("s1 never ends it: it has read 900 B and written nothing for 2.0 s"),
+            "{}",
+            found.text
+        );
+        figures.stages[1].seconds_silent = Some(0.2);
+        assert_eq!(verdict(&figures).kind, VerdictKind::Stage);
     }
 
     #[test]

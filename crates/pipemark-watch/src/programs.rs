@@ -32,12 +32,11 @@ pub fn has_option(words: &[String], options: &[&str]) -> bool {
     words.iter().skip(1).any(|word| options.iter().any(|option| is(word, option)))
 }
 
-/// Programs that output nothing before the end of their input.
-pub fn collects(words: &[String]) -> bool {
-    const ALWAYS: [&str; 18] = [
+/// Programs that output nothing before the end of their input, whatever it is.
+pub fn needs_end(words: &[String]) -> bool {
+    const ALWAYS: [&str; 17] = [
         "sort",
         "tac",
-        "tail",
         "wc",
         "shuf",
         "tsort",
@@ -54,15 +53,37 @@ pub fn collects(words: &[String]) -> bool {
         "sponge",
         "column",
     ];
-    let name = program(words);
-    let slurps = match name {
+    match program(words) {
+        "tail" => !follows(words),
+        "jq" => has_option(words, &["-s"]),
+        name => ALWAYS.contains(&name),
+    }
+}
+
+/// Programs that may output nothing before the end of their input.
+pub fn collects(words: &[String]) -> bool {
+    match program(words) {
         "jq" => has_option(words, &["-s", "-n"]),
         "awk" | "gawk" | "mawk" | "nawk" => has_option(words, &["END"]),
         "uniq" => has_option(words, &["-c", "-d"]),
-        "xz" | "gzip" | "zstd" | "bzip2" | "pigz" | "lz4" => true,
+        "xz" | "gzip" | "zstd" | "bzip2" | "pigz" | "lz4" | "tail" => true,
+        _ => needs_end(words),
+    }
+}
+
+/// Whether a program waits for more at the end of its data, so that its output has no end.
+pub fn follows(words: &[String]) -> bool {
+    match program(words) {
+        "tail" => has_option(words, &["-f", "-F", "--follow"]),
+        "journalctl" => has_option(words, &["-f", "--follow"]),
+        "docker" | "podman" | "kubectl" => {
+            words.iter().any(|word| word == "logs") && has_option(words, &["-f", "--follow"])
+        }
+        "dmesg" => has_option(words, &["-w", "-W", "--follow", "--follow-new"]),
+        "inotifywait" => has_option(words, &["-m", "--monitor"]),
+        "ping" | "tcpdump" => !has_option(words, &["-c"]),
         _ => false,
-    };
-    slurps || ALWAYS.contains(&name)
+    }
 }
 
 /// Whether an option makes the program write each line at once.
@@ -164,6 +185,13 @@ mod tests {
         assert!(writes_at_once(&words("python3 -u job.py")) && writes_at_once(&words("cat")));
         assert!(
             collects(&words("sort -u")) && collects(&words("awk {s+=$1}END{print(s)}")) && !collects(&words("cut -f1"))
+        );
+        assert!(needs_end(&words("tail -n 5")) && !needs_end(&words("tail -f log")) && !needs_end(&words("gzip")));
+        assert!(follows(&words("tail -n0 -F log")) && follows(&words("kubectl logs -f pod")));
+        assert!(
+            !follows(&words("kubectl get -f pod"))
+                && !follows(&words("ping -c 3 host"))
+                && follows(&words("ping host"))
         );
         assert!(buffers_output(&words("python3.11 job.py")) && !buffers_output(&words("tail -f log")));
     }
