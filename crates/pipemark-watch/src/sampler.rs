@@ -1,6 +1,6 @@
 //! Samples a pipeline repeatedly, and counts the states of its stages.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use pipemark_host::ControlGroups;
@@ -117,11 +117,9 @@ pub struct WatchedPipe {
     pub(super) slices: [Option<u64>; 2],
     /// Which end was last found waiting: `true` for the writer, `false` for the reader.
     pub(super) last: Option<bool>,
-    /// The number of samples in which the pipe's writer has waited for room, less those in which its reader then waited
-    /// for data.
-    pub(super) ahead: u32,
-    /// The length of the writer's last wait, in samples.
-    pub(super) waited: u32,
+    /// The writer's waits for room, oldest first: the length of each in samples, and in how many of these the reader
+    /// hasn't waited for data since.
+    pub(super) ahead: VecDeque<(u32, u32)>,
 }
 
 impl WatchedPipe {
@@ -135,9 +133,34 @@ impl WatchedPipe {
             waiting: [0; 2],
             slices: [None; 2],
             last: None,
-            ahead: 0,
-            waited: 0,
+            ahead: VecDeque::new(),
         }
+    }
+
+    /// Records a sample in which the writer waits, after `before` samples of the same wait.
+    fn record_wait(&mut self, before: u32) {
+        const MAX_WAITS: usize = 1024;
+        match self.ahead.back_mut() {
+            Some((length, left)) if before > 0 => {
+                *length += 1;
+                *left += 1;
+            }
+            _ => self.ahead.push_back((1, 1)),
+        }
+        if self.ahead.len() > MAX_WAITS {
+            self.ahead.pop_front();
+        }
+    }
+
+    /// Takes a sample from the last wait of the writer that has one left. Returns the length of this wait in samples.
+    fn absorb(&mut self) -> Option<u32> {
+        let (length, left) = self.ahead.back_mut()?;
+        let length = *length;
+        *left -= 1;
+        if *left == 0 {
+            self.ahead.pop_back();
+        }
+        Some(length)
     }
 }
 
@@ -380,17 +403,15 @@ impl Watcher {
             if blocked != starved {
                 counts.turns += u32::from(pipe.last.replace(blocked).is_some_and(|last| last != blocked));
             }
-            // A buffer would have taken the bytes that the writer had ready, and given them to the reader later.
-            pipe.ahead += u32::from(blocked);
-            if starved && pipe.ahead > 0 {
-                pipe.ahead -= 1;
-                counts.absorbable += 1;
-                counts.lengths[0] += u64::from(pipe.waited);
-                counts.lengths[1] += 2 * u64::from(pipe.waiting[1]) + 1;
-            }
             let [writer, reader] = pipe.waiting;
             if blocked {
-                pipe.waited = writer + 1;
+                pipe.record_wait(writer);
+            }
+            // A buffer would have taken the bytes that the writer had ready, and given them to the reader later.
+            if starved && let Some(length) = pipe.absorb() {
+                counts.absorbable += 1;
+                counts.lengths[0] += u64::from(length);
+                counts.lengths[1] += 2 * u64::from(reader) + 1;
             }
             pipe.waiting = [counts.writer.record(blocked, writer), counts.reader.record(starved, reader)];
             counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
@@ -605,5 +626,11 @@ mod tests {
         assert_eq!(absorbable(&[(true, 50), (false, 30)]), 30);
         let last = counts(&[(false, 50), (true, 5), (false, 5), (true, 50)]);
         assert_eq!((last.absorbable, last.lengths), (5, [25, 25]), "the long wait at the end is not of a burst");
+        let short = counts(&[(true, 40), (false, 1), (true, 1), (false, 2), (true, 1), (false, 30)]);
+        assert_eq!(
+            (short.absorbable, short.lengths[0]),
+            (33, 1 + 1 + 31 * 40),
+            "short waits between are not the burst"
+        );
     }
 }
