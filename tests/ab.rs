@@ -86,7 +86,7 @@ fn sessions_start_afresh_and_are_compared_by_session() {
 fn the_capacity_is_that_of_the_pipes_between_the_stages() {
     // Each stage prints the capacity of its standard input (1032 is F_GETPIPE_SZ).
     let script = "import fcntl, sys; sys.stdin.read(); print(fcntl.fcntl(0, 1032))";
-    let pipeline = format!("seq 3 | python3 -c '{script}' >&2");
+    let pipeline = format!("seq 3 | /usr/bin/python3 -c '{script}' >&2");
     let ended = ab(&["--runs", "1", "--capacity", "8k,256k", "--json", "-", "--", &pipeline]);
     let outcome = ended.measured();
     assert_eq!(outcome["commands"][0]["capacity_granted"], 8192);
@@ -435,7 +435,7 @@ fn figures_that_the_command_prints_are_judged_and_a_run_without_one_has_failed()
 
 #[test]
 fn resource_usage_includes_all_descendants() {
-    let script = "head -c 3000000 /dev/zero >/dev/null; python3 -c 'x = bytearray(64 << 20)'";
+    let script = "head -c 3000000 /dev/zero >/dev/null; /usr/bin/python3 -c 'x = bytearray(64 << 20)'";
     let result = ab(&["--runs", "2", "--json", "-", "--", script]).measured();
     let figure = |key: &str| result["commands"][0]["figures"][key]["estimate"]["min"].as_f64().unwrap();
     assert!(figure("memory") >= f64::from(64 << 20), "{result}");
@@ -449,7 +449,7 @@ fn resource_usage_includes_all_descendants() {
 
 #[test]
 fn the_memory_of_all_processes_together_is_sampled_when_asked_for() {
-    let stage = "python3 -c 'x = bytearray(48 << 20); import time; time.sleep(0.2)'";
+    let stage = "/usr/bin/python3 -c 'x = bytearray(48 << 20); import time; time.sleep(0.2)'";
     let script = format!("{stage} | {stage}");
     let words = ["--by", "pipeline-memory", "--warmup", "0", "--runs", "1", "--json", "-", "--", &script];
     let result = ab(&words).measured();

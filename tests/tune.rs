@@ -34,7 +34,7 @@ fn tune(pipeline: &str) -> (Value, usize) {
 
 /// A source that writes a burst after each sleep.
 fn bursts() -> String {
-    "python3 -c 'import os,time
+    "/usr/bin/python3 -c 'import os,time
 while True:
     time.sleep(0.05)
     block = bytes(262144)

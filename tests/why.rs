@@ -14,7 +14,7 @@ use crate::program::{Ended, PIPEMARK, Started, pipemark, report_skip, run, witho
 /// A filter in Python that passes blocks on and runs `work` for each. `work` may use `block`.
 pub fn filter(work: &str) -> String {
     format!(
-        "python3 -c 'import os,time
+        "/usr/bin/python3 -c 'import os,time
 while block := os.read(0, 65536):
     {work}
     while block: block = block[os.write(1, block):]'"
@@ -161,7 +161,7 @@ fn stages_have_the_names_of_what_works_and_rounds_of_it_are_one() {
 
 #[test]
 fn a_pool_of_workers_on_one_queue_is_one_stage() {
-    let pool = "python3 -c 'import multiprocessing as m, os, time
+    let pool = "/usr/bin/python3 -c 'import multiprocessing as m, os, time
 def work(block): time.sleep(0.03); return block
 pool = m.get_context(\"fork\").Pool(2)
 while True:
@@ -318,7 +318,7 @@ fn a_full_device_is_an_error_with_a_sentence() {
 
 #[test]
 fn an_event_loop_that_waits_for_a_time_does_not_wait_for_the_network() {
-    let loops = "python3 -c 'import asyncio,os
+    let loops = "/usr/bin/python3 -c 'import asyncio,os
 async def work():
     while block := os.read(0, 65536):
         await asyncio.sleep(0.02)
