@@ -95,7 +95,7 @@ def main():
         elif high < least:
             verdict, code = "NOT KEPT", 1
         else:
-            verdict, code = "no telling; use more --runs", code or 2
+            verdict, code = "inconclusive; use more --runs", code or 2
         print(f"{name:45} {found:6.3f} [{low:.3f}, {high:.3f}]  promised {least:.2f}  {verdict}")
     # Warnings, because a busy machine distorts ratios.
     for warning in warnings:

@@ -28,8 +28,8 @@ QUICK = ["--runs", "5", "--time", "5ms"]
 HEAD = """# Results
 
 `make results` measures these figures, keeps them in `docs/results/`, and writes this page from
-them. Figures are medians with 95 % intervals; for promises, the median and the range of the ratios.
-Compare only figures of one section: sections may be from different days and machines.
+them. Figures are medians with 95 % intervals; for promises, they are medians and ranges of ratios.
+Compare only figures within a section: sections may be from different days and machines.
 """
 
 
