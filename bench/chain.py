@@ -70,7 +70,7 @@ def per_hop(rounds):
 
 
 def thousand(rounds):
-    """The same with 1024 stages, from the first start to the last end, and starting alone."""
+    """Relays against cats with 1024 stages: the time from the first start to the last end, and the start alone."""
     total = "128m"
     rounds = min(rounds, 3)
     ratios = alternating(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])

@@ -49,7 +49,7 @@ def write(path, size):
 
 class Bench:
     def __init__(self, context, folder):
-        self.context, self.each, self.folder, self.out = context, lines.on(context), folder, folder / "out"
+        self.context, self.each, self.folder, self.out = context, lines.executor_map(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
         """Seconds for the job on `slots` executors."""
@@ -62,8 +62,8 @@ class Bench:
         return elapsed
 
     def nothing(self, tasks):
-        """Seconds for PySpark tasks that do nothing, in new workers: a changed environment keeps Spark from reusing
-        those that ran our tasks."""
+        """Seconds for PySpark tasks that do nothing. They run in new workers, because Spark doesn't reuse workers with
+        another environment."""
         self.context.environment["PIPEMARK_NOTHING"] = "1"
         start = time.monotonic()
         self.context.parallelize(range(tasks), tasks).map(lambda task: task).collect()
