@@ -482,7 +482,7 @@ def measured_gain(case):
     return before / after if math.isfinite(before) and math.isfinite(after) and after > 0 else None
 
 
-# The verbs
+# Modes of this script
 
 
 def run_cases(cases, binary, lock, kept):
