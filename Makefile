@@ -27,7 +27,7 @@ PIPEMARK = target/release/pipemark
 
 # Whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
-	links_left:: report:: restrictions:: tampering:: the_four_programs
+	link_cleanup:: report:: restrictions:: tampering:: the_four_programs
 
 .PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 

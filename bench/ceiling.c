@@ -1,10 +1,10 @@
 /* What an end of a pipe could do if the transfer cost nothing, as a loop written by hand.
  *
- *   ceiling copy|make|look BLOCK MILLISECONDS
+ *   ceiling copy|make|check BLOCK MILLISECONDS
  *
  * Prints the bytes per second of one core that copies a block to another (copy), writes the words of pipemark's pattern
- * into a block (make; word i is seed + i * STEP), or compares each byte of a block with the expected one (look). For
- * make and look it is the fastest quarter of a millisecond, as in pipemark. A block is whole words. */
+ * into a block (make; word i is seed + i * STEP), or compares each byte of a block with the expected one (check). For
+ * make and check it is the fastest quarter of a millisecond, as in pipemark. A block is whole words. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ WIDEST static void make(uint64_t *words, size_t count, uint64_t first) {
         words[i] = first + i * STEP;
 }
 
-WIDEST static uint64_t look(const uint64_t *words, size_t count, uint64_t first) {
+WIDEST static uint64_t check(const uint64_t *words, size_t count, uint64_t first) {
     vector v[4], off[4] = {{0}};
     uint64_t wrong = 0;
     size_t i = 0;
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     size_t block = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 
     if (!block || block % 8) {
-        fprintf(stderr, "usage: ceiling copy|make|look BLOCK MILLISECONDS\n");
+        fprintf(stderr, "usage: ceiling copy|make|check BLOCK MILLISECONDS\n");
         return 2;
     }
     size_t room = (block + 4095) & ~4095ul;
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
             } else {
                 __asm__ volatile("" : : "r"(from) : "memory");
                 __asm__ volatile("" : "+r"(position));
-                wrong |= look((const uint64_t *)from, block / 8, position / 8 * STEP);
+                wrong |= check((const uint64_t *)from, block / 8, position / 8 * STEP);
             }
         }
         end = now();

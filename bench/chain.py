@@ -69,8 +69,8 @@ def per_hop(rounds):
         promise(f"throughput per hop of {length} stages: relay / cat", ratios, least=20)
 
 
-def thousand(rounds):
-    """The same with 1024 stages, from the first start to the last end, and starting alone."""
+def long_chains(rounds):
+    """Relays against cats with 1024 stages: the time from the first start to the last end, and the start alone."""
     total = "128m"
     rounds = min(rounds, 3)
     ratios = alternating(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])
@@ -115,4 +115,4 @@ def one_relay(rounds):
 
 
 if __name__ == "__main__":
-    run.main([as_time, per_hop, thousand, one_relay], __doc__)
+    run.main([as_time, per_hop, long_chains, one_relay], __doc__)

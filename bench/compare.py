@@ -74,7 +74,7 @@ def with_samples(document, samples):
 
 
 def same_against_same(_):
-    """200 comparisons of two sets of 10 runs, drawn from 60 real runs of one trial, so none really differs."""
+    """200 comparisons of two sets of 10 runs, drawn from 60 real runs of one trial: each difference is a false one."""
     for place in ("cross", "same"):
         document = measured("--runs", "60", "--time", "100ms", "--place", place)
         samples = document["trials"][-1]["samples"]
@@ -91,7 +91,7 @@ def same_against_same(_):
 
 
 def planted(_):
-    """Whether the default settings find a writer that works for 5 % of a block's time before each write."""
+    """Whether the default settings detect a writer that works for 5 % of a block's time before each write."""
     for place in ("0:0",):
         block = 64 << 10
         found = 0

@@ -6,8 +6,8 @@
 
 First: cargo build --release -p pipeio --example ways. A round runs all five once, in random order, and the cells are
 interleaved; a ratio is the rival's time over ours in the same round. Results are kept in build/copy.jsonl, and the next call
-continues there; --fresh starts over. The intervals of all cells hold the true medians together with 95 % (sign test, Bonferroni
-over cells and rivals), so none is conclusive before about 12 rounds. Exits with 1 if an interval lies below 1: a rival was faster.
+continues there; --fresh starts over. With 95 % probability all cells' intervals hold the true medians (sign test, Bonferroni over
+cells and rivals), so none is conclusive before about 12 rounds. Exits with 1 if an interval lies below 1: a rival was faster.
 """
 
 import argparse

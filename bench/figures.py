@@ -6,8 +6,8 @@
     bench/figures.py lines.md lines.json large-pipe.md large-pipe.json
 
 A page has each table between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE is for the reader, TITLE is
-the table's heading in the Markdown ("Claims" for answers to claims, which are those of all measurements given). Tables and
-claims that weren't measured stay as they are."""
+the table's heading in the Markdown ("Claims" for answers to claims, from all measurements given). Tables and claims that
+weren't measured stay as they are."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def sections(markdown):
 
 
 def provenance(document):
-    """How, when and where it was measured."""
+    """A line that says how, when and where a document was measured."""
     host, words = document["host"], iter(document["command"][1:])
     kept = []
     for word in words:
@@ -47,20 +47,20 @@ def provenance(document):
     )
 
 
-def answers(text):
+def rows_by_claim(text):
     """The rows of a table of claims, by claim."""
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
     return {row.split("|")[1].strip(): row for row in rows}
 
 
-def joined(tables, kept):
-    """The rows of several tables of claims below one heading. One that was not measured gives way to one that was; those of
-    `kept`, the table before, stay where none is new. Also whether any stay."""
+def join_tables(tables, kept):
+    """Joins tables of claims under one heading. A measured claim replaces one that was not measured. Rows of `kept`, the earlier
+    table, stay if no table has the claim. Also returns whether any stay."""
     new = {}
-    for claim, row in (pair for table in tables for pair in answers(table).items()):
+    for claim, row in (pair for table in tables for pair in rows_by_claim(table).items()):
         if claim not in new or row.split("|")[2].strip() != "not measured here":
             new[claim] = row
-    before = answers(kept)
+    before = rows_by_claim(kept)
     rows = [new.pop(claim, row) for claim, row in before.items()] + list(new.values())
     stay = any(row in rows for row in before.values())
     lines = tables[0].splitlines()
@@ -83,9 +83,9 @@ def main():
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text()
 
-        def renewed(block):
+        def renew(block):
             if block[2] == "Claims" and claims:
-                table, stay = joined(claims, block[0])
+                table, stay = join_tables(claims, block[0])
                 before = re.search(r"\n\(([^\n]*)\.\)\n<!-- end", block[0])
                 others = f"; the others: {before[1]}" if stay and before else ""
                 return f"{block[1]}{table}\n({'; '.join(measured)}{others}.)\n{block[3]}"
@@ -94,7 +94,7 @@ def main():
                 return block[0]
             return f"{block[1]}{found[block[2]]}{block[3]}"
 
-        after = BLOCK.sub(renewed, text)
+        after = BLOCK.sub(renew, text)
         if after != text:
             page.write_text(after)
             print(page)

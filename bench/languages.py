@@ -31,7 +31,7 @@ def ratio(new, base):
     one, other = rate(new), rate(base)
     logs = [math.log(one[r] / other[r]) for r in one.keys() & other.keys()]
     means = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(logs, 2))
-    # How many means lie beyond each end of the interval: Wilcoxon's statistic, by normal approximation.
+    # The number of means beyond each end of the interval: Wilcoxon's statistic, by normal approximation.
     n = len(logs)
     outside = math.floor(n * (n + 1) / 4 - 1.96 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     if outside < 1:
@@ -40,7 +40,7 @@ def ratio(new, base):
 
 
 def speed(trial):
-    """Mean logarithm of the throughput; its differences are the mean log ratios within rounds."""
+    """Mean logarithm of the throughput. The difference of two trials' means is the mean log ratio within rounds."""
     return statistics.fmean(math.log(s["bytes"] / s["ns"]) for s in trial["samples"])
 
 

@@ -49,7 +49,7 @@ def from_file(command, path):
 
 
 def fed_by_yes(command, says, line, seconds=0.2, warm_up=0.05):
-    """Bytes per second that `yes LINE` writes to `command`, which reports on the output `says` how many arrived."""
+    """Bytes per second from `yes LINE` to `command`, which reports the number of bytes on the output `says`."""
     outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, says: subprocess.PIPE}
     consumer = subprocess.Popen(command, stdin=subprocess.PIPE, **outputs)
     source = subprocess.Popen(["yes", line], stdout=consumer.stdin)
@@ -100,8 +100,8 @@ def cat(rounds):
 
 
 def yes(rounds):
-    """Fed by yes, against a sink that only reads. Two processes that contend for a lock run in step or out of it, which
-    is decided at each start, so they are started often."""
+    """Fed by yes, against a sink that only reads. Each start decides whether two processes that contend for a lock run in
+    step, so they are started often."""
     ours, sink = ([PIPEMARK, "lines", "--stats"], "stderr"), ([PIPEMARK, "sink"], "stdout")
     for name, line, times, least in (("285-byte", LONG, 10, 0.9), ("8-byte", SHORT, 10, 0.65)):
         ratios = alternating(times * rounds, lambda: fed_by_yes(*ours, line), lambda: fed_by_yes(*sink, line))

@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     int64_t begin = now(), end;
     int64_t bytes = 0;
     ssize_t got;
-    unsigned int looks = 0;
+    unsigned int reads = 0;
 
     while (now() - begin < 5000000)
         if (read(fd[0], buffer, block) <= 0)
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
             fail("read");
         bytes += got;
         /* Reading the clock costs more than a small read. */
-        end = ++looks % 16 && block < 65536 ? begin : now();
+        end = ++reads % 16 && block < 65536 ? begin : now();
     } while (end - begin < window);
     close(fd[0]);
     waitpid(child, NULL, 0);

@@ -5,11 +5,11 @@
 
 A cell is a source, a sink and a placement: on one CPU, on two, or free. A round runs the relay and each rival once, in random
 order, and the cells are interleaved. Results are kept in build/relay.jsonl, and the next call continues there; --fresh starts
-over. A cell's ratio is the median of its rounds; the intervals of all cells hold the true medians together with 95 % (sign
-test, Bonferroni over cells, rivals and three analyses), so no cell is conclusive before 16 rounds. A cell that is
+over. A cell's ratio is the median of its rounds. With 95 % probability all cells' intervals hold the true medians (sign test,
+Bonferroni over cells, rivals and three analyses), so no cell is conclusive before 16 rounds. A cell that is
 conclusive for each rival after 16 or 36 rounds gets no more, the others get 60. Exits with 1 if an interval lies below 0.97, or
 if after 60 rounds more than a tenth of the cells are inconclusive. Where copying is the bottleneck, prints the geometric mean
-and also runs the pipeline without a stage, with a default pipe and with one of 1 MiB: what a stage without cost would reach. On a
+and also runs the pipeline without a stage, with a default pipe and with one of 1 MiB, as a stage without cost would. On a
 machine with two CPUs, free and two CPUs are one placement. With --buffer the relay has a buffer, and its rival is mbuffer with
 one of the same size. Needs 1 GiB of memory for files."""
 

@@ -37,7 +37,7 @@ def case_of(row, cases):
 def medians(case, place, runs):
     """Seconds of the pipeline and of its fix, by `pipemark ab`, or until the first byte."""
     if case.get("measure") == "first" or math.inf in (case.get("before"), case.get("after")):
-        found, _, _ = real.times({**case, "vain": None}, place, runs, real.Turn(None))
+        found, _, _ = real.time_commands({**case, "vain": None}, place, runs, real.BreakableLock(None))
         return found["before"], found["after"]
     before = case["pipeline"] if isinstance(case["pipeline"], str) else " ".join(case["pipeline"])
     words = [
@@ -73,7 +73,7 @@ def main():
     known = {row["id"] for row in table}
     cases = {case["name"]: case for case in real.load()}
     real.adopt_orphans()
-    turn, failed, results = real.Turn(options.lock), 0, []
+    turn, failed, results = real.BreakableLock(options.lock), 0, []
     for some in (rows[i : i + 12] for i in range(0, len(rows), 12)):
         turn.give()
         prepared = [(row, case_of(row, cases)) for row in some]

@@ -37,7 +37,7 @@ def git(*words):
     return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
 
 
-def of_run(words, quick):
+def run_suite(words, quick):
     """Runs pipemark; returns the rows of its document, and the machine."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out.json")
@@ -59,7 +59,7 @@ def of_run(words, quick):
     return rows, f"{host['cpu']}, {host['cpus']} CPUs, Linux {host['kernel'].split()[0]}"
 
 
-def of_bench(script):
+def run_bench(script):
     """Runs a bench; returns the promises that it checked, with their results."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
         subprocess.run([ROOT / "bench" / script], env={**os.environ, "PIPEMARK_RESULTS": out.name})
@@ -74,7 +74,7 @@ def toml(value):
 
 def measure(result, quick):
     words = shlex.split(result.get("run", ""))
-    rows, machine = of_run(words, quick) if words else of_bench(result["bench"])
+    rows, machine = run_suite(words, quick) if words else run_bench(result["bench"])
     facts = {
         "title": result["title"],
         "command": f"pipemark {result['run']}" if words else f"bench/{result['bench']}",

@@ -147,7 +147,7 @@ def ceilings(rounds):
         for what, ours in (
             ("copy", lambda: copied(block)),
             ("make", lambda: alone("sources", block)),
-            ("look", lambda: alone("sinks", block)),
+            ("check", lambda: alone("sinks", block)),
         ):
             ratios = alternating(rounds, ours, lambda: by_hand(what, block))
             promise(f"ceiling to {what} {block} bytes: pipemark / a loop in C", ratios, least=0.95, most=1.05)
@@ -277,7 +277,7 @@ def perf_sched(rounds):
     )
 
 
-def looking(rounds):
+def sampling_cost(rounds):
     """The cost of sampling a run from outside, in the worst case: blocks of 64 B, with the sampler on the same CPU."""
     small = ["--block", "64", "--place", "0:0"]
     one = {"before": ["taskset", "-c", "0"], "time": "500ms"}
@@ -352,4 +352,4 @@ def main(checks, about):
 
 
 if __name__ == "__main__":
-    main([against_c, ceilings, fresh, quick, own_cost, history, links, perf_sched, looking, windows], __doc__)
+    main([against_c, ceilings, fresh, quick, own_cost, history, links, perf_sched, sampling_cost, windows], __doc__)

@@ -49,7 +49,7 @@ def write(path, size):
 
 class Bench:
     def __init__(self, context, folder):
-        self.context, self.each, self.folder, self.out = context, lines.on(context), folder, folder / "out"
+        self.context, self.each, self.folder, self.out = context, lines.executor_map(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
         """Seconds for the job on `slots` executors."""
@@ -62,8 +62,8 @@ class Bench:
         return elapsed
 
     def nothing(self, tasks):
-        """Seconds for PySpark tasks that do nothing, in new workers: a changed environment keeps Spark from reusing
-        those that ran our tasks."""
+        """Seconds for PySpark tasks that do nothing. They run in new workers, because Spark doesn't reuse workers with
+        another environment."""
         self.context.environment["PIPEMARK_NOTHING"] = "1"
         start = time.monotonic()
         self.context.parallelize(range(tasks), tasks).map(lambda task: task).collect()
@@ -150,7 +150,7 @@ def commit(bench, _):
     source.unlink()
 
 
-def same(source, out):
+def has_same_bytes(source, out):
     """Whether the parts equal the output of the filter alone."""
     alone = subprocess.Popen([PIPEMARK, "lines", source], stdout=subprocess.PIPE)
     parts = subprocess.Popen(["cat", *sorted(out.iterdir())], stdout=subprocess.PIPE)
@@ -164,7 +164,7 @@ def same(source, out):
         total += len(one)
 
 
-def whole(master, folder):
+def whole_job(master, folder):
     """spark-submit on 4 GiB, undisturbed and with an executor killed once half of the attempts exist."""
     source, out = write(folder / "in", 4 * SIZE), folder / "out"
     for kill in (False, True):
@@ -181,7 +181,7 @@ def whole(master, folder):
             time.sleep(0.01)
         code = driver.wait()
         elapsed = time.monotonic() - start
-        good = code == 0 and (killed is not None) == kill and same(source, out)
+        good = code == 0 and (killed is not None) == kill and has_same_bytes(source, out)
         what = "an executor killed" if kill else "nobody killed"
         promise(f"spark-submit of 4 GiB, {what}: the same bytes, after {elapsed:.1f} s", [float(good)], least=1)
         shutil.rmtree(out, ignore_errors=True)
@@ -205,7 +205,7 @@ def main():
                 part(Bench(context, Path(folder)), options.rounds)
             context.stop()
         if options.only in "whole":
-            whole(master, Path(folder))
+            whole_job(master, Path(folder))
     sys.exit(1 if run.BROKEN else 0)
 
 

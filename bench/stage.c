@@ -149,7 +149,7 @@ static void give(char *data, long size) {
         if (!strcmp(how, "uring")) {
             done = ring_move(IORING_OP_WRITE, 1, data, size);
         } else {
-            // Like programs that wait before they write, writes no more than is sure to fit.
+            // Writes no more than is sure to fit, as programs do that wait before they write.
             int waits = strcmp(how, "read") && strcmp(how, "threads");
             wait_for(1, 1);
             done = write(1, data, waits && size > 4096 ? 4096 : size);

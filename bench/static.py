@@ -4,7 +4,7 @@
     bench/static.py [--rounds N]
 
 Needs `make dist`, which leaves both in build/stage. A round runs each once in random order. A ratio is the static program's
-throughput over the ordinary one's in the same round; the intervals of all cells hold the true medians together with 95 %. Exits
+throughput over the ordinary one's in the same round. With 95 % probability all cells' intervals hold the true medians. Exits
 with 1 if an interval lies outside of 0.97 to 1.03."""
 
 import argparse

@@ -9,9 +9,11 @@
 
 Results are kept in build/truth (--state) as JSON lines, and the next call continues there; --fresh starts over, --pause SECONDS
 spreads documents over hours. All is measured on one CPU, so on two CPUs two calls can run in parallel, each under taskset -c with
-its own state; report accepts several states. Equal trials are one program under the names of four languages, twice each. One of
-them is planted with less work, and slowdowns are more work; how long work takes is measured first, alternating. Figures are
-never edited; only for trends a planted document gets a later time, so that it follows the others."""
+its own state; report accepts several states.
+
+Equal trials are one program under the names of four languages, twice each. One of these does less work: the planted difference.
+Slowdowns are more work. How long work takes is measured first, alternating. Figures are never edited. Only the time of a planted
+document is set later for trends, so that it follows the others."""
 
 import argparse
 import json
@@ -84,7 +86,7 @@ class Bench:
         return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
 
     def calibrate(self):
-        """Steps for each slowdown in per cent, from the times of two step counts, measured once and alternately."""
+        """Steps for each slowdown in per cent, from the times of two step counts. Measured once, alternating."""
         found = self.lines("steps")
         if not found:
             base, more = 15_000, 30_000
@@ -243,13 +245,15 @@ class Bench:
         """The number of false verdicts, and whether the planted difference was found."""
         diff = json.loads(self.pipemark("compare", base, new, "--db", db, "--json", "-").stdout)
         changes = [c for group in diff["groups"] for c in group["changes"] if not c["reference"]]
-        told = [c for c in changes if c["comparison"]["verdict"] in ("better", "worse")]
-        return split(told, lambda c: c["base_id"], lambda c: c["comparison"]["verdict"] == "better")
+        reported = [c for c in changes if c["comparison"]["verdict"] in ("better", "worse")]
+        return count_false_and_planted(
+            reported, lambda c: c["base_id"], lambda c: c["comparison"]["verdict"] == "better"
+        )
 
     def trend(self, db):
         words = ["history", "trend", "--db", db, "--limit", 24, "--format", "json"]
-        told = [t for t in json.loads(self.pipemark(*words).stdout) if t.get("verdict")]
-        return split(told, lambda t: t["trial"], lambda t: t["verdict"] == "better")
+        reported = [t for t in json.loads(self.pipemark(*words).stdout) if t.get("verdict")]
+        return count_false_and_planted(reported, lambda t: t["trial"], lambda t: t["verdict"] == "better")
 
     def planted_trend(self, db, planted):
         """Like `trend`, with the planted sessions added at the end of the series."""
@@ -317,8 +321,8 @@ class Bench:
             for sessions, runs in EFFORTS:
                 own = [l for l in power if (l["percent"], l["sessions"], l["runs"]) == (percent, sessions, runs)]
                 if own:
-                    told = sum(l["verdict"] in (("better", "worse") if percent == 0 else ("worse",)) for l in own)
-                    cells.append(f"{told}/{len(own)} in {statistics.median(l['seconds'] for l in own):.0f} s")
+                    reported = sum(l["verdict"] in (("better", "worse") if percent == 0 else ("worse",)) for l in own)
+                    cells.append(f"{reported}/{len(own)} in {statistics.median(l['seconds'] for l in own):.0f} s")
             if cells:
                 print(f"{percent} % slower: " + ", ".join(cells))
         for percent in (0, 10):
@@ -326,15 +330,15 @@ class Bench:
                 print(f"the job of docs/ci.md, {percent} % slower: red {codes.count(10)} of {len(codes)}")
 
 
-def split(told, name, better):
-    """The number of false verdicts in `told`, and whether the planted difference is among the others."""
+def count_false_and_planted(reported, name, better):
+    """The number of false verdicts in `reported`, and whether it also has the planted difference."""
     plant = f"language={PLANTED} program=tuned"
-    hits = [one for one in told if plant in name(one) and better(one)]
-    return len(told) - len(hits), bool(hits)
+    hits = [one for one in reported if plant in name(one) and better(one)]
+    return len(reported) - len(hits), bool(hits)
 
 
 def differences(document):
-    """Like `split`, for the findings that compare tuned with idiomatic programs."""
+    """Like `count_false_and_planted`, for the findings that compare tuned with idiomatic programs."""
     false, hit = 0, False
     for finding in document["findings"]:
         if finding["rule"] != "tuning":

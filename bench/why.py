@@ -47,7 +47,7 @@ def planted(place, margin, count=3, wait="read", work="sleep", micros=8000, othe
 
 
 def cases():
-    """(name, kind of cause, whether it was held out while rules were chosen, pipeline, expected verdict)."""
+    """Yields name, kind of cause, whether the case was held out while rules were chosen, pipeline, expected verdict."""
     for place in (1, 2, 3):
         for margin in (1.25, 2, 10):
             yield f"sleep {place} {margin}", "sleep", False, *planted(place, margin)
@@ -124,7 +124,7 @@ def limited(folder):
 
 
 def judge(report, wanted):
-    """The judgement: right, wrong stage, or the verdict's kind."""
+    """Compares the verdict with the expected one: right, wrong stage, or the verdict's kind."""
     kind, place = wanted
     found = report["verdict"]
     stages = report["stages"]
@@ -152,7 +152,7 @@ def clocks(folder):
     return found
 
 
-def looked_at(pipeline, folder, accesses, seconds):
+def simultaneous_reports(pipeline, folder, accesses, seconds):
     """Reports on a running pipeline, one for each access, over the same seconds."""
     if pipeline == "LIMITED":
         pipeline = limited(folder)
@@ -184,7 +184,7 @@ def looked_at(pipeline, folder, accesses, seconds):
         shell.wait()
 
 
-class Kept:
+class SavedResults:
     """Results of earlier calls with the same binary."""
 
     def __init__(self, name, fresh):
@@ -203,7 +203,7 @@ def confusion(options, folder):
     accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
     tables = {access: collections.defaultdict(collections.Counter) for access in accesses}
     # All cases take too long for one call on a shared machine, so earlier results of the same binary count too.
-    kept = Kept("why-shares.json", options.fresh)
+    kept = SavedResults("why-shares.json", options.fresh)
     off, off_clocks = (kept.found.setdefault(what, {}) if options.shares else {} for what in ("counters", "clocks"))
     end = time.monotonic() + options.budget
     for name, kind, held_out, pipeline, wanted in cases():
@@ -219,7 +219,7 @@ def confusion(options, folder):
         ):
             continue
         for _ in range(options.rounds):
-            reports = looked_at(pipeline, folder, accesses, seconds)
+            reports = simultaneous_reports(pipeline, folder, accesses, seconds)
             if reports is None:
                 print(f"skipped: {name}: it can't be made here")
                 break
@@ -332,7 +332,7 @@ def own_cost(options, folder):
 
     # The cost of one pair varies by 6 %, so the mean needs many pairs. Pairs from earlier calls of the same binary count
     # too.
-    kept = Kept("why-cost.json", options.fresh)
+    kept = SavedResults("why-cost.json", options.fresh)
     pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
     while time.monotonic() < end:
@@ -392,7 +392,7 @@ def scale(folder):
 
 
 def short_pipelines(count, folder, kept=None):
-    """Compares exit codes and outputs of short pipelines with and without `why`. `kept` is a file with the number of earlier ones."""
+    """Compares exit codes and outputs of short pipelines with and without `why`. `kept` is a file with the number compared before."""
     shapes = [
         "seq 1000 | grep 7 | wc -l",
         "yes | head -2",

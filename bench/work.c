@@ -1,5 +1,5 @@
 // A pipeline's source with known work: writes BLOCKS blocks of 64 KiB, and for each computes STEPS steps that the
-// compiler can't omit. `bench/truth.py` finds the number of steps for a slowdown.
+// compiler can't omit. `bench/truth.py` measures how many steps make a slowdown.
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>

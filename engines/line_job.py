@@ -1,7 +1,7 @@
 """The line job without an engine: files are cut into ranges, each task runs `pipemark lines` on one range, and the output of
-all tasks is committed at once or not at all. An engine only has to call `run` for each task, somewhere.
+all tasks is committed at once or not at all. An engine only has to call `run` for each task, on any machine.
 
-Each attempt of a task writes its own file, in a folder that the driver makes and removes: so attempts may be repeated, run
+Each attempt of a task writes its own file, in a folder that the driver makes and removes. So attempts may be repeated, run
 twice in parallel, die, or be late. Input and output must be on a file system that all machines share."""
 
 import argparse
@@ -23,7 +23,7 @@ libc = ctypes.CDLL(None)
 
 
 class Failed(Exception):
-    """A message on what went wrong."""
+    """A failed job or task. The text is a message for the user."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Task:
 
     index: int
     source: str
-    state: tuple  # of the file when it was cut: inode, size, modification time
+    state: tuple  # inode, size and modification time of the file when it was cut
     low: int
     high: int
     command: tuple
@@ -56,9 +56,9 @@ def run(task):
     name = f"{task.index:05}-{uuid.uuid4().hex}"
     path = os.path.join(task.attempts, name)
     try:
-        with unchanged(task) as source, open(path, "xb", buffering=0) as output:
+        with open_unchanged(task) as source, open(path, "xb", buffering=0) as output:
             start, end = lines_of(task, source.fileno())
-            read, written = filtered(task, source, output)
+            read, written = run_filter(task, source, output)
             size = os.fstat(output.fileno()).st_size
             if (read, written) != (end - start, size):
                 raise Failed(
@@ -77,9 +77,9 @@ def run(task):
         raise
 
 
-def count(task):
-    """How many lines start in the task's range, not counting an unterminated last line."""
-    with unchanged(task) as source:
+def count_lines(task):
+    """The number of lines that start in the task's range, without an unterminated last line."""
+    with open_unchanged(task) as source:
         at, end = lines_of(task, source.fileno())
         lines = 0
         while at < end and (block := os.pread(source.fileno(), min(BLOCK, end - at), at)):
@@ -89,20 +89,20 @@ def count(task):
 
 
 @contextlib.contextmanager
-def unchanged(task):
-    """Opens the task's file; raises Failed if it has changed since it was cut, before or afterwards."""
+def open_unchanged(task):
+    """Opens the task's file. Raises Failed if it has changed since it was cut, when it is opened or when it is closed."""
     with open(task.source, "rb", buffering=0) as source:
         refuse_change(os.fstat(source.fileno()), task)
         yield source
         refuse_change(os.fstat(source.fileno()), task)
 
 
-def state(stat):
+def file_state(stat):
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def refuse_change(stat, task):
-    if state(stat) != task.state:
+    if file_state(stat) != task.state:
         raise Failed(f"{task.source} has changed since the job began")
 
 
@@ -124,7 +124,7 @@ def line_start(task, source, at, limit):
     return limit
 
 
-def filtered(task, source, output):
+def run_filter(task, source, output):
     """Runs the filter; returns the bytes it reports as read and written. The filter doesn't outlive this process."""
     parent = os.getpid()
 
@@ -178,7 +178,7 @@ class Job:
                 self.tasks[-1] = replace(self.tasks[-1], adds_end=True)
             for low in range(0, max(stat.st_size, 1), split):
                 high = min(low + split, stat.st_size)
-                place = (len(self.tasks), source, state(stat), low, high)
+                place = (len(self.tasks), source, file_state(stat), low, high)
                 self.tasks.append(Task(*place, tuple(command), terminator, self.attempts))
 
     def __enter__(self):
@@ -196,9 +196,9 @@ class Job:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, each):
-        """Does the job with `each`, which calls a function with each task, somewhere, and returns the results."""
+        """Runs the job. `each(function, tasks)` calls the function for each task on the engine, and returns the results."""
         if self.is_numbered:
-            self.number(each(count, self.tasks))
+            self.number(each(count_lines, self.tasks))
         self.commit(each(run, self.tasks))
 
     def number(self, counts):
@@ -210,7 +210,7 @@ class Job:
             start += lines
 
     def commit(self, attempts):
-        """Moves one attempt of each task to the output, or nothing."""
+        """Moves one attempt of each task to the output; if one is missing, moves nothing."""
         attempts = {attempt.index: attempt for attempt in attempts}
         for task in self.tasks:
             attempt = attempts.get(task.index)
@@ -251,15 +251,14 @@ def lacks_end(task):
         return length > 0 and os.pread(file.fileno(), 1, length - 1) != task.terminator
 
 
-def size(text):
+def parse_size(text):
     if not (found := re.fullmatch(r"([1-9]\d*)([kmgt]?)", text.lower())):
         raise ValueError
     return int(found[1]) * UNITS[found[2]]
 
 
 def main(description, start):
-    """A driver. `start` gets an ExitStack for clean-up and returns a function that calls another function with each of many
-    tasks on the engine."""
+    """The main function of a driver. `start` gets an ExitStack for clean-up, and returns a function like `each` of `Job.run`."""
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
     own, words = words[:at], words[at + 1 :] or ["lines", "spaces"]
@@ -267,7 +266,9 @@ def main(description, start):
     parser = argparse.ArgumentParser(usage=usage, description=description)
     parser.add_argument("inputs", nargs="+", metavar="IN", help="a file, or a folder of files")
     parser.add_argument("output", metavar="OUT", help="the folder to make, of parts whose names are in order")
-    parser.add_argument("--split", type=size, default="256m", metavar="SIZE", help="bytes for a task [default: 256m]")
+    parser.add_argument(
+        "--split", type=parse_size, default="256m", metavar="SIZE", help="bytes for a task [default: 256m]"
+    )
     parser.add_argument("--pipemark", default="pipemark", metavar="FILE", help="the program, where workers find it")
     options = parser.parse_args(own)
     if words[0] != "lines":

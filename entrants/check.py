@@ -3,8 +3,8 @@
 
     entrants/check.py [--only c,java] [--no-build]
 
-Every program runs at sizes that are multiples of its block and others, with both patterns, several seeds, and one byte
-inverted on its way; its answer must equal the one computed here. Then either end is killed in the middle of a stream,
+Every program runs at sizes that are multiples of its block and at others, with both patterns, several seeds, and one byte
+inverted on its way. Its answer must equal the one computed here. Then either end is killed in the middle of a stream,
 and the other must end. An entrant whose tools are missing is skipped with the reason, unless --only names it.
 """
 
@@ -90,7 +90,7 @@ def checksum(size, block, pattern, seed, flip):
 
 
 def version_of(tool):
-    """The first of the tool's commands that runs, and its version; or why none does."""
+    """The first of the tool's commands that runs, and its version; otherwise the reason why none does."""
     reasons = []
     for words in tool["try"]:
         try:
@@ -153,7 +153,7 @@ def within(seconds, condition):
 
 
 def what_outlives(command, folder, victim):
-    """Kills the parent or the child in the middle of a stream; returns what the other does wrong, if anything."""
+    """Kills the parent or the child in the middle of a stream. Returns the fault of the other process; None if it ends."""
     command = command + ["--bytes", str(1 << 50), "--block", "65536"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     below = []

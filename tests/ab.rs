@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::program::{Ended, Started, pipemark};
+use crate::program::{ProgramOutput, RunningProgram, pipemark};
 use rustix::process::Signal;
 
-fn ab(words: &[&str]) -> Ended {
+fn ab(words: &[&str]) -> ProgramOutput {
     pipemark(&[&["ab"], words].concat())
 }
 
@@ -31,8 +31,7 @@ fn without_a_number_runs_are_added_until_a_change_is_detectable() {
     };
     // A change of a millionth is never detected, so the budget ends the measurement.
     let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
-    // A change of 90 % is soon detectable. The whole interval must lie beyond 90 %, so the change itself must be
-    // larger.
+    // A change of 90 % is detectable soon. The whole interval must be beyond 90 %, so the commands differ by more.
     let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
     assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
@@ -60,7 +59,7 @@ fn verdicts_have_codes_when_asked_for() {
     }
 }
 
-/// Each session repeats the warm-up of both commands, in an environment of another size, and counts as one observation.
+/// A session repeats the warm-up of both commands, in an environment of another size. It counts as one observation.
 #[test]
 fn sessions_start_afresh_and_are_compared_by_session() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -159,7 +158,7 @@ fn a_stage_that_fails_is_an_error() {
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("'false' ended with exit code 1"), "{}", ended.stderr);
     assert_eq!(ab(&[&["--ignore-failure"], &stages[..]].concat()).code(), Some(0));
-    // SIGPIPE is not a failure: `head` has read enough.
+    // SIGPIPE is no failure: it ends yes because head has read enough.
     let early = ab(&["--runs", "1", "--capacity", "default,64k", "--", "yes | head -1"]);
     assert_eq!(early.code(), Some(0), "{}", early.stderr);
 }
@@ -175,7 +174,7 @@ fn a_timed_out_command_is_killed_with_its_children() {
     for background in ["sleep 50 >/dev/null 2>&1 & true", "sleep 50 >/dev/null & true"] {
         assert_eq!(ab(&["--runs", "1", "--", background, "--", "true"]).code(), Some(0), "{background}");
     }
-    // The run waits for the end of the output.
+    // The output ends only when the background process closes it, and the run waits for that.
     let late = ab(&["--runs", "1", "--json", "-", "--", "(sleep 0.1; echo late) & true"]).measured();
     assert_eq!(late["commands"][0]["output"], 5);
     let ended = ab(&["--limit", "200ms", "--", "sleep 50 & echo x"]);
@@ -186,7 +185,7 @@ fn a_timed_out_command_is_killed_with_its_children() {
 
 #[test]
 fn ctrl_c_ends_everything() {
-    let started = Started::pipemark(&["ab", "--", "sleep 50 | cat", "--", "true"]);
+    let started = RunningProgram::pipemark(&["ab", "--", "sleep 50 | cat", "--", "true"]);
     std::thread::sleep(Duration::from_millis(300));
     started.signal(Signal::INT);
     let (ended, left) = started.end();
@@ -204,7 +203,8 @@ fn a_fifo_is_no_input_and_ctrl_c_ends_a_wait_for_its_reader() {
         assert!(ended.code() == Some(1) && ended.stderr.contains("it is a pipe"), "{flag}: {}", ended.stderr);
     }
     let cleanup = format!("touch {done}");
-    let started = Started::pipemark(&["ab", "--runs", "1", "--cleanup", &cleanup, "--json", &fifo, "--", "true"]);
+    let started =
+        RunningProgram::pipemark(&["ab", "--runs", "1", "--cleanup", &cleanup, "--json", &fifo, "--", "true"]);
     while !std::path::Path::new(&done).exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -222,7 +222,7 @@ fn ctrl_c_keeps_whole_rounds_and_cleans_up() {
     let script = format!("echo run >>{path}; test $(grep -c run {path}) -lt 4 || sleep 50");
     let cleanup = format!("sleep 0.1; echo cleaned >>{path}");
     let words = ["ab", "--cleanup", &cleanup, "--json", "-", "--", &script];
-    let started = Started::pipemark(&words);
+    let started = RunningProgram::pipemark(&words);
     let begin = Instant::now();
     let lines = || std::fs::read_to_string(file.path()).unwrap();
     while lines().lines().count() < 4 {
@@ -281,7 +281,7 @@ fn a_text_on_standard_error_is_printed_once() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("nosuchcommand: not found").count(), 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("A: repeated 4 times on standard error: "), "{}", ended.stderr);
-    // The advised flag reports the failure.
+    // The flag named in the message makes the failure an error.
     assert!(ended.stderr.contains("--capacity default reports any"), "{}", ended.stderr);
     let ended = ab(&["--runs", "1", "--capacity", "default", "--", "nosuchcommand | wc -c"]);
     assert_eq!(ended.code(), Some(1));
@@ -298,7 +298,7 @@ fn a_text_on_standard_error_is_printed_once() {
 }
 
 /// Runs `pipemark ab FLAGS -- SCRIPT` with `LOG` set to an empty file; also returns the lines of that file.
-fn log(script: &str, flags: &[&str]) -> (Ended, Vec<String>) {
+fn log(script: &str, flags: &[&str]) -> (ProgramOutput, Vec<String>) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let variable = format!("LOG={}", file.path().display());
     let words = [&["ab", "--env", &variable], flags, &["--", script]].concat();
@@ -541,7 +541,7 @@ fn lines_are_written_as_runs_end() {
     let flag = file.path().with_extension("flag");
     let script = format!("test -e {0} && sleep 50; touch {0}", flag.display());
     let path = file.path().to_str().unwrap().to_owned();
-    let started = Started::pipemark(&["ab", "--json-lines", &path, "--", &script]);
+    let started = RunningProgram::pipemark(&["ab", "--json-lines", &path, "--", &script]);
     let begin = Instant::now();
     while std::fs::read_to_string(&path).unwrap().lines().count() < 1 {
         assert!(begin.elapsed() < Duration::from_secs(30), "no line came");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::{Ended, pipemark};
+use crate::program::{ProgramOutput, pipemark};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -29,7 +29,7 @@ fn program(folder: &TempDir, name: &str) -> String {
     out.to_str().unwrap().to_owned()
 }
 
-fn run(suite: &str, words: &[&str]) -> Ended {
+fn run(suite: &str, words: &[&str]) -> ProgramOutput {
     pipemark(&[&["run", suite, "--runs", "2", "--no-save", "--json", "-"], words].concat())
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use crate::program::{Ended, PIPEMARK, Started, bw, pipemark, run};
+use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, bw, pipemark, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -77,7 +77,7 @@ impl Files {
     }
 }
 
-fn compare(words: &[&str]) -> Ended {
+fn compare(words: &[&str]) -> ProgramOutput {
     pipemark(&[&["compare"], words].concat())
 }
 
@@ -285,7 +285,7 @@ fn a_comparison_without_common_trials_fails() {
 
 #[test]
 fn real_results_are_compared() {
-    let started = Started::pipemark(&["bw", "--runs", "6", "--time", "20ms", "--place", "free", "--json", "-"]);
+    let started = RunningProgram::pipemark(&["bw", "--runs", "6", "--time", "20ms", "--place", "free", "--json", "-"]);
     let (one, _) = started.end();
     let files = Files::new();
     let (base, new) = (files.put("base.json", &one.stdout), files.json("new.json", &bw("--runs 6 --place free")));
@@ -357,7 +357,7 @@ fn sessions_under_one_label_are_compared_by_label() {
     assert_eq!((&report["base"]["sessions"], &report["new"]["sessions"]), (&json!(5), &json!(5)));
     let comparison = &report["groups"][0]["changes"].as_array().unwrap().last().unwrap()["comparison"];
     assert_eq!((&comparison["pairing"], &comparison["base_sessions"]), (&json!("sessions"), &json!(5)));
-    // A file with several documents holds as many sessions; how much other sessions differ is known from the history.
+    // A file with several documents has as many sessions. The history shows how much other sessions differ.
     let report = compare(&[json.to_str().unwrap(), "new", "--db", db, "--json", "-"]).measured();
     assert_eq!((&report["base"]["sessions"], &report["known_sessions"]), (&json!(3), &json!(2)));
     let seeds: Vec<u64> = serde_json::Deserializer::from_str(&fs::read_to_string(&json).unwrap())

@@ -117,7 +117,7 @@ fn examples(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn examples_work_as_they_stand() {
+fn examples_work_as_written() {
     let path = format!("{}:{}", Path::new(PIPEMARK).parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut run = 0;
     for page in pages() {

@@ -40,8 +40,8 @@ fn languages() -> Vec<String> {
     languages
 }
 
-/// pipemark builds and runs each program, with both patterns and a block that doesn't divide the total. Before the
-/// first run each program must detect a changed byte.
+/// Builds and runs each program with pipemark, with both patterns and a block that doesn't divide the total. Before its
+/// first run, each program must detect a changed byte.
 #[test]
 fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     let languages = languages();

@@ -7,20 +7,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::Duration;
 
-use crate::program::{Role, Started, only, samples, trials};
+use crate::program::{Role, RunningProgram, only_trial, samples, trials};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A run so long that it never ends before the test ends it.
-const LONG: [&str; 6] = ["bw", "--place", "free", "--time", "40s", "--runs"];
+/// A run too long to end by itself before the test ends it.
+const LONG_RUN: [&str; 6] = ["bw", "--place", "free", "--time", "40s", "--runs"];
 
-fn long(more: &[&str]) -> Started {
-    Started::pipemark(&[&LONG[..], &["1"], more].concat())
+fn start_long_run(more: &[&str]) -> RunningProgram {
+    RunningProgram::pipemark(&[&LONG_RUN[..], &["1"], more].concat())
 }
 
 /// Kills one end in the middle of a run; returns the message.
-fn killed(role: Role, more: &[&str]) -> String {
-    let mut started = long(more);
+fn kill_end(role: Role, more: &[&str]) -> String {
+    let mut started = start_long_run(more);
     started.end_with(role).signal(Signal::KILL);
     let (ended, left) = started.end();
     assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
@@ -32,9 +32,9 @@ fn killed(role: Role, more: &[&str]) -> String {
 #[test]
 fn a_killed_end_is_named() {
     for more in [&[][..], &["--send", "vmsplice", "--recv", "splice"], &["--wait", "spin"]] {
-        let message = killed(Role::Source, more);
+        let message = kill_end(Role::Source, more);
         assert!(message.contains("the source was killed (SIGKILL)"), "{more:?}: {message}");
-        let message = killed(Role::Sink, more);
+        let message = kill_end(Role::Sink, more);
         assert!(message.contains("the sink was killed (SIGKILL)"), "{more:?}: {message}");
     }
 }
@@ -42,7 +42,7 @@ fn a_killed_end_is_named() {
 #[test]
 fn an_end_killed_in_its_window_is_named() {
     for role in [Role::Source, Role::Sink] {
-        let mut started = long(&["--wait", "spin"]);
+        let mut started = start_long_run(&["--wait", "spin"]);
         let end = started.end_with(role);
         assert!(end.reaches_window());
         end.signal(Signal::KILL);
@@ -55,7 +55,7 @@ fn an_end_killed_in_its_window_is_named() {
 
 #[test]
 fn one_of_many_pairs_killed_ends_them_all() {
-    let mut started = long(&["--pairs", "3"]);
+    let mut started = start_long_run(&["--pairs", "3"]);
     started.ends(6)[3].signal(Signal::KILL);
     let (ended, left) = started.end();
     assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
@@ -65,7 +65,7 @@ fn one_of_many_pairs_killed_ends_them_all() {
 #[test]
 fn a_killed_end_fails_its_trial_and_not_the_others() {
     let words = ["bw", "--place", "free", "--send", "write,splice", "--time", "2s", "--runs", "1", "--json", "-"];
-    let mut started = Started::pipemark(&words);
+    let mut started = RunningProgram::pipemark(&words);
     started.end_with(Role::Sink).signal(Signal::KILL);
     let (ended, _) = started.end();
     assert_eq!(ended.code(), Some(1));
@@ -82,8 +82,8 @@ fn nothing_outlives_a_killed_parent() {
     for step in 0..60 {
         let words =
             ["bw", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3", "--json", "pipemark.json"];
-        let started = Started::pipemark(&words);
-        // The steps reach from before the first process starts until after the last has ended.
+        let started = RunningProgram::pipemark(&words);
+        // The delays start before the first process exists and end after the last has ended.
         thread::sleep(Duration::from_micros(step * step * 150));
         started.signal(Signal::KILL);
         let folder: Vec<_> = fs::read_dir(started.folder()).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -96,7 +96,7 @@ fn nothing_outlives_a_killed_parent() {
 
 #[test]
 fn a_stopped_end_does_not_outlive_its_parent() {
-    let mut started = long(&[]);
+    let mut started = start_long_run(&[]);
     for end in started.ends(2) {
         end.stop();
     }
@@ -106,9 +106,9 @@ fn a_stopped_end_does_not_outlive_its_parent() {
 }
 
 /// Interrupts after some runs; returns the saved document.
-fn interrupted(signal: Signal) -> Value {
+fn interrupt_after_some_runs(signal: Signal) -> Value {
     let words = ["bw", "--place", "free", "--block", "4k,64k", "--time", "40ms", "--runs", "500", "--json", "-"];
-    let mut started = Started::pipemark(&words);
+    let mut started = RunningProgram::pipemark(&words);
     let mut seen = BTreeSet::new();
     // Eight processes are four runs; there are two trials, so at least one round is complete.
     while seen.len() < 8 {
@@ -123,7 +123,7 @@ fn interrupted(signal: Signal) -> Value {
 #[test]
 fn an_interruption_keeps_what_was_measured() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let document = interrupted(signal);
+        let document = interrupt_after_some_runs(signal);
         assert_eq!(document["partial"], true);
         let measured: Vec<_> = trials(&document).into_iter().filter(|trial| !samples(trial).is_empty()).collect();
         assert!(!measured.is_empty());
@@ -138,7 +138,7 @@ fn an_interruption_keeps_what_was_measured() {
 fn an_interruption_at_any_moment_ends_it_whole() {
     for step in 0..25u64 {
         let words = ["bw", "--place", "free", "--time", "5ms", "--runs", "3", "--csv", "pipemark.csv"];
-        let started = Started::pipemark(&words);
+        let started = RunningProgram::pipemark(&words);
         thread::sleep(Duration::from_micros(step * step * 600));
         started.signal(Signal::INT);
         let (ended, left) = started.end();
@@ -154,7 +154,7 @@ fn an_interruption_at_any_moment_ends_it_whole() {
 
 #[test]
 fn a_table_of_an_interrupted_measurement_says_so() {
-    let mut started = long(&[]);
+    let mut started = start_long_run(&[]);
     started.ends(2);
     started.signal(Signal::INT);
     let (ended, left) = started.end();
@@ -169,7 +169,7 @@ fn an_interruption_ends_a_program_that_cannot_write() {
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
     let words = ["bw", "--place", "free", "--time", "40s", "--runs", "1", "--json", fifo.to_str().unwrap()];
-    let mut started = Started::pipemark(&words);
+    let mut started = RunningProgram::pipemark(&words);
     // When both ends exist, the program's signal handlers are installed.
     started.ends(2);
     // Nobody reads the FIFO. Wherever the program waits, it must end.
@@ -184,13 +184,13 @@ fn an_interruption_ends_a_program_that_cannot_write() {
 #[test]
 fn a_hang_is_ended_with_its_reasons() {
     let words = ["bw", "--place", "free", "--time", "2s", "--limit", "3s", "--runs", "1", "--json", "-"];
-    let mut started = Started::pipemark(&words);
+    let mut started = RunningProgram::pipemark(&words);
     let sink = started.end_with(Role::Sink);
     sink.stop();
     let (ended, left) = started.end();
     assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
     let document = ended.document();
-    let reason = only(&document)["reason"].as_str().unwrap();
+    let reason = only_trial(&document)["reason"].as_str().unwrap();
     for words in ["limit of 3s", "the sink was stopped", "the source was waiting", "of 65536 bytes", "--limit"] {
         assert!(reason.contains(words), "'{words}' is not in: {reason}");
     }
@@ -203,7 +203,7 @@ fn full_and_empty_pipes_are_distinguished() {
         [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")]
     {
         let words = ["bw", "--place", "free", "--time", "4s", "--limit", "5s", "--runs", "1"];
-        let mut started = Started::pipemark(&words);
+        let mut started = RunningProgram::pipemark(&words);
         let end = started.end_with(stopped);
         // The end is within the measured window, where the other end soon finds the pipe full or empty.
         assert!(end.reaches_window());

@@ -79,7 +79,7 @@ fn gen_ends_quietly_with_its_reader() {
 }
 
 #[test]
-fn gen_says_what_failed() {
+fn gen_reports_what_failed() {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = pipemark(&["gen", "log"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

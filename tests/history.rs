@@ -6,13 +6,13 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::past::{Past, at, document, small};
+use crate::program::history::{TestHistory, at, document, small};
 use crate::program::{PIPEMARK, pipemark};
 use rusqlite::Connection;
 
 #[test]
 fn exports_equal_the_written_json() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let json = past.file("out.json");
     past.measure(&["--label", "größer \x1b[31m\u{202e} \"x\"", "--json", json.to_str().unwrap()]);
     let written = fs::read(&json).unwrap();
@@ -32,7 +32,7 @@ fn exports_equal_the_written_json() {
 
 #[test]
 fn shown_runs_equal_the_printed_output() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let words = ["bw", "--block", "4k,64k", "--place", "free", "--runs", "2", "--time", "2ms"];
     let printed = past.run(&words);
     assert_eq!(printed.code(), Some(0), "{}", printed.stderr);
@@ -45,7 +45,7 @@ fn shown_runs_equal_the_printed_output() {
 
 #[test]
 fn every_measuring_verb_saves_unless_no_save_is_given() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let suite = past.file("own.toml");
     fs::write(
         &suite,
@@ -131,7 +131,7 @@ fn measuring_works_without_a_place_for_the_history() {
 
 #[test]
 fn lists_are_filtered() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let measured = document();
     for (day, suite, label, host) in [
         ("2026-01-01T12:00:00Z", "quick", Some("before"), "one"),
@@ -172,7 +172,7 @@ fn lists_are_filtered() {
 
 #[test]
 fn listing_reads_no_document() {
-    let past = Past::new();
+    let past = TestHistory::new();
     past.measure(&["--label", "kept"]);
     Connection::open(past.db()).unwrap().execute("UPDATE document SET json = 'broken'", []).unwrap();
     assert_eq!(past.list(&[])[0]["label"], "kept");
@@ -188,7 +188,7 @@ fn listing_reads_no_document() {
 
 #[test]
 fn labels_do_nothing_to_a_terminal() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let hostile = "\x1b]0;owned\x07\x1b[2J\u{202e}a|b\r\nc\u{9b}31m";
     past.measure(&["--label", hostile]);
     for words in [&["list"][..], &["list", "--format", "markdown"], &["trend"], &["list", "--format", "csv"]] {
@@ -203,7 +203,7 @@ fn labels_do_nothing_to_a_terminal() {
 
 #[test]
 fn deleting_removes_only_the_selected_runs() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let measured = document();
     for day in 1..=3 {
         past.import(&at(&measured, &format!("2026-01-0{day}T00:00:00Z"), 1.0));
@@ -226,7 +226,7 @@ fn deleting_removes_only_the_selected_runs() {
 /// Runs the program on a pseudo-terminal made by Python's pty, because `delete` asks only on a terminal.
 #[test]
 fn deleting_asks_at_a_terminal() {
-    let past = Past::new();
+    let past = TestHistory::new();
     past.import(&document());
     let script = "import os, pty, sys\n\
                   answer = sys.argv[1]\n\
@@ -248,7 +248,7 @@ fn deleting_asks_at_a_terminal() {
 
 #[test]
 fn a_trend_distinguishes_changes_from_noise() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let measured = document();
     // An outlier, then a lasting change that comes with another kernel and another load.
     let before = [1.0, 1.003, 0.998, 0.6, 1.001, 0.999, 1.002, 1.0, 1.001, 0.999];
@@ -327,15 +327,15 @@ fn a_trend_distinguishes_changes_from_noise() {
 }
 
 /// The key of the trial that isn't the memory copy.
-fn pipe_trial_key(past: &Past) -> String {
+fn pipe_trial_key(past: &TestHistory) -> String {
     let trials: Vec<serde_json::Value> = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
     let keys: Vec<&str> = trials.iter().map(|trial| trial["trial"].as_str().unwrap()).collect();
     (*keys.iter().find(|key| key.starts_with("pipe ")).expect("the pipe's")).to_owned()
 }
 
 #[test]
-fn nothing_is_deleted_where_nobody_can_be_asked() {
-    let past = Past::new();
+fn nothing_is_deleted_without_a_terminal_to_ask_at() {
+    let past = TestHistory::new();
     past.import(&document());
     let ended = past.run(&["history", "delete", "1"]);
     assert!(ended.code() == Some(2) && ended.stderr.contains("--yes"), "{ended:?}");
@@ -344,7 +344,7 @@ fn nothing_is_deleted_where_nobody_can_be_asked() {
 
 #[test]
 fn runs_are_found_by_their_labels() {
-    let past = Past::new();
+    let past = TestHistory::new();
     past.measure(&["--label", "before"]);
     past.measure(&["--label", "after"]);
     let shown: serde_json::Value = serde_json::from_str(&past.history(&["export", "before"])).unwrap();
@@ -357,7 +357,7 @@ fn runs_are_found_by_their_labels() {
 
 #[test]
 fn listing_an_empty_history_is_no_error() {
-    let past = Past::new();
+    let past = TestHistory::new();
     for words in [&["history"][..], &["history", "list"], &["history", "trend"]] {
         let ended = pipemark(words);
         assert_eq!((ended.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
@@ -382,7 +382,7 @@ fn listing_an_empty_history_is_no_error() {
 
 #[test]
 fn only_the_db_option_may_precede_the_subcommand_of_history() {
-    let past = Past::new();
+    let past = TestHistory::new();
     past.measure(&[]);
     let db = past.db().display().to_string();
     for words in [&["--db", &db, "show"][..], &["show", "--db", &db], &["--db", "/nosuchfile", "show", "--db", &db]] {
@@ -413,7 +413,7 @@ fn bad_usage_is_a_sentence() {
 
 #[test]
 fn only_results_can_be_imported() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let mut document = document();
     for (field, value, expected) in
         [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "'soon', which isn't a time")]
@@ -436,7 +436,7 @@ fn only_results_can_be_imported() {
 #[test]
 fn only_the_user_s_own_file_is_written() {
     let victim = tempfile::NamedTempFile::new().unwrap();
-    let past = Past::new();
+    let past = TestHistory::new();
     for (name, expected) in [("link", "symbolic link"), ("folder", "is a folder"), ("open", "written by others")] {
         let path = past.db();
         match name {

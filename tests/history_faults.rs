@@ -8,13 +8,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::program::past::{Past, document, small};
+use crate::program::history::{TestHistory, document, small};
 use crate::program::{PIPEMARK, report_skip, run};
 use rusqlite::Connection;
 use serde_json::Value;
 
 /// A file to import, with this label.
-fn labelled(past: &Past, document: &Value, label: &str) -> String {
+fn labelled(past: &TestHistory, document: &Value, label: &str) -> String {
     let mut document = document.clone();
     document["label"] = label.into();
     let path = past.file(&format!("{label}.json"));
@@ -22,7 +22,7 @@ fn labelled(past: &Past, document: &Value, label: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn import(past: &Past, file: &str) -> Command {
+fn import(past: &TestHistory, file: &str) -> Command {
     let mut command = Command::new(PIPEMARK);
     command.args(["history", "import", file]).args(past.flag()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
@@ -32,8 +32,8 @@ fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Checks that a measurement succeeds although the history can't be written, and prints one message about the failure.
-fn measures_without_history(past: &Past, launcher: &[&str], expected: &str) {
+/// Checks that a measurement succeeds although the history can't be written, and that it prints one message about that.
+fn measures_without_history(past: &TestHistory, launcher: &[&str], expected: &str) {
     let flag = past.flag();
     let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
     let ended = run(launcher, &words);
@@ -44,7 +44,7 @@ fn measures_without_history(past: &Past, launcher: &[&str], expected: &str) {
 
 #[test]
 fn many_writers_take_turns() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let document = document();
     let files: Vec<String> = (0..24).map(|number| labelled(&past, &document, &format!("w{number}"))).collect();
     // Whichever import comes first creates the database.
@@ -61,7 +61,7 @@ fn many_writers_take_turns() {
 
 #[test]
 fn two_measurements_at_once_are_both_kept() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let (one, other) = (small(&["--label", "one"]), small(&["--label", "other"]));
     let both = [one, other].map(|words| Command::new(PIPEMARK).args(words).args(past.flag()).spawn().unwrap());
     for mut child in both {
@@ -76,14 +76,14 @@ fn two_measurements_at_once_are_both_kept() {
 /// all.
 #[test]
 fn a_kill_at_any_time_leaves_whole_runs() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let document = document();
     let mut kept = Vec::new();
     let mut maybe: Vec<String> = Vec::new();
     for number in 0..60u64 {
         let label = format!("k{number}");
         let mut child = import(&past, &labelled(&past, &document, &label)).spawn().unwrap();
-        // Starting takes a few milliseconds and saving a few more; these steps cover both.
+        // A process starts within a few milliseconds and saves within a few more. These steps cover both.
         thread::sleep(Duration::from_micros(1000 + number * 400));
         child.kill().unwrap();
         match child.wait().unwrap().success() {
@@ -99,7 +99,7 @@ fn a_kill_at_any_time_leaves_whole_runs() {
     check(&past, &kept, &maybe);
 }
 
-fn check(past: &Past, kept: &[String], maybe: &[String]) {
+fn check(past: &TestHistory, kept: &[String], maybe: &[String]) {
     if !past.db().exists() {
         assert!(kept.is_empty());
         return;
@@ -116,7 +116,7 @@ fn check(past: &Past, kept: &[String], maybe: &[String]) {
     assert_eq!(found.iter().collect::<std::collections::BTreeSet<_>>().len(), found.len(), "nothing twice");
 }
 
-/// Kills at every ninth call.
+/// Kills before every ninth system call. The soak test below kills before each.
 #[test]
 fn a_kill_before_a_system_call_leaves_whole_runs() {
     killed_before_system_calls(9);
@@ -141,7 +141,7 @@ fn killed_before_system_calls(step: usize) {
         for call in ["openat", "pwrite64", "fsync,fdatasync", "unlink"] {
             let mut kills = 0;
             for number in (1..).step_by(step) {
-                let past = Past::new();
+                let past = TestHistory::new();
                 let mut kept = Vec::new();
                 if !fresh {
                     assert!(import(&past, &labelled(&past, &document, "first")).status().unwrap().success());
@@ -172,7 +172,7 @@ fn killed_before_system_calls(step: usize) {
 /// Files are created with their final mode, so they are never readable by others, not even briefly.
 #[test]
 fn files_are_made_with_their_final_mode() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let log = past.file("log");
     let mut traced = Command::new("sh");
     let script = format!(
@@ -196,14 +196,14 @@ fn files_are_made_with_their_final_mode() {
 
 #[test]
 fn a_file_that_may_not_grow_loses_nothing() {
-    let past = Past::new();
+    let past = TestHistory::new();
     past.measure(&["--label", "before"]);
     let size = fs::metadata(past.db()).unwrap().len();
     let limit = format!("--fsize={size}");
     // The document needs more pages than the limit allows.
     measures_without_history(&past, &["prlimit", &limit, PIPEMARK], "ulimit -f");
     assert_eq!(past.checked_labels(), [Some("before".to_owned())]);
-    let empty = Past::new();
+    let empty = TestHistory::new();
     measures_without_history(&empty, &["prlimit", "--fsize=5000", PIPEMARK], "ulimit -f");
     empty.measure(&["--label", "room again"]);
     assert_eq!(empty.checked_labels(), [Some("room again".to_owned())]);
@@ -211,7 +211,7 @@ fn a_file_that_may_not_grow_loses_nothing() {
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    let past = Past::new();
+    let past = TestHistory::new();
     let result = past.file("result.json");
     let db = past.file("disk/history.db");
     // The mount namespace ends with this shell, and the mount with it.
@@ -250,7 +250,7 @@ fn a_folder_that_may_not_be_written_to_can_be_read() {
         return;
     }
     let nobody = [&NOBODY[..], &[PIPEMARK]].concat();
-    let past = Past::new();
+    let past = TestHistory::new();
     let mode = |mode| fs::set_permissions(past.folder(), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o777);
     let flag = past.flag();
@@ -267,21 +267,21 @@ fn a_folder_that_may_not_be_written_to_can_be_read() {
 
 #[test]
 fn unknown_databases_are_left_unchanged() {
-    let foreign = |past: &Past| {
+    let foreign = |past: &TestHistory| {
         let database = Connection::open(past.db()).unwrap();
         database.execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');").unwrap();
     };
-    let newer = |past: &Past| {
+    let newer = |past: &TestHistory| {
         past.measure(&[]);
         Connection::open(past.db()).unwrap().pragma_update(None, "user_version", 99).unwrap();
     };
-    let garbage = |past: &Past| fs::write(past.db(), "not a database at all\n".repeat(400)).unwrap();
-    let torn = |past: &Past| {
+    let garbage = |past: &TestHistory| fs::write(past.db(), "not a database at all\n".repeat(400)).unwrap();
+    let torn = |past: &TestHistory| {
         past.measure(&[]);
         let whole = fs::read(past.db()).unwrap();
         fs::write(past.db(), &whole[..whole.len() / 2 + 100]).unwrap();
     };
-    type Make<'a> = &'a dyn Fn(&Past);
+    type Make<'a> = &'a dyn Fn(&TestHistory);
     let cases: [(Make<'_>, &str); 4] = [
         (&foreign, "a database of another program"),
         (&newer, "written by a newer pipemark (format 99"),
@@ -289,7 +289,7 @@ fn unknown_databases_are_left_unchanged() {
         (&torn, "is damaged"),
     ];
     for (make, expected) in cases {
-        let past = Past::new();
+        let past = TestHistory::new();
         make(&past);
         fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
         let before = fs::read(past.db()).unwrap();
@@ -301,8 +301,8 @@ fn unknown_databases_are_left_unchanged() {
     }
 }
 
-/// A database in the first form, which only old versions wrote.
-fn first_form(path: &Path, documents: &[&Value]) {
+/// Writes a database of the first format, as only old versions did.
+fn write_first_format(path: &Path, documents: &[&Value]) {
     let database = Connection::open(path).unwrap();
     database
         .execute_batch(
@@ -330,15 +330,15 @@ fn first_form(path: &Path, documents: &[&Value]) {
 fn older_databases_are_migrated_or_left_unchanged() {
     let document = document();
     // Version 0 is an empty file: the program was killed after creating it.
-    let past = Past::new();
+    let past = TestHistory::new();
     fs::write(past.db(), "").unwrap();
     fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(past.ids(&[]), [0; 0]);
     past.measure(&[]);
     assert_eq!(past.checked_labels().len(), 1);
 
-    let past = Past::new();
-    first_form(&past.db(), &[&document, &document]);
+    let past = TestHistory::new();
+    write_first_format(&past.db(), &[&document, &document]);
     let before = fs::read(past.db()).unwrap();
     // The file can't grow, so the new tables can't be created and nothing changes.
     measures_without_history(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
@@ -355,8 +355,8 @@ fn older_databases_are_migrated_or_left_unchanged() {
 }
 
 #[test]
-fn a_lock_is_waited_for_and_not_for_ever() {
-    let past = Past::new();
+fn waiting_for_a_lock_has_a_limit() {
+    let past = TestHistory::new();
     past.measure(&[]);
     let database = Connection::open(past.db()).unwrap();
     database.execute_batch("BEGIN EXCLUSIVE").unwrap();

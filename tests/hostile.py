@@ -23,11 +23,11 @@ import threading
 import time
 import traceback
 
-PM, only = sys.argv[1], sys.argv[2:]
-D = tempfile.mkdtemp(prefix="pipemark-hostile-")
-T = 20
+PIPEMARK, only = sys.argv[1], sys.argv[2:]
+FOLDER = tempfile.mkdtemp(prefix="pipemark-hostile-")
+LIMIT = 20
 PIPE = subprocess.PIPE
-TRIED, BAD = [], []
+TRIED, FAILED = [], []
 
 
 def text(lines, longest=60):
@@ -35,25 +35,25 @@ def text(lines, longest=60):
     return b"".join(b"%d %s\n" % (n, b"x" * chance.randrange(longest)) for n in range(lines))
 
 
-TX = text(40000)
+TEXT = text(40000)
 
 
-def path(name, data=b""):
-    name = os.path.join(D, name)
+def make_file(name, data=b""):
+    name = os.path.join(FOLDER, name)
     with open(name, "wb") as file:
         file.write(data)
     return name
 
 
 def start(words, stdin, stdout=PIPE):
-    return subprocess.Popen([PM] + words, stdin=stdin, stdout=stdout, stderr=PIPE)
+    return subprocess.Popen([PIPEMARK] + words, stdin=stdin, stdout=stdout, stderr=PIPE)
 
 
-def go(words, stdin=None, stdout=PIPE, pre=None, feed=None, t=T, stderr=PIPE):
-    """Exit code (or HANG), output, messages."""
+def run(words, stdin=None, stdout=PIPE, pre=None, feed=None, t=LIMIT, stderr=PIPE):
+    """Runs the program to its end. Returns exit code (or HANG), output and messages."""
     if feed is not None:
         stdin = PIPE
-    p = subprocess.Popen([PM] + words, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=pre)
+    p = subprocess.Popen([PIPEMARK] + words, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=pre)
     try:
         o, e = p.communicate(feed, timeout=t)
     except subprocess.TimeoutExpired:
@@ -69,8 +69,8 @@ def tcp():
         return near, server.accept()[0]
 
 
-def ended(p, seconds):
-    """Its output and messages; killed if it runs longer."""
+def output_within(p, seconds):
+    """Waits for a process, and kills it if it runs longer. Returns its output and messages."""
     try:
         return p.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -78,19 +78,19 @@ def ended(p, seconds):
         return p.communicate()
 
 
-def say(name, ok, *what):
+def check(name, ok, *what):
     TRIED.append(name)
     if not ok:
         print("BAD  ", name, *(repr(w)[:300] for w in what), flush=True)
-        BAD.append(name)
+        FAILED.append(name)
 
 
-def fine(r):
-    """Whether it ended with a message and exit code 1."""
+def failed_with_message(r):
+    """Whether a result of `run` has a message and exit code 1."""
     return r[0] == 1 and r[2] is not None and len(r[2]) > 10 and b"panicked" not in r[2]
 
 
-def exact(r, want):
+def succeeded(r, want):
     return r[0] == 0 and r[1] == want and b"panicked" not in (r[2] or b"")
 
 
@@ -102,16 +102,16 @@ def case(f):
     return f
 
 
-BOTH = (["lines", "identity"], ["relay"], ["lines", "identity", "--threads", "3"])
+FILTERS = (["lines", "identity"], ["relay"], ["lines", "identity", "--threads", "3"])
 
 
 @case
 def stop_cont():
-    for w in BOTH:
+    for w in FILTERS:
         p = start(w, PIPE)
         stop = threading.Event()
 
-        def storm():
+        def signal_storm():
             while not stop.is_set():
                 for s in (signal.SIGWINCH, signal.SIGSTOP, signal.SIGCONT, signal.SIGURG, signal.SIGCHLD):
                     try:
@@ -121,13 +121,13 @@ def stop_cont():
                 time.sleep(0.0005)
 
         def feed():
-            for i in range(0, len(TX), 7000):
-                p.stdin.write(TX[i : i + 7000])
+            for i in range(0, len(TEXT), 7000):
+                p.stdin.write(TEXT[i : i + 7000])
                 p.stdin.flush()
                 (i % 70000 == 0) and time.sleep(0.002)
             p.stdin.close()
 
-        a = threading.Thread(target=storm)
+        a = threading.Thread(target=signal_storm)
         b = threading.Thread(target=feed)
         a.start()
         b.start()
@@ -138,12 +138,12 @@ def stop_cont():
         p.send_signal(signal.SIGCONT)
         c = p.wait(5)
         e = p.stderr.read()
-        say(f"stop/cont storm {w}", c == 0 and o == TX, c, len(o), e)
+        check(f"stop/cont storm {w}", c == 0 and o == TEXT, c, len(o), e)
 
 
 @case
 def dev_full():
-    f = path("a", TX)
+    f = make_file("a", TEXT)
     for w in (
         ["lines"],
         ["lines", "upper"],
@@ -154,45 +154,45 @@ def dev_full():
     ):
         for src in ("file", "pipe"):
             with open("/dev/full", "wb") as out:
-                r = go(w, stdin=open(f, "rb"), stdout=out) if src == "file" else go(w, feed=TX, stdout=out)
-            say(f"/dev/full {src} {w}", fine(r), *r)
+                r = run(w, stdin=open(f, "rb"), stdout=out) if src == "file" else run(w, feed=TEXT, stdout=out)
+            check(f"/dev/full {src} {w}", failed_with_message(r), *r)
 
 
 @case
 def stderr_full():
-    for w in BOTH:
+    for w in FILTERS:
         with open("/dev/full", "wb") as err, open("/dev/full", "wb") as out:
-            r = go(w + ["--stats"], feed=TX, stdout=out, stderr=err)
-        say(f"stderr full too {w}", r[0] == 1, *r)
+            r = run(w + ["--stats"], feed=TEXT, stdout=out, stderr=err)
+        check(f"stderr full too {w}", r[0] == 1, *r)
         with open("/dev/full", "wb") as err:
-            r = go(w + ["--stats"], feed=TX, stderr=err)
-        say(f"stderr full, stats {w}", r[0] in (0, 1) and r[1] == TX, r[0])
-        r = go(w + ["--stats"], feed=TX, stderr=None, pre=lambda: os.close(2))
-        say(f"stderr closed {w}", r[0] in (0, 1) and r[1] == TX, r[0])
+            r = run(w + ["--stats"], feed=TEXT, stderr=err)
+        check(f"stderr full, stats {w}", r[0] in (0, 1) and r[1] == TEXT, r[0])
+        r = run(w + ["--stats"], feed=TEXT, stderr=None, pre=lambda: os.close(2))
+        check(f"stderr closed {w}", r[0] in (0, 1) and r[1] == TEXT, r[0])
 
 
 @case
 def all_closed():
-    for w in BOTH:
-        r = go(w, stdin=None, stdout=None, stderr=PIPE, pre=lambda: (os.close(0), os.close(1)))
-        say(f"stdin and stdout closed {w}", fine(r), *r)
+    for w in FILTERS:
+        r = run(w, stdin=None, stdout=None, stderr=PIPE, pre=lambda: (os.close(0), os.close(1)))
+        check(f"stdin and stdout closed {w}", failed_with_message(r), *r)
 
 
 @case
 def few_fds():
-    f = path("a", TX)
-    for w in BOTH:
+    f = make_file("a", TEXT)
+    for w in FILTERS:
         for n in (4, 5, 6, 7, 8):
-            r = go(w, stdin=open(f, "rb"), pre=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
-            say(f"nofile {n} file {w}", exact(r, TX) or fine(r), r[0], r[2])
-            r = go(w, feed=TX, pre=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
-            say(f"nofile {n} pipe {w}", exact(r, TX) or fine(r), r[0], r[2])
+            r = run(w, stdin=open(f, "rb"), pre=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+            check(f"nofile {n} file {w}", succeeded(r, TEXT) or failed_with_message(r), r[0], r[2])
+            r = run(w, feed=TEXT, pre=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+            check(f"nofile {n} pipe {w}", succeeded(r, TEXT) or failed_with_message(r), r[0], r[2])
 
 
 @case
 def limits():
-    f = path("a", TX)
-    for w in BOTH + (["lines", "identity", "--send", "give-away"],):
+    f = make_file("a", TEXT)
+    for w in FILTERS + (["lines", "identity", "--send", "give-away"],):
         for lim, v in (
             ("DATA", 1 << 20),
             ("DATA", 1 << 16),
@@ -208,14 +208,14 @@ def limits():
 
             for src in ("file", "pipe"):
                 try:
-                    r = go(w, stdin=open(f, "rb"), pre=pre) if src == "file" else go(w, feed=TX, pre=pre)
+                    r = run(w, stdin=open(f, "rb"), pre=pre) if src == "file" else run(w, feed=TEXT, pre=pre)
                 except Exception as x:
                     print("skip", lim, v, x)
                     continue
-                say(
+                check(
                     f"{lim} {v} {src} {w}",
-                    exact(r, TX)
-                    or fine(r)
+                    succeeded(r, TEXT)
+                    or failed_with_message(r)
                     or (r[0] in (127, -11, -9) and lim in ("AS", "STACK", "DATA") and not r[1]),
                     r[0],
                     r[2],
@@ -224,7 +224,7 @@ def limits():
 
 @case
 def fsize():
-    for w in BOTH:
+    for w in FILTERS:
         for sig in ("dfl", "ign"):
 
             def pre():
@@ -234,13 +234,13 @@ def fsize():
                     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-            p = path("out")
+            p = make_file("out")
             with open(p, "wb") as out:
-                r = go(w, feed=TX, stdout=out, pre=pre)
+                r = run(w, feed=TEXT, stdout=out, pre=pre)
             got = open(p, "rb").read()
-            say(
+            check(
                 f"fsize {sig} {w}",
-                (fine(r) or r[0] == -signal.SIGXFSZ) and TX.startswith(got) and len(got) == 100_000,
+                (failed_with_message(r) or r[0] == -signal.SIGXFSZ) and TEXT.startswith(got) and len(got) == 100_000,
                 r[0],
                 r[2],
                 len(got),
@@ -248,73 +248,73 @@ def fsize():
 
 
 @case
-def weird_inputs():
-    for w in BOTH:
-        fd = os.open(D, os.O_RDONLY)
-        r = go(w, stdin=fd)
-        say(f"directory {w}", fine(r), *r)
+def unusual_inputs():
+    for w in FILTERS:
+        fd = os.open(FOLDER, os.O_RDONLY)
+        r = run(w, stdin=fd)
+        check(f"directory {w}", failed_with_message(r), *r)
         os.close(fd)
-        fd = os.open(path("x"), os.O_WRONLY)
-        r = go(w, stdin=fd)
-        say(f"write-only {w}", fine(r), *r)
+        fd = os.open(make_file("x"), os.O_WRONLY)
+        r = run(w, stdin=fd)
+        check(f"write-only {w}", failed_with_message(r), *r)
         os.close(fd)
-        fd = os.open(path("x", b"a\n"), os.O_PATH)
-        r = go(w, stdin=fd)
-        say(f"O_PATH in {w}", fine(r), *r)
-        r = go(w, feed=b"a\n", stdout=fd)
-        say(f"O_PATH out {w}", fine(r), *r)
+        fd = os.open(make_file("x", b"a\n"), os.O_PATH)
+        r = run(w, stdin=fd)
+        check(f"O_PATH in {w}", failed_with_message(r), *r)
+        r = run(w, feed=b"a\n", stdout=fd)
+        check(f"O_PATH out {w}", failed_with_message(r), *r)
         os.close(fd)
         e = select.epoll()
-        r = go(w, stdin=e.fileno(), t=3)
-        say(f"epoll in {w}", fine(r), *r)
-        r = go(w, feed=b"a\n", stdout=e.fileno(), t=3)
-        say(f"epoll out {w}", fine(r), *r)
+        r = run(w, stdin=e.fileno(), t=3)
+        check(f"epoll in {w}", failed_with_message(r), *r)
+        r = run(w, feed=b"a\n", stdout=e.fileno(), t=3)
+        check(f"epoll out {w}", failed_with_message(r), *r)
         fd = os.eventfd(0x0A0A0A0A)
-        r = go(w, stdin=fd, t=0.5)
-        say(f"eventfd in {w}", r[0] == "HANG" and r[1].startswith(b"\n") or fine(r), *r)
+        r = run(w, stdin=fd, t=0.5)
+        check(f"eventfd in {w}", r[0] == "HANG" and r[1].startswith(b"\n") or failed_with_message(r), *r)
         os.close(fd)
         fd = os.eventfd(0)
-        r = go(w, feed=b"abcdefg\n", stdout=fd, t=3)
-        say(f"eventfd out {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
+        r = run(w, feed=b"abcdefg\n", stdout=fd, t=3)
+        check(f"eventfd out {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
         os.close(fd)
-        r = go(w, feed=b"abcdef\n", stdout=os.open(D, os.O_RDONLY))
-        say(f"directory out {w}", fine(r), *r)
+        r = run(w, feed=b"abcdef\n", stdout=os.open(FOLDER, os.O_RDONLY))
+        check(f"directory out {w}", failed_with_message(r), *r)
         fd = os.open("/proc/self/mem", os.O_RDONLY)
-        r = go(w, stdin=fd)
-        say(f"/proc/self/mem {w}", fine(r), *r)
+        r = run(w, stdin=fd)
+        check(f"/proc/self/mem {w}", failed_with_message(r), *r)
         fd = os.open("/proc/self/maps", os.O_RDONLY)
-        r = go(w, stdin=fd)
-        say(f"/proc/self/maps {w}", r[0] == 0 and r[1].count(b"\n") > 5, *r)
+        r = run(w, stdin=fd)
+        check(f"/proc/self/maps {w}", r[0] == 0 and r[1].count(b"\n") > 5, *r)
         fd = os.open("/proc/cpuinfo", os.O_RDONLY)
-        r = go(w, stdin=fd)
-        say(
+        r = run(w, stdin=fd)
+        check(
             f"/proc/cpuinfo {w}",
             r[0] == 0 and r[1] == open("/proc/cpuinfo", "rb").read() or len(r[1]) > 1000,
             r[0],
             len(r[1]),
         )
         fd = os.open("/sys/kernel/mm/transparent_hugepage/enabled", os.O_RDONLY)
-        r = go(w, stdin=fd)
-        say(f"/sys file {w}", r[0] == 0 and b"never" in r[1], *r)
+        r = run(w, stdin=fd)
+        check(f"/sys file {w}", r[0] == 0 and b"never" in r[1], *r)
         fd = os.open("/proc/sys/kernel/hostname", os.O_RDONLY)
-        r = go(w, stdin=fd)
-        say(f"/proc/sys file {w}", r[0] == 0 and r[1], *r)
+        r = run(w, stdin=fd)
+        check(f"/proc/sys file {w}", r[0] == 0 and r[1], *r)
 
 
 @case
 def sealed():
-    for w in BOTH:
+    for w in FILTERS:
         for s in (fcntl.F_SEAL_WRITE, fcntl.F_SEAL_GROW):
             fd = os.memfd_create("s", os.MFD_ALLOW_SEALING)
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, s)
-            r = go(w, feed=TX, stdout=fd)
-            say(f"sealed {s} {w}", fine(r), *r)
+            r = run(w, feed=TEXT, stdout=fd)
+            check(f"sealed {s} {w}", failed_with_message(r), *r)
             os.close(fd)
 
 
 @case
 def tiny_pipes():
-    for w in BOTH + (
+    for w in FILTERS + (
         ["lines", "identity", "--send", "give-away"],
         ["relay", "--capacity", "keep"],
         ["relay", "--method", "read-write"],
@@ -330,19 +330,19 @@ def tiny_pipes():
         def feed():
             with os.fdopen(w1, "wb", 0) as f:
                 i = 0
-                while i < len(TX):
-                    i += f.write(TX[i : i + random.choice((1, 100, 5000, 40000))])
+                while i < len(TEXT):
+                    i += f.write(TEXT[i : i + random.choice((1, 100, 5000, 40000))])
 
         t = threading.Thread(target=feed)
         t.start()
         got = os.fdopen(r2, "rb").read()
         t.join()
-        say(f"pipes of a page {w}", p.wait() == 0 and got == TX, len(got), p.stderr.read())
+        check(f"pipes of a page {w}", p.wait() == 0 and got == TEXT, len(got), p.stderr.read())
 
 
 @case
 def nonblock_toggled():
-    for w in BOTH:
+    for w in FILTERS:
         r1, w1 = os.pipe()
         r2, w2 = os.pipe()
         p = start(w, r1, w2)
@@ -362,8 +362,8 @@ def nonblock_toggled():
             with os.fdopen(w1, "wb", 0) as f:
                 i = 0
                 n = 0
-                while i < len(TX):
-                    i += f.write(TX[i : i + 5000])
+                while i < len(TEXT):
+                    i += f.write(TEXT[i : i + 5000])
                     n += 1
                     if n % 20 == 0:
                         time.sleep(0.001)
@@ -386,14 +386,14 @@ def nonblock_toggled():
         time.sleep(0.3)
         stop.set()
         ts[0].join()
-        rt.join(T)
+        rt.join(LIMIT)
         c = p.wait(5)
-        say(f"nonblock toggled {w}", c == 0 and b"".join(out) == TX, c, len(b"".join(out)), p.stderr.read())
+        check(f"nonblock toggled {w}", c == 0 and b"".join(out) == TEXT, c, len(b"".join(out)), p.stderr.read())
 
 
 @case
 def ptys():
-    for w in BOTH:
+    for w in FILTERS:
         m, s = pty.openpty()
         p = start(w, s)
         os.close(s)
@@ -405,16 +405,16 @@ def ptys():
         except subprocess.TimeoutExpired:
             p.kill()
             c = "HANG"
-        say(f"terminal hung up {w}", l == b"hello\n" and c in (1, 0, -1), l, c, p.stderr.read())
+        check(f"terminal hung up {w}", l == b"hello\n" and c in (1, 0, -1), l, c, p.stderr.read())
         m, s = pty.openpty()
         os.close(m)
-        r = go(w, feed=b"a\n" * 10, stdout=s)
-        say(f"terminal gone as output {w}", fine(r), *r)
-        r = go(w, stdin=s)
-        say(f"terminal gone as input {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
+        r = run(w, feed=b"a\n" * 10, stdout=s)
+        check(f"terminal gone as output {w}", failed_with_message(r), *r)
+        r = run(w, stdin=s)
+        check(f"terminal gone as input {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
         os.close(s)
         m2, s2 = pty.openpty()
-        p = subprocess.Popen([PM] + w, stdin=s2, stdout=PIPE, stderr=PIPE, start_new_session=True)
+        p = subprocess.Popen([PIPEMARK] + w, stdin=s2, stdout=PIPE, stderr=PIPE, start_new_session=True)
         os.write(m2, b"a\nb\n\x04\x04")
         try:
             o, e = p.communicate(timeout=5)
@@ -423,34 +423,34 @@ def ptys():
             p.kill()
             o, e = p.communicate()
             c = "HANG"
-        say(f"^D on a terminal {w}", c == 0 and o == b"a\nb\n", c, o, e)
+        check(f"^D on a terminal {w}", c == 0 and o == b"a\nb\n", c, o, e)
         for f in (m2, s2):
             os.close(f)
 
 
 @case
 def deleted():
-    for w in BOTH:
-        f = path("gone", TX)
+    for w in FILTERS:
+        f = make_file("gone", TEXT)
         h = open(f, "rb")
         os.unlink(f)
-        r = go(w, stdin=h)
-        say(f"deleted file {w}", exact(r, TX), r[0], r[2])
-        h = open(path("past", TX), "rb")
+        r = run(w, stdin=h)
+        check(f"deleted file {w}", succeeded(r, TEXT), r[0], r[2])
+        h = open(make_file("past", TEXT), "rb")
         h.seek(10**12)
-        r = go(w, stdin=h)
-        say(f"position behind the end {w}", exact(r, b""), *r)
+        r = run(w, stdin=h)
+        check(f"position behind the end {w}", succeeded(r, b""), *r)
 
 
 @case
 def truncated():
     big = text(400000)
-    for w in BOTH + (
+    for w in FILTERS + (
         ["lines", "identity", "--threads", "4", "--batch", "64K"],
         ["lines", "identity", "--batch", "4K"],
     ):
         for i in range(6):
-            f = path("t", big)
+            f = make_file("t", big)
             h = open(f, "rb")
             p = start(w, h)
             a = os.read(p.stdout.fileno(), 1000 * (1 + i * 200))
@@ -458,37 +458,37 @@ def truncated():
             if i % 2:
                 open(f, "ab").write(b"more\n" * 1000)
             try:
-                o, e = p.communicate(timeout=T)
+                o, e = p.communicate(timeout=LIMIT)
                 c = p.returncode
             except subprocess.TimeoutExpired:
                 p.kill()
                 o, e = p.communicate()
                 c = "HANG"
-            say(f"truncated while read {w} {i}", c == 0, c, len(a + o), e)
+            check(f"truncated while read {w} {i}", c == 0, c, len(a + o), e)
 
 
 @case
 def growing():
-    for w in BOTH + (["lines", "identity", "--threads", "4", "--batch", "64K"],):
-        f = path("g", TX)
+    for w in FILTERS + (["lines", "identity", "--threads", "4", "--batch", "64K"],):
+        f = make_file("g", TEXT)
         h = open(f, "rb")
         p = start(w, h)
         a = os.read(p.stdout.fileno(), 1000)
-        open(f, "ab").write(TX)
-        o, e = p.communicate(timeout=T)
+        open(f, "ab").write(TEXT)
+        o, e = p.communicate(timeout=LIMIT)
         got = a + o
-        say(
+        check(
             f"grows while read {w}",
-            p.returncode == 0 and (TX + TX).startswith(got) and len(got) >= len(TX),
+            p.returncode == 0 and (TEXT + TEXT).startswith(got) and len(got) >= len(TEXT),
             p.returncode,
-            len(got) / len(TX),
+            len(got) / len(TEXT),
             e,
         )
 
 
 @case
 def sparse():
-    f = path("s")
+    f = make_file("s")
     os.truncate(f, 1 << 42)
     for w in (
         ["lines", "--max-line", "1M"],
@@ -497,10 +497,10 @@ def sparse():
         ["lines", "--range", str((1 << 42) - 5) + ":"],
         ["lines", "-z", "--range", str((1 << 42) - 5) + ":"],
     ):
-        r = go(w, stdin=open(f, "rb"), t=60)
-        say(f"4 TiB of holes {w}", (fine(r) if "--max-line" in w else r[0] in (0, 1)), *r)
+        r = run(w, stdin=open(f, "rb"), t=60)
+        check(f"4 TiB of holes {w}", (failed_with_message(r) if "--max-line" in w else r[0] in (0, 1)), *r)
     os.unlink(f)
-    f = path("e", TX)
+    f = make_file("e", TEXT)
     for rg in (
         str(2**63 - 1) + ":",
         str(2**64 - 1) + ":",
@@ -510,8 +510,8 @@ def sparse():
         f"{2**64-2}:{2**64-1}",
     ):
         for th in ("1", "3"):
-            r = go(["lines", "identity", "--range", rg, "--threads", th], stdin=open(f, "rb"))
-            say(f"range {rg} {th}", exact(r, TX if rg[0] == "0" else b"") or r[0] == 2, *r)
+            r = run(["lines", "identity", "--range", rg, "--threads", th], stdin=open(f, "rb"))
+            check(f"range {rg} {th}", succeeded(r, TEXT if rg[0] == "0" else b"") or r[0] == 2, *r)
 
 
 @case
@@ -535,13 +535,13 @@ def arguments():
         ["identity", "--batch", "1", "--threads", "2"],
     ):
         for src in ("file", "pipe"):
-            data = TX[:20000]
+            data = TEXT[:20000]
             r = (
-                go(["lines"] + w, stdin=open(path("a", data), "rb"), t=30)
+                run(["lines"] + w, stdin=open(make_file("a", data), "rb"), t=30)
                 if src == "file"
-                else go(["lines"] + w, feed=data, t=30)
+                else run(["lines"] + w, feed=data, t=30)
             )
-            say(
+            check(
                 f"arguments {w} {src}",
                 r[0] in (0, 1, 2) and b"panick" not in r[2] and (r[0] == 0 or len(r[2]) > 10),
                 r[0],
@@ -552,7 +552,7 @@ def arguments():
 
 @case
 def timeouts():
-    for w in BOTH:
+    for w in FILTERS:
         for side in ("in", "out"):
             a, b = socket.socketpair()
             tv = struct.pack("ll", 0, 50000)
@@ -566,15 +566,15 @@ def timeouts():
                 time.sleep(0.2)
                 a.sendall(b"y\n")
                 a.shutdown(socket.SHUT_WR)
-                o, e = ended(p, 5)
-                say(f"SO_RCVTIMEO {w}", p.returncode == 0 and o == b"x\ny\n", p.returncode, o, e)
+                o, e = output_within(p, 5)
+                check(f"SO_RCVTIMEO {w}", p.returncode == 0 and o == b"x\ny\n", p.returncode, o, e)
             else:
                 p = start(w, PIPE, b.fileno())
                 b.close()
 
                 def feed():
                     try:
-                        p.stdin.write(TX)
+                        p.stdin.write(TEXT)
                         p.stdin.close()
                     except BrokenPipeError:
                         pass
@@ -592,32 +592,32 @@ def timeouts():
                         got += x
                 except OSError as x:
                     print(x)
-                p.kill() if p.poll() is None and len(got) < len(TX) else None
+                p.kill() if p.poll() is None and len(got) < len(TEXT) else None
                 t.join()
                 c = p.wait()
-                say(f"SO_SNDTIMEO {w}", c == 0 and got == TX, c, len(got), p.stderr.read())
+                check(f"SO_SNDTIMEO {w}", c == 0 and got == TEXT, c, len(got), p.stderr.read())
 
 
 @case
 def sockets():
-    for w in BOTH:
+    for w in FILTERS:
         s = socket.socket()
         s.bind(("127.0.0.1", 0))
         s.listen()
-        r = go(w, stdin=s.fileno(), t=3)
-        say(f"listening socket in {w}", fine(r), *r)
-        r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
-        say(f"listening socket out {w}", fine(r) or r[0] in (0, -13), *r)
+        r = run(w, stdin=s.fileno(), t=3)
+        check(f"listening socket in {w}", failed_with_message(r), *r)
+        r = run(w, feed=b"a\n", stdout=s.fileno(), t=3)
+        check(f"listening socket out {w}", failed_with_message(r) or r[0] in (0, -13), *r)
         s.close()
         s = socket.socket()
-        r = go(w, stdin=s.fileno(), t=3)
-        say(f"unconnected in {w}", fine(r) or r[0] == 0, *r)
-        r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
-        say(f"unconnected out {w}", fine(r) or r[0] in (0, -13), *r)
+        r = run(w, stdin=s.fileno(), t=3)
+        check(f"unconnected in {w}", failed_with_message(r) or r[0] == 0, *r)
+        r = run(w, feed=b"a\n", stdout=s.fileno(), t=3)
+        check(f"unconnected out {w}", failed_with_message(r) or r[0] in (0, -13), *r)
         s.close()
         s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
-        say(f"unconnected dgram out {w}", fine(r), *r)
+        r = run(w, feed=b"a\n", stdout=s.fileno(), t=3)
+        check(f"unconnected dgram out {w}", failed_with_message(r), *r)
         # A connection reset by the peer.
         c, q = tcp()
         p = start(w, q.fileno())
@@ -627,7 +627,7 @@ def sockets():
         c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         c.close()
         o, e = p.communicate(timeout=5)
-        say(f"reset {w}", x == b"one\n" and p.returncode == 1 and b"reset" in e, p.returncode, x, e)
+        check(f"reset {w}", x == b"one\n" and p.returncode == 1 and b"reset" in e, p.returncode, x, e)
         # Descriptors and urgent data sent along with bytes.
         a, b = socket.socketpair()
         p = start(w, b.fileno())
@@ -638,7 +638,7 @@ def sockets():
         n = len(os.listdir(f"/proc/{p.pid}/fd"))
         a.close()
         o, e = p.communicate(timeout=5)
-        say(
+        check(
             f"descriptors sent along {w}",
             p.returncode == 0 and o == b"line\n" * 50 and n < 12,
             p.returncode,
@@ -654,7 +654,7 @@ def sockets():
         c.sendall(b"two\n")
         c.close()
         o, e = p.communicate(timeout=5)
-        say(f"urgent data {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
+        check(f"urgent data {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
         # An echo: one socket for both directions.
         a, b = socket.socketpair()
         p = start(w, b.fileno(), b.fileno())
@@ -669,12 +669,12 @@ def sockets():
         a.shutdown(socket.SHUT_WR)
         rest = a.recv(10)
         c = p.wait(5)
-        say(f"echo {w}", got == b"ping 99\n" and rest == b"" and c == 0, c, got, rest, p.stderr.read())
+        check(f"echo {w}", got == b"ping 99\n" and rest == b"" and c == 0, c, got, rest, p.stderr.read())
 
 
 @case
-def lowat():
-    for w in BOTH:
+def low_watermarks():
+    for w in FILTERS:
 
         c, q = tcp()
         q.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1000)
@@ -685,14 +685,14 @@ def lowat():
         time.sleep(0.2)
         c.sendall(b"two\n")
         c.shutdown(socket.SHUT_WR)
-        o, e = ended(p, 5)
-        say(f"SO_RCVLOWAT {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
+        o, e = output_within(p, 5)
+        check(f"SO_RCVLOWAT {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
 
 
 @case
 def packets():
     for w in (
-        *BOTH,
+        *FILTERS,
         ["lines", "identity", "--batch", "100"],
         ["lines", "identity", "--batch", "100", "--threads", "3"],
     ):
@@ -708,14 +708,14 @@ def packets():
 
         t = threading.Thread(target=feed)
         t.start()
-        o, e = p.communicate(timeout=T)
+        o, e = p.communicate(timeout=LIMIT)
         t.join()
-        say(f"packet pipe {w}", p.returncode == 0 and o == data, p.returncode, len(o), len(data), e)
+        check(f"packet pipe {w}", p.returncode == 0 and o == data, p.returncode, len(o), len(data), e)
 
 
 @case
-def itself():
-    for w in BOTH:
+def file_onto_itself():
+    for w in FILTERS:
         r1, w1 = os.pipe()
         os.write(w1, b"round\n")
         p = start(w, r1, w1)
@@ -727,23 +727,23 @@ def itself():
         except subprocess.TimeoutExpired:
             p.kill()
             c = "HANG"
-        say(f"a pipe into itself {w}", c in (-15, 1, 130, 143), c, st, p.stderr.read())
+        check(f"a pipe into itself {w}", c in (-15, 1, 130, 143), c, st, p.stderr.read())
         os.close(r1)
         os.close(w1)
 
 
 @case
 def append_together():
-    for w in BOTH:
-        f = path("app")
+    for w in FILTERS:
+        f = make_file("app")
         hs = []
         for k in range(3):
-            s = path(f"in{k}", b"".join(b"%d:%d:%s\n" % (k, i, b"z" * (i % 90)) for i in range(30000)))
+            s = make_file(f"in{k}", b"".join(b"%d:%d:%s\n" % (k, i, b"z" * (i % 90)) for i in range(30000)))
             hs.append(start(w, open(s, "rb"), open(f, "ab")))
-        cs = [h.wait(T) for h in hs]
+        cs = [h.wait(LIMIT) for h in hs]
         got = open(f, "rb").read().splitlines()
-        want = sorted(l for k in range(3) for l in open(os.path.join(D, f"in{k}"), "rb").read().splitlines())
-        say(
+        want = sorted(l for k in range(3) for l in open(os.path.join(FOLDER, f"in{k}"), "rb").read().splitlines())
+        check(
             f"three append to one file {w}",
             cs == [0, 0, 0] and (sorted(got) == want or w[0] == "relay"),
             cs,
@@ -755,11 +755,11 @@ def append_together():
 
 @case
 def reader_dies_while_full():
-    for w in BOTH:
+    for w in FILTERS:
         for nb in (True, False):
             r2, w2 = os.pipe()
             os.set_blocking(w2, not nb)
-            p = start(w, open("/dev/zero", "rb") if w == ["relay"] else open(path("a", TX * 3), "rb"), w2)
+            p = start(w, open("/dev/zero", "rb") if w == ["relay"] else open(make_file("a", TEXT * 3), "rb"), w2)
             os.close(w2)
             time.sleep(0.2)
             os.close(r2)
@@ -768,36 +768,36 @@ def reader_dies_while_full():
             except subprocess.TimeoutExpired:
                 p.kill()
                 c = "HANG"
-            say(f"reader dies when full, nonblocking {nb} {w}", c in (0, -13, 141), c, p.stderr.read())
+            check(f"reader dies when full, nonblocking {nb} {w}", c in (0, -13, 141), c, p.stderr.read())
 
 
 @case
 def fifo():
-    f = os.path.join(D, "fifo")
+    f = os.path.join(FOLDER, "fifo")
     os.mkfifo(f)
-    p = subprocess.Popen([PM, "lines", "identity"], stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
+    p = subprocess.Popen([PIPEMARK, "lines", "identity"], stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
     p.wait()
     for w in (["lines", f], ["lines", "identity", f]):
-        p = subprocess.Popen([PM] + w, stdout=PIPE, stderr=PIPE)
+        p = subprocess.Popen([PIPEMARK] + w, stdout=PIPE, stderr=PIPE)
         time.sleep(0.2)
         if p.poll() is not None:
             print(p.communicate())
             continue
         p.terminate()
         c = p.wait(3)
-        say(f"fifo without writer {w}", c == -15 or c == 130, c)
-    for w in BOTH:
+        check(f"fifo without writer {w}", c == -15 or c == 130, c)
+    for w in FILTERS:
         fd = os.open(f, os.O_RDWR)
         p = start(w, fd)
         os.write(fd, b"hi\n")
         x = os.read(p.stdout.fileno(), 10)
         p.terminate()
         c = p.wait(3)
-        say(f"fifo read-write {w}", x == b"hi\n", x, c)
+        check(f"fifo read-write {w}", x == b"hi\n", x, c)
         os.close(fd)
         fd = os.open(f, os.O_RDONLY | os.O_NONBLOCK)
-        r = go(w, stdin=fd, t=3)
-        say(f"fifo never opened for writing {w}", r[0] in (0,), *r)
+        r = run(w, stdin=fd, t=3)
+        check(f"fifo never opened for writing {w}", r[0] in (0,), *r)
         os.close(fd)
 
 
@@ -805,36 +805,38 @@ def fifo():
 def no_proc():
     if os.geteuid() != 0:
         return
-    for w in BOTH:
-        f = path("np", TX)
+    for w in FILTERS:
+        f = make_file("np", TEXT)
         r = subprocess.run(
-            ["unshare", "-m", "sh", "-c", f'umount -l /proc && exec "$@" < {f}', "sh", PM] + w,
+            ["unshare", "-m", "sh", "-c", f'umount -l /proc && exec "$@" < {f}', "sh", PIPEMARK] + w,
             capture_output=True,
-            timeout=T,
+            timeout=LIMIT,
         )
-        say(f"without /proc {w}", r.returncode == 0 and r.stdout == TX, r.returncode, len(r.stdout), r.stderr)
+        check(f"without /proc {w}", r.returncode == 0 and r.stdout == TEXT, r.returncode, len(r.stdout), r.stderr)
         r = subprocess.run(
-            ["unshare", "-m", "sh", "-c", f'umount -l /proc && cat {f} | "$@"', "sh", PM] + w,
+            ["unshare", "-m", "sh", "-c", f'umount -l /proc && cat {f} | "$@"', "sh", PIPEMARK] + w,
             capture_output=True,
-            timeout=T,
+            timeout=LIMIT,
         )
-        say(f"without /proc, pipe {w}", r.returncode == 0 and r.stdout == TX, r.returncode, len(r.stdout), r.stderr)
+        check(
+            f"without /proc, pipe {w}", r.returncode == 0 and r.stdout == TEXT, r.returncode, len(r.stdout), r.stderr
+        )
 
 
 @case
 def huge_line():
     big = b"q" * (40 << 20) + b"\nend\n"
-    for w in BOTH + (["lines", "upper"], ["lines", "--threads", "2", "identity"]):
+    for w in FILTERS + (["lines", "upper"], ["lines", "--threads", "2", "identity"]):
         for src in ("file", "pipe"):
-            r = go(w, stdin=open(path("big", big), "rb")) if src == "file" else go(w, feed=big)
-            say(f"40 MiB line {src} {w}", exact(r, big.upper() if "upper" in w else big), r[0], len(r[1]), r[2])
+            r = run(w, stdin=open(make_file("big", big), "rb")) if src == "file" else run(w, feed=big)
+            check(f"40 MiB line {src} {w}", succeeded(r, big.upper() if "upper" in w else big), r[0], len(r[1]), r[2])
 
 
 @case
 def slow_byte_reader():
-    for w in BOTH:
-        p = subprocess.Popen([PM] + w, stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0)
-        d = TX[:150_000]
+    for w in FILTERS:
+        p = subprocess.Popen([PIPEMARK] + w, stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0)
+        d = TEXT[:150_000]
 
         def feed():
             p.stdin.write(d)
@@ -849,20 +851,20 @@ def slow_byte_reader():
                 break
             got += b
         t.join()
-        say(f"read by single bytes {w}", p.wait() == 0 and got == d, len(got))
+        check(f"read by single bytes {w}", p.wait() == 0 and got == d, len(got))
 
 
 @case
 def inherited():
-    for w in BOTH:
+    for w in FILTERS:
 
         def pre():
             signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
         p = subprocess.Popen(
-            [PM] + w,
-            stdin=open("/dev/zero" if w == ["relay"] else path("a", TX * 5), "rb"),
+            [PIPEMARK] + w,
+            stdin=open("/dev/zero" if w == ["relay"] else make_file("a", TEXT * 5), "rb"),
             stdout=PIPE,
             stderr=PIPE,
             preexec_fn=pre,
@@ -874,50 +876,50 @@ def inherited():
         except subprocess.TimeoutExpired:
             p.kill()
             c = "HANG"
-        say(f"all signals blocked, reader leaves {w}", c in (0, -13, 1, 141), c, p.stderr.read())
+        check(f"all signals blocked, reader leaves {w}", c in (0, -13, 1, 141), c, p.stderr.read())
 
         def pre2():
             os.umask(0o777)
             os.chroot("/var/empty") if os.path.isdir("/var/empty") else None
 
-        r = subprocess.run(["env", "-i", PM] + w, input=TX, capture_output=True)
-        say(f"no environment {w}", r.returncode == 0 and r.stdout == TX, r.returncode, r.stderr)
-        r = go(w, feed=TX, pre=lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)))
-        say(f"SCHED_IDLE {w}", exact(r, TX), r[0])
+        r = subprocess.run(["env", "-i", PIPEMARK] + w, input=TEXT, capture_output=True)
+        check(f"no environment {w}", r.returncode == 0 and r.stdout == TEXT, r.returncode, r.stderr)
+        r = run(w, feed=TEXT, pre=lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)))
+        check(f"SCHED_IDLE {w}", succeeded(r, TEXT), r[0])
 
 
 def skipped(name, why):
     print(f"skip  {name}: {why}", flush=True)
 
 
-VERBS = BOTH + (["relay", "--buffer", "1m"], ["relay", "--limit", "1g"], ["relay", "--progress", "json"])
+VERBS = FILTERS + (["relay", "--buffer", "1m"], ["relay", "--limit", "1g"], ["relay", "--progress", "json"])
 
 
 @case
 def event_descriptors():
     # Descriptors other than pipes, files and sockets, with one thread and with several.
-    for w in BOTH:
+    for w in FILTERS:
         counter = os.eventfd(5)
-        p = subprocess.Popen([PM] + w, stdin=counter, stdout=PIPE, stderr=PIPE)
+        p = subprocess.Popen([PIPEMARK] + w, stdin=counter, stdout=PIPE, stderr=PIPE)
         want = struct.pack("=Q", 5)
         if w[0] == "relay":
             got = p.stdout.read(8)
         else:
             # Without a newline the bytes are written only at the end of the input, and an eventfd has no end.
             got = want if still_running_after(p, 0.3) else b""
-        say(f"eventfd {w}", got == want, got)
+        check(f"eventfd {w}", got == want, got)
         p.kill()
         p.communicate()
         os.close(counter)
         epoll = select.epoll()
-        p = subprocess.Popen([PM] + w, stdin=epoll.fileno(), stdout=PIPE, stderr=PIPE)
-        o, e = ended(p, 5)
-        say(f"epoll {w}", fine((p.returncode, o, e)), p.returncode, e)
+        p = subprocess.Popen([PIPEMARK] + w, stdin=epoll.fileno(), stdout=PIPE, stderr=PIPE)
+        o, e = output_within(p, 5)
+        check(f"epoll {w}", failed_with_message((p.returncode, o, e)), p.returncode, e)
         epoll.close()
 
 
 def still_running_after(p, seconds):
-    """Whether it still runs after this time."""
+    """Whether a process still runs after this time."""
     try:
         p.wait(seconds)
         return False
@@ -940,23 +942,23 @@ def vsock():
         return skipped("AF_VSOCK", error)
     near.settimeout(None)
     for w in VERBS:
-        feeder = threading.Thread(target=lambda: (far.sendall(TX[:50000]), far.shutdown(socket.SHUT_WR)))
+        feeder = threading.Thread(target=lambda: (far.sendall(TEXT[:50000]), far.shutdown(socket.SHUT_WR)))
         feeder.start()
-        r = go(w, stdin=near.fileno())
+        r = run(w, stdin=near.fileno())
         feeder.join()
-        say(f"AF_VSOCK {w}", exact(r, TX[:50000]), r[0], r[2])
+        check(f"AF_VSOCK {w}", succeeded(r, TEXT[:50000]), r[0], r[2])
         break
 
 
 @case
 def netlink():
-    for w in BOTH:
+    for w in FILTERS:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as link:
             link.setblocking(False)
-            r = go(w, stdin=link.fileno(), t=1)
-            say(f"netlink as input {w}", r[0] in ("HANG", 1) and b"panicked" not in r[2], *r)
-            r = go(w, feed=b"x\n", stdout=link.fileno())
-            say(f"netlink as output {w}", fine(r) or r[0] == 0, *r)
+            r = run(w, stdin=link.fileno(), t=1)
+            check(f"netlink as input {w}", r[0] in ("HANG", 1) and b"panicked" not in r[2], *r)
+            r = run(w, feed=b"x\n", stdout=link.fileno())
+            check(f"netlink as output {w}", failed_with_message(r) or r[0] == 0, *r)
 
 
 @case
@@ -964,20 +966,20 @@ def fuse():
     tool = next((name for name in ("bindfs", "sshfs", "fuse2fs", "squashfuse") if shutil.which(name)), None)
     if tool != "bindfs" or not os.path.exists("/dev/fuse"):
         return skipped("FUSE", "no bindfs or no /dev/fuse")
-    inner, outer = os.path.join(D, "inner"), os.path.join(D, "outer")
+    inner, outer = os.path.join(FOLDER, "inner"), os.path.join(FOLDER, "outer")
     os.mkdir(inner)
     os.mkdir(outer)
     if subprocess.run(["bindfs", inner, outer], capture_output=True).returncode:
         return skipped("FUSE", "bindfs can't mount here")
     try:
         with open(os.path.join(outer, "text"), "wb") as file:
-            file.write(TX)
+            file.write(TEXT)
         for w in VERBS:
-            r = go(w, stdin=open(os.path.join(outer, "text"), "rb"))
-            say(f"from FUSE {w}", exact(r, TX), r[0], r[2])
+            r = run(w, stdin=open(os.path.join(outer, "text"), "rb"))
+            check(f"from FUSE {w}", succeeded(r, TEXT), r[0], r[2])
             with open(os.path.join(outer, "out"), "wb") as file:
-                r = go(w, feed=TX, stdout=file)
-            say(f"to FUSE {w}", r[0] == 0 and open(os.path.join(inner, "out"), "rb").read() == TX, r[0], r[2])
+                r = run(w, feed=TEXT, stdout=file)
+            check(f"to FUSE {w}", r[0] == 0 and open(os.path.join(inner, "out"), "rb").read() == TEXT, r[0], r[2])
     finally:
         subprocess.run(["umount", outer], capture_output=True)
 
@@ -995,7 +997,7 @@ def few_processes():
     public = tempfile.mkdtemp(prefix="pipemark-hostile-public-", dir="/var/tmp")
     try:
         os.chmod(public, 0o755)
-        binary = shutil.copy(PM, os.path.join(public, "pipemark"))
+        binary = shutil.copy(PIPEMARK, os.path.join(public, "pipemark"))
         os.chmod(binary, 0o755)
         for w in VERBS:
             for limit in (1, 2, 20):
@@ -1006,12 +1008,12 @@ def few_processes():
 
                 p = subprocess.Popen([binary] + w, stdin=PIPE, stdout=PIPE, stderr=PIPE, preexec_fn=pre, cwd="/")
                 try:
-                    o, e = p.communicate(TX, timeout=T)
+                    o, e = p.communicate(TEXT, timeout=LIMIT)
                     r = (p.returncode, o, b"".join(l for l in e.splitlines(True) if not l.startswith(b"{")))
                 except subprocess.TimeoutExpired:
                     p.kill()
                     r = ("HANG", *p.communicate())
-                say(f"NPROC {limit} as nobody {w}", exact(r, TX) or fine(r), r[0], r[2])
+                check(f"NPROC {limit} as nobody {w}", succeeded(r, TEXT) or failed_with_message(r), r[0], r[2])
     finally:
         shutil.rmtree(public)
 
@@ -1023,12 +1025,12 @@ def setuid_stage():
     # A relay beside a process of another user must not need that process's /proc.
     for w in VERBS:
         near = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "cat"], stdin=PIPE, stdout=PIPE)
-        feeder = threading.Thread(target=lambda: (near.stdin.write(TX), near.stdin.close()))
+        feeder = threading.Thread(target=lambda: (near.stdin.write(TEXT), near.stdin.close()))
         feeder.start()
-        r = go(w, stdin=near.stdout)
+        r = run(w, stdin=near.stdout)
         feeder.join()
         near.wait()
-        say(f"behind another user's cat {w}", r[0] == 0 and r[1] == TX, r[0], r[2][:200])
+        check(f"behind another user's cat {w}", r[0] == 0 and r[1] == TEXT, r[0], r[2][:200])
 
 
 @case
@@ -1037,8 +1039,10 @@ def time_namespace():
     if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:
         return skipped("time namespace", "unshare --time is refused here")
     for w in VERBS:
-        r = subprocess.run(probe[:-1] + [PM] + w, input=TX, capture_output=True, timeout=T)
-        say(f"clocks that are 28 hours ahead {w}", r.returncode == 0 and r.stdout == TX, r.returncode, r.stderr[:200])
+        r = subprocess.run(probe[:-1] + [PIPEMARK] + w, input=TEXT, capture_output=True, timeout=LIMIT)
+        check(
+            f"clocks that are 28 hours ahead {w}", r.returncode == 0 and r.stdout == TEXT, r.returncode, r.stderr[:200]
+        )
 
 
 @case
@@ -1046,10 +1050,15 @@ def little_memory():
     for w in VERBS + (["relay", "--buffer", "1g"],):
         for mib in (16, 64):
             # The program's own size is added, because an unoptimized build alone may exceed 16 MiB.
-            size = (mib << 20) + os.path.getsize(PM)
-            r = go(w, feed=TX, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
+            size = (mib << 20) + os.path.getsize(PIPEMARK)
+            r = run(w, feed=TEXT, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
             loaded = r[0] != 127 and b"shared libraries" not in r[2]
-            say(f"RLIMIT_AS {mib} MiB {w}", not loaded or (r[0] == 0 and r[1] == TX) or fine(r), r[0], r[2][:200])
+            check(
+                f"RLIMIT_AS {mib} MiB {w}",
+                not loaded or (r[0] == 0 and r[1] == TEXT) or failed_with_message(r),
+                r[0],
+                r[2][:200],
+            )
     for w in (
         ["list"],
         ["list", "machine"],
@@ -1058,8 +1067,8 @@ def little_memory():
         ["--completions", "bash"],
         ["list", "quick"],
     ):
-        r = go(w, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20)))
-        say(f"RLIMIT_AS 64 MiB {w}", r[0] in (0, 1) and b"panicked" not in r[2], r[0], r[2][:200])
+        r = run(w, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20)))
+        check(f"RLIMIT_AS 64 MiB {w}", r[0] in (0, 1) and b"panicked" not in r[2], r[0], r[2][:200])
     if (
         not shutil.which("systemd-run")
         or subprocess.run(["systemd-run", "--scope", "true"], capture_output=True).returncode
@@ -1067,8 +1076,8 @@ def little_memory():
         return skipped("64 MiB by a control group", "systemd-run can't make one here")
     for w in VERBS:
         scope = ["systemd-run", "--scope", "-q", "-p", "MemoryMax=64M"]
-        r = subprocess.run(scope + [PM] + w, input=TX, capture_output=True, timeout=T)
-        say(f"64 MiB by a control group {w}", r.returncode == 0 and r.stdout == TX, r.returncode, r.stderr[:200])
+        r = subprocess.run(scope + [PIPEMARK] + w, input=TEXT, capture_output=True, timeout=LIMIT)
+        check(f"64 MiB by a control group {w}", r.returncode == 0 and r.stdout == TEXT, r.returncode, r.stderr[:200])
 
 
 @case
@@ -1078,7 +1087,7 @@ def watch_resized():
         pid, master = pty.fork()
         if pid == 0:
             os.environ["TERM"] = "xterm"
-            os.execv(PM, [PM, "watch", str(sleeper.pid)])
+            os.execv(PIPEMARK, [PIPEMARK, "watch", str(sleeper.pid)])
         chance, seen, end = random.Random(2), b"", time.monotonic() + 60
         # The terminal has no size yet.
         while b"quit" not in seen and time.monotonic() < end:
@@ -1094,7 +1103,7 @@ def watch_resized():
                 except OSError:
                     break
         os.write(master, b"q")
-        code, end = None, time.monotonic() + T
+        code, end = None, time.monotonic() + LIMIT
         while code is None and time.monotonic() < end:
             gone, status = os.waitpid(pid, os.WNOHANG)
             if gone:
@@ -1109,7 +1118,7 @@ def watch_resized():
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         drawn = b"quit" in seen and b"panicked" not in seen
-        say("watch while its terminal is resized", code is not None and drawn, code, seen[-300:])
+        check("watch while its terminal is resized", code is not None and drawn, code, seen[-300:])
         os.close(master)
     finally:
         os.killpg(sleeper.pid, signal.SIGKILL)
@@ -1121,26 +1130,26 @@ def uninterruptible():
     # A vfork(2) keeps the parent in state D until the child ends. Here the parent is the reader.
     if not shutil.which("cc"):
         return skipped("D state", "no cc")
-    source, program = path(
+    source, program = make_file(
         "d.c",
         b"#include <unistd.h>\nint main(void){ if(vfork()==0){ sleep(2); _exit(0);} char b[65536]; ssize_t n; while((n=read(0,b,sizeof b))>0) write(1,b,n); return 0; }\n",
-    ), os.path.join(D, "d")
+    ), os.path.join(FOLDER, "d")
     if subprocess.run(["cc", "-w", "-o", program, source], capture_output=True).returncode:
         return skipped("D state", "cc can't build here")
     for w in VERBS:
         first = start(w, PIPE)
         second = subprocess.Popen([program], stdin=first.stdout, stdout=PIPE)
         first.stdout.close()
-        feeder = threading.Thread(target=lambda: (first.stdin.write(TX), first.stdin.close()))
+        feeder = threading.Thread(target=lambda: (first.stdin.write(TEXT), first.stdin.close()))
         feeder.start()
         o = second.stdout.read()
         feeder.join()
-        say(f"a reader in D state {w}", o == TX and first.wait(5) == 0, len(o))
+        check(f"a reader in D state {w}", o == TEXT and first.wait(5) == 0, len(o))
         second.wait()
 
 
 # Repeat all cases until the number of tries is reached.
-LEAST = int(os.environ.get("PIPEMARK_TRIES", "1"))
+MIN_TRIES = int(os.environ.get("PIPEMARK_TRIES", "1"))
 try:
     while True:
         for c in cases:
@@ -1150,10 +1159,10 @@ try:
                 c()
             except Exception:
                 traceback.print_exc()
-                BAD.append(c.__name__)
-        if len(TRIED) >= LEAST or not TRIED:
+                FAILED.append(c.__name__)
+        if len(TRIED) >= MIN_TRIES or not TRIED:
             break
 finally:
-    shutil.rmtree(D)
-print(len(TRIED), "tries,", len(BAD), "of them bad")
-sys.exit(1 if BAD else 0)
+    shutil.rmtree(FOLDER)
+print(len(TRIED), "tries,", len(FAILED), "of them bad")
+sys.exit(1 if FAILED else 0)

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::program::{PIPEMARK, Started};
+use crate::program::{PIPEMARK, RunningProgram};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Random numbers without a crate for them (xorshift64*).
@@ -26,7 +26,7 @@ fn kill_some(times: u64, verbs: &[&[&str]]) {
     let mut random = Random(seed);
     for round in 0..times {
         let words = verbs[random.below(verbs.len() as u64) as usize];
-        let mut started = Started::pipemark(words);
+        let mut started = RunningProgram::pipemark(words);
         thread::sleep(Duration::from_micros(random.below(60_000)));
         let two = random.below(2) == 1;
         let mut killed = Vec::new();

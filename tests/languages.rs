@@ -195,7 +195,7 @@ fn nothing_survives_an_interrupt() {
 }
 
 #[test]
-fn nothing_survives_our_own_death() {
+fn nothing_survives_the_death_of_pipemark() {
     assert_eq!(interrupted(&FakeEntrants::new(&["hangs"]), rustix::process::Signal::KILL), None);
 }
 
@@ -273,7 +273,7 @@ fn a_change_triggers_a_new_build() {
 }
 
 #[test]
-fn a_strangers_language_takes_part_in_the_suite() {
+fn a_language_outside_the_suite_takes_part() {
     let fake_entrants = FakeEntrants::new(&["honest", "c"]);
     let words = ["run", "languages", "--only", "honest", "--scale", "0.000001", "--runs", "1", "--json", "-"];
     let output = fake_entrants.command(&words).output().unwrap();

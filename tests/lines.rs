@@ -129,7 +129,7 @@ fn a_file_is_read_like_a_pipe() {
     fs::remove_file(&path).unwrap();
 }
 
-/// This test hangs if an answer waits for the next line, or for a batch to be full.
+/// Hangs if an answer waits for the next line, or for a full batch.
 #[test]
 fn slow_input_is_answered_line_by_line() {
     for threads in ["auto", "1", "2"] {
@@ -459,7 +459,7 @@ fn a_line_too_long_ends_all_threads() {
 }
 
 /// `lines WORDS` under a ulimit, which sh sets.
-fn limited(limit: &str, words: &str) -> Command {
+fn limited_lines(limit: &str, words: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit {limit} || exit 99; exec \"$0\" lines {words}")]).arg(PIPEMARK);
     command
@@ -473,11 +473,11 @@ fn low_memory_uses_fewer_threads_or_fails_with_a_message() {
     let mut fewer = false;
     for mib in (4..64).step_by(4).chain([96, 128, 256, 512]) {
         let limit = format!("-v {}", mib << 10);
-        if !limited(&limit, "--help").stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
+        if !limited_lines(&limit, "--help").stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
             continue;
         }
         for threads in ["1", "3", "200"] {
-            let output = filter(limited(&limit, &format!("--stats --threads {threads}")), input.as_bytes());
+            let output = filter(limited_lines(&limit, &format!("--stats --threads {threads}")), input.as_bytes());
             let stderr = text(&output.stderr);
             match output.status.code() {
                 Some(0) => assert!(output.stdout == expected, "{mib} MiB, {threads} threads"),
@@ -487,7 +487,7 @@ fn low_memory_uses_fewer_threads_or_fails_with_a_message() {
                 code => panic!("{mib} MiB, {threads} threads: {code:?}, {stderr}"),
             }
             fewer |= threads == "200" && output.status.success() && !stderr.contains("threads: 200;");
-            let output = filter(limited(&limit, &format!("--threads {threads}")), long.as_bytes());
+            let output = filter(limited_lines(&limit, &format!("--threads {threads}")), long.as_bytes());
             let code = output.status.code();
             assert!(matches!(code, Some(0 | 1)), "{mib} MiB, {threads} threads, a long line: {output:?}");
             assert!(code != Some(1) || text(&output.stderr).starts_with("pipemark: "), "{output:?}");
@@ -497,7 +497,7 @@ fn low_memory_uses_fewer_threads_or_fails_with_a_message() {
 }
 
 #[test]
-fn a_file_that_is_read_past_the_page_cache() {
+fn a_file_opened_with_o_direct_is_read() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lines-direct");
     let input = sample_text().repeat(20);
     fs::write(&path, &input).unwrap();
@@ -513,7 +513,7 @@ fn a_file_that_is_read_past_the_page_cache() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(output.stdout == expected, "{threads} threads");
         let end = rustix::fs::seek(&direct, SeekFrom::Current(0)).unwrap();
-        assert_eq!(end, input.len() as u64, "whoever reads on does so behind the last line");
+        assert_eq!(end, input.len() as u64, "the offset is behind the last line");
     }
 }
 
@@ -642,7 +642,7 @@ fn inputs_without_writers_do_not_block() {
 }
 
 #[test]
-fn the_greatest_numbers() {
+fn the_largest_numbers_are_exact() {
     let first: u64 = 1 << 62;
     for threads in ["1", "2"] {
         let output = filter(lines(&["number", "--threads", threads, "--start", &first.to_string()]), b"a\nb\n");

@@ -19,10 +19,10 @@ fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {
         fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
     }
     let path = std::env::var("PATH").unwrap();
-    measured(folder.path(), feed, filter, &format!("{}:{path}", folder.path().display()))
+    measure(folder.path(), feed, filter, &format!("{}:{path}", folder.path().display()))
 }
 
-fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Output) {
+fn measure(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Output) {
     let volume = match feed {
         "timed" => "time = \"200ms\", rate = 2000",
         _ if feed.starts_with("yes") => "time = \"50ms\"",
@@ -98,7 +98,7 @@ fn lines_are_timed_on_their_way_through_a_filter() {
 
 #[test]
 fn a_timed_line_that_is_lost_or_changed_is_found() {
-    // Each script passes the check before timing, whose input has no lines that begin like these.
+    // Each script passes the check before the timing, because no line of the check's input begins like these.
     for (script, words) in [
         ("exec sed -u 's/^0000\\(.*\\)x$/0000\\1y/'", "line 1 came out as '0000"),
         ("exec sed -u '/^000000000000002/d'", "line 33 came out as '000000000000003"),
@@ -116,7 +116,7 @@ fn a_timed_line_that_is_lost_or_changed_is_found() {
 }
 
 #[test]
-fn tools_that_are_here_do_the_same_transform() {
+fn installed_tools_do_the_same_transform() {
     for filter in ["awk", "mawk", "perl", "sed", "pv"] {
         let (record, output) = trial("file", filter, &[]);
         let here = Command::new(filter).arg("--version").output().is_ok();
@@ -172,7 +172,7 @@ fn missing_filters_are_skipped_with_a_reason() {
         ("zcat", "lines-1", "gzip, which feeds the filter, is not installed"),
         ("file", "std-baseline", "there is no folder 'entrants/lines' here; run this in pipemark's source tree"),
     ] {
-        let (record, output) = measured(folder.path(), feed, filter, "/nowhere");
+        let (record, output) = measure(folder.path(), feed, filter, "/nowhere");
         assert_eq!(record["status"], "skipped", "{filter}");
         let reason = record["reason"].as_str().unwrap();
         assert!(reason.starts_with(words), "{reason}");

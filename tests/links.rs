@@ -1,5 +1,5 @@
 //! Each link on the command line: content and order at sizes around every boundary, in both modes, with its options. A
-//! link that the system lacks or forbids is skipped with a reason. links_left.rs tests what remains.
+//! link that the system lacks or forbids is skipped with a reason. link_cleanup.rs tests what a link leaves behind.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::program::{
-    self, PIPEMARK, Started, bw, bw_under, number, only, pipemark, refusing, report_skip, samples, sysv_queues, trials,
+    self, PIPEMARK, RunningProgram, bw, bw_under, number, only_trial, pipemark, refusing, report_skip, samples,
+    sysv_queues, trials,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -18,7 +19,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Whether a trial was measured. A trial that wasn't must have a reason and advice.
-fn measured(trial: &Value) -> bool {
+fn was_measured(trial: &Value) -> bool {
     if trial["status"] == "skipped" {
         assert!(text(trial, "reason").split_whitespace().count() > 8, "{trial}");
         return false;
@@ -28,9 +29,9 @@ fn measured(trial: &Value) -> bool {
 }
 
 /// Measures all combinations, compares every byte, and checks that the fields of each sample agree.
-fn proven(flags: &str) -> Vec<Value> {
+fn measure_and_verify(flags: &str) -> Vec<Value> {
     let document = bw(&format!("{flags} --verify full --time 2ms"));
-    let trials: Vec<Value> = trials(&document).into_iter().filter(|trial| measured(trial)).cloned().collect();
+    let trials: Vec<Value> = trials(&document).into_iter().filter(|trial| was_measured(trial)).cloned().collect();
     for trial in &trials {
         assert_eq!(trial["verified"], true, "{trial}");
         let (block, latency) = (number(&trial["params"]["block"]), trial["params"]["mode"] == "latency");
@@ -53,8 +54,8 @@ fn proven(flags: &str) -> Vec<Value> {
 fn measure_around(link: &str, sizes: &str) {
     let all: Vec<&str> = sizes.split(',').collect();
     let last = all[all.len().saturating_sub(3)..].join(",");
-    let both = proven(&format!("--link {link} --mode throughput,latency --block {sizes}"));
-    let odd = proven(&format!("--link {link} --block {last} --read-block 7,100001"));
+    let both = measure_and_verify(&format!("--link {link} --mode throughput,latency --block {sizes}"));
+    let odd = measure_and_verify(&format!("--link {link} --block {last} --read-block 7,100001"));
     assert!(both.is_empty() && odd.is_empty() || both.len() == 2 * all.len() && odd.len() == 6, "{link}");
 }
 
@@ -85,7 +86,7 @@ fn pipes_around_their_capacity() {
 fn stream_sockets_around_their_buffers() {
     for link in ["socketpair", "unix-stream", "tcp"] {
         let document = bw(&format!("--link {link} --time 1ms"));
-        let buffer = number(&samples(only(&document))[0]["send_buffer"]);
+        let buffer = number(&samples(only_trial(&document))[0]["send_buffer"]);
         measure_around(link, &format!("1,{},{buffer},{},65537", buffer - 1, buffer + 1));
     }
 }
@@ -95,7 +96,7 @@ fn message_sockets_around_their_limit() {
     for link in ["unix-seqpacket", "unix-dgram"] {
         for buffer in ["default", "10000"] {
             let document = bw(&format!("--link {link} --buffer {buffer} --time 1ms"));
-            let sample = &samples(only(&document))[0];
+            let sample = &samples(only_trial(&document))[0];
             let limit = number(&sample["message_limit"]);
             assert_eq!(limit, number(&sample["send_buffer"]) - 32, "what the kernel puts aside");
             measure_around(
@@ -118,7 +119,7 @@ fn queues_around_their_limit() {
         let limit = limit.unwrap_or(8192);
         let sizes = format!("1,{},{limit},{},{},{}", limit - 1, limit + 1, 2 * limit, 2 * limit + 1);
         measure_around(link, &sizes);
-        for trial in proven(&format!("--link {link} --block {}", limit + 1)) {
+        for trial in measure_and_verify(&format!("--link {link} --block {}", limit + 1)) {
             assert_eq!(number(&samples(&trial)[0]["message_limit"]), limit);
         }
     }
@@ -143,14 +144,14 @@ fn a_terminal_around_its_buffer() {
 fn every_wait_policy_of_every_link() {
     let document =
         bw(&format!("--link {LINKS} --mode throughput,latency --block 1000 --wait poll,spin --verify full --time 2ms"));
-    let seen = trials(&document).into_iter().filter(|trial| measured(trial));
+    let seen = trials(&document).into_iter().filter(|trial| was_measured(trial));
     let policies: Vec<&str> = seen.map(|trial| text(&trial["params"], "wait")).collect();
     assert!(policies.iter().filter(|&&policy| policy == "spin").count() * 2 == policies.len());
 }
 
 #[test]
 fn several_pairs_have_links_of_their_own() {
-    for trial in proven(&format!("--link {LINKS} --mode throughput,latency --block 3000 --pairs 3")) {
+    for trial in measure_and_verify(&format!("--link {LINKS} --mode throughput,latency --block 3000 --pairs 3")) {
         assert_eq!(samples(&trial)[0]["sinks"].as_array().unwrap().len(), 3);
     }
 }
@@ -193,7 +194,9 @@ fn socket_buffers_are_an_axis_and_are_read_back() {
 
 #[test]
 fn other_ways_to_send_over_sockets() {
-    let sent = proven("--link socketpair,unix-stream,tcp --send io-uring --recv read,io-uring --block 1,5000,100001");
+    let sent = measure_and_verify(
+        "--link socketpair,unix-stream,tcp --send io-uring --recv read,io-uring --block 1,5000,100001",
+    );
     assert!(sent.is_empty() || sent.len() == 18);
     let document =
         bw_under(&[PIPEMARK], "--link tcp --send zerocopy --block 1,5000,100001,1048577 --verify full --time 3ms")
@@ -201,7 +204,7 @@ fn other_ways_to_send_over_sockets() {
     for trial in trials(&document) {
         // Small messages need little locked memory, so they work wherever the kernel has MSG_ZEROCOPY.
         let fits = number(&trial["params"]["block"]) <= 5000;
-        let verified = measured(trial) && trial["verified"] == true;
+        let verified = was_measured(trial) && trial["verified"] == true;
         assert!(verified || !fits && text(trial, "reason").contains("locked memory"), "{trial}");
     }
     let document = bw("--link socketpair,tcp --send sendfile --block 1,5000,100001 --verify xor --time 3ms");
@@ -213,7 +216,7 @@ fn percentiles_need_enough_samples() {
     // The number of round trips is exactly the number requested.
     let of = |trips: u64| {
         let document = bw(&format!("--mode latency --block 8 --total {}", 8 * trips));
-        let trial = only(&document).clone();
+        let trial = only_trial(&document).clone();
         assert_eq!(number(&samples(&trial)[0]["latency"]["round_trips"]), trips);
         trial
     };
@@ -254,7 +257,7 @@ fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     assert!(number(&paused["min"]) < 1_000_000, "{paused}");
 }
 
-/// There is no coordinated omission: messages due while the answering end is stopped are timed from when they were due.
+/// Coordinated omission is avoided: while the answering end is stopped, messages become due, and are timed from then.
 #[test]
 fn an_open_loop_counts_the_stall() {
     const STALL: Duration = Duration::from_millis(300);
@@ -262,7 +265,7 @@ fn an_open_loop_counts_the_stall() {
     let words: Vec<&str> = words.split_whitespace().collect();
     // On a busy machine the window may begin after the stall.
     for _ in 0..5 {
-        let mut started = Started::pipemark(&words);
+        let mut started = RunningProgram::pipemark(&words);
         let sink = started.end_with(program::Role::Sink);
         thread::sleep(Duration::from_millis(250));
         sink.stop();
@@ -271,7 +274,7 @@ fn an_open_loop_counts_the_stall() {
         let (ended, left) = started.end();
         assert_eq!(left, Vec::<String>::new());
         let document = ended.measured();
-        let latency = &samples(only(&document))[0]["latency"];
+        let latency = &samples(only_trial(&document))[0]["latency"];
         // In a closed loop, the stall would lengthen only one round trip.
         if u128::from(number(&latency["p90"])) > STALL.as_nanos() / 3 {
             return;
@@ -306,7 +309,7 @@ fn other_processes_can_inject_no_bytes() {
             report_skip("strangers on TCP", format_args!("no network of one's own here: {}", ended.stderr));
             return;
         }
-        assert_eq!(only(&ended.measured())["verified"], true);
+        assert_eq!(only_trial(&ended.measured())["verified"], true);
         if fs::metadata(came.path()).unwrap().len() > 0 {
             return;
         }
@@ -329,7 +332,8 @@ fn descriptors(process: u32) -> Vec<(String, u32)> {
 #[test]
 fn nobody_else_can_open_what_had_a_name() {
     for link in ["fifo", "posix-mq"] {
-        let mut started = Started::pipemark(&["bw", "--link", link, "--time", "5s", "--place", "free", "--runs", "1"]);
+        let mut started =
+            RunningProgram::pipemark(&["bw", "--link", link, "--time", "5s", "--place", "free", "--runs", "1"]);
         let mut seen = Vec::new();
         while seen.len() < 2 && !started.is_over() {
             let all = started.children().into_iter().flat_map(descriptors);
@@ -344,7 +348,8 @@ fn nobody_else_can_open_what_had_a_name() {
 #[test]
 fn a_sysv_queue_is_this_users() {
     let before = sysv_queues();
-    let mut started = Started::pipemark(&["bw", "--link", "sysv-mq", "--time", "5s", "--place", "free", "--runs", "1"]);
+    let mut started =
+        RunningProgram::pipemark(&["bw", "--link", "sysv-mq", "--time", "5s", "--place", "free", "--runs", "1"]);
     let mut new = Vec::new();
     while new.is_empty() && !started.is_over() {
         new = sysv_queues().into_iter().filter(|queue| !before.contains(queue)).collect();
@@ -361,7 +366,7 @@ fn the_folder_of_a_name_is_private() {
         let mut seen = 0;
         for _ in 0..10 {
             let words = ["bw", "--link", link, "--pairs", "40", "--time", "5ms", "--place", "free", "--runs", "2"];
-            let mut started = Started::new(&["sh", "-c", "umask 0; exec \"$0\" \"$@\"", PIPEMARK], &words);
+            let mut started = RunningProgram::new(&["sh", "-c", "umask 0; exec \"$0\" \"$@\"", PIPEMARK], &words);
             while !started.is_over() {
                 for entry in fs::read_dir(started.folder()).unwrap().flatten() {
                     let Ok(about) = entry.metadata() else { continue };
@@ -381,7 +386,7 @@ fn the_folder_of_a_name_is_private() {
 
 /// The reason why a link is skipped under a launcher. Panics if the link isn't skipped, or if a pipe trial beside it
 /// is.
-fn skipped(launcher: &[&str], link: &str) -> String {
+fn skip_reason(launcher: &[&str], link: &str) -> String {
     let mut words = launcher.to_vec();
     words.push(PIPEMARK);
     let document = bw_under(&words, &format!("--link {link},pipe --time 2ms")).measured();
@@ -402,14 +407,14 @@ fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
         ("fifo", "mknodat"),
     ] {
         for error in ["EPERM", "ENOSYS"] {
-            let reason = skipped(&refusing(error, call), link);
+            let reason = skip_reason(&refusing(error, call), link);
             assert!(reason.contains(&format!("--link {link}")) && reason.contains("filter"), "{error}: {reason}");
-            // Such an ending would mean that the refusal has no message of its own.
+            // A bare error code would mean that this refusal has no message of its own.
             assert!(!reason.ends_with("(os error 1)") && !reason.ends_with("(os error 38)"), "{error}: {reason}");
         }
     }
     // A kernel without TCP/IP answers with this error; the filter gives it for all sockets.
-    let reason = skipped(&refusing("EAFNOSUPPORT", "socket"), "tcp");
+    let reason = skip_reason(&refusing("EAFNOSUPPORT", "socket"), "tcp");
     assert!(reason.contains("CONFIG_INET"), "{reason}");
 }
 
@@ -427,20 +432,20 @@ fn a_folder_that_cannot_be_written_to_is_named() {
         let launcher = ["env", &format!("TMPDIR={folder}")].map(str::to_owned);
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
         for link in ["fifo", "unix-stream"] {
-            let reason = skipped(&launcher, link);
+            let reason = skip_reason(&launcher, link);
             assert!(reason.contains(folder) && reason.contains("set TMPDIR"), "{reason}");
         }
         // Queues need no folder.
         let mut words = launcher.clone();
         words.push(PIPEMARK);
         let document = bw_under(&words, "--link sysv-mq,posix-mq --time 2ms").measured();
-        assert!(trials(&document).into_iter().all(measured));
+        assert!(trials(&document).into_iter().all(was_measured));
     }
 }
 
 #[test]
 fn a_limit_on_queues_is_named() {
-    let reason = skipped(&["prlimit", "--msgqueue=0"], "posix-mq");
+    let reason = skip_reason(&["prlimit", "--msgqueue=0"], "posix-mq");
     assert!(reason.contains("ulimit -q"), "{reason}");
 }
 
@@ -465,7 +470,7 @@ fn every_link_runs_without_privileges() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let flags = format!("--link {LINKS} --mode throughput,latency --block 20000 --verify full --time 2ms");
     let document = bw_under(&words, &flags).measured();
-    let measured = trials(&document).into_iter().filter(|trial| measured(trial)).count();
+    let measured = trials(&document).into_iter().filter(|trial| was_measured(trial)).count();
     assert!(measured >= 2 * 8, "only {measured} trials were measured");
     let locked = bw_under(&[&["env", "TMPDIR=/"], &words[..]].concat(), "--link fifo,pipe --time 2ms").measured();
     assert!(text(trials(&locked)[0], "reason").contains("set TMPDIR"), "{}", trials(&locked)[0]);
@@ -496,7 +501,7 @@ fn the_suite_is_measured_with_and_without_privileges() {
         let document = ended.measured();
         assert!(trials(&document).len() > 50);
         for trial in trials(&document) {
-            assert!(!measured(trial) || trial["verified"] != false, "{trial}");
+            assert!(!was_measured(trial) || trial["verified"] != false, "{trial}");
         }
     }
 }

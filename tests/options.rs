@@ -1,6 +1,6 @@
 //! Each option of `pipemark bw`, checked by its effect on the measurement.
 
-use crate::program::{self, allowed_cpus, bw, bw_under, number, only, pipemark, samples, trials};
+use crate::program::{self, allowed_cpus, bw, bw_under, number, only_trial, pipemark, samples, trials};
 use serde_json::Value;
 
 /// The sources or sinks of a trial's runs.
@@ -14,7 +14,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// A trial that needs something that `pipemark list` shows as missing is skipped with a reason. In all other trials
 /// every byte is verified, and as many bytes arrive as were sent.
-fn every_trial_is_proven(flags: &str, count: usize) {
+fn assert_every_trial_is_verified(flags: &str, count: usize) {
     let document = bw(&format!("{flags} --block 8k --time 4ms"));
     let trials = trials(&document);
     assert_eq!(trials.len(), count);
@@ -40,21 +40,21 @@ const TOUCHING_RECEIVERS: &str = "read,vmsplice,io-uring";
 
 #[test]
 fn every_sender_reaches_every_receiver() {
-    every_trial_is_proven(&format!("--send {SENDERS} --recv {RECEIVERS} --verify count"), 7 * 4);
+    assert_every_trial_is_verified(&format!("--send {SENDERS} --recv {RECEIVERS} --verify count"), 7 * 4);
 }
 
 #[test]
-fn every_byte_of_every_sender_is_proven() {
-    every_trial_is_proven(&format!("--send {FRESH_SENDERS} --recv {TOUCHING_RECEIVERS} --verify full"), 6 * 3);
-    every_trial_is_proven(&format!("--send {SENDERS} --recv {TOUCHING_RECEIVERS} --verify xor"), 7 * 3);
+fn every_byte_of_every_sender_is_verified() {
+    assert_every_trial_is_verified(&format!("--send {FRESH_SENDERS} --recv {TOUCHING_RECEIVERS} --verify full"), 6 * 3);
+    assert_every_trial_is_verified(&format!("--send {SENDERS} --recv {TOUCHING_RECEIVERS} --verify xor"), 7 * 3);
 }
 
 #[test]
-fn every_wait_policy_moves_proven_bytes() {
+fn every_wait_policy_moves_verified_bytes() {
     for (send, recv) in [("write", "read"), ("vmsplice", "vmsplice"), ("io-uring", "io-uring")] {
-        every_trial_is_proven(&format!("--send {send} --recv {recv} --wait block,poll,spin --verify full"), 3);
+        assert_every_trial_is_verified(&format!("--send {send} --recv {recv} --wait block,poll,spin --verify full"), 3);
     }
-    every_trial_is_proven("--send tee,splice --recv splice --wait poll,spin", 4);
+    assert_every_trial_is_verified("--send tee,splice --recv splice --wait poll,spin", 4);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn records_up_to_pipe_buf_are_never_cut_by_other_writers_and_larger_ones_are() {
 #[test]
 fn many_pairs_start_together() {
     let document = bw("--pairs 40 --time 5ms");
-    let sample = &samples(only(&document))[0];
+    let sample = &samples(only_trial(&document))[0];
     assert_eq!(sample["sinks"].as_array().unwrap().len(), 40);
 }
 
@@ -200,10 +200,10 @@ fn many_pairs_start_together() {
 fn delays_bound_the_number_of_calls() {
     // Each delay lasts at least half of the requested time.
     let document = bw("--read-delay 1000 --block 4k");
-    let sink = ends(only(&document), "sinks")[0].clone();
+    let sink = ends(only_trial(&document), "sinks")[0].clone();
     assert!(number(&sink["calls"]) <= number(&sink["ns"]) / 500_000 + 1, "{sink}");
     let document = bw("--write-delay 1ms --block 4k");
-    let source = ends(only(&document), "sources")[0].clone();
+    let source = ends(only_trial(&document), "sources")[0].clone();
     assert!(number(&source["calls"]) <= number(&source["ns"]) / 500_000 + 1, "{source}");
 }
 
@@ -223,17 +223,17 @@ fn a_run_moves_the_total_or_takes_the_time() {
 #[test]
 fn the_number_of_runs_is_as_requested_or_as_needed() {
     let document = bw("--runs 3 --time 5ms");
-    let trial = only(&document);
+    let trial = only_trial(&document);
     assert_eq!((samples(trial).len(), text(trial, "stopped")), (3, "runs"));
     assert_eq!(trial["estimate"]["throughput"]["runs"], 3);
 
     let document = bw("--budget 1ms --time 2ms");
-    let trial = only(&document);
+    let trial = only_trial(&document);
     assert_eq!(samples(trial).len(), 5, "the least number, whatever the budget");
     assert!(["budget", "narrow"].contains(&text(trial, "stopped")), "{}", trial["stopped"]);
 
     let document = bw("--budget 2s --time 2ms");
-    let trial = only(&document);
+    let trial = only_trial(&document);
     let runs = samples(trial).len();
     let estimate = &trial["estimate"]["throughput"];
     let (low, median, high) = (&estimate["low"], &estimate["median"], &estimate["high"]);
@@ -318,7 +318,7 @@ fn options_that_have_no_effect_on_the_data_are_recorded() {
     let command: Vec<&str> =
         document["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     assert!(command[1..].starts_with(&["bw", "--runs", "1"]), "{command:?}");
-    assert_eq!(only(&document)["params"]["wait"], "poll");
+    assert_eq!(only_trial(&document)["params"]["wait"], "poll");
 }
 
 #[test]

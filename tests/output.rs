@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const SMALL: [&str; 9] = ["bw", "--place", "free", "--block", "4k,64k", "--runs", "2", "--time", "3ms"];
 
-fn small(more: &[&str]) -> program::Ended {
+fn small(more: &[&str]) -> program::ProgramOutput {
     pipemark(&[&SMALL[..], more].concat())
 }
 
@@ -211,7 +211,7 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
         assert_eq!(ended.code(), Some(1));
         assert!(ended.stderr.contains("/dev/full: No space left on device"), "{}", ended.stderr);
         assert!(ended.stdout.contains("B/s"), "what was measured is shown");
-        let others = |ended: &program::Ended| ended.stderr.contains("Other outputs are complete");
+        let others = |ended: &program::ProgramOutput| ended.stderr.contains("Other outputs are complete");
         assert!(others(&ended), "{}", ended.stderr);
         let ended = small(&[flag, "/dev/full", "--quiet"]);
         assert!(ended.code() == Some(1) && !others(&ended), "{}", ended.stderr);
@@ -308,7 +308,7 @@ fn a_reader_of_errors_may_leave() {
 }
 
 #[test]
-fn nothing_does_anything_to_a_terminal() {
+fn no_output_controls_the_terminal() {
     const HOSTILE: &str = "\x1b[2J\u{9b}31m\u{202e}";
     let mut document = small(&["--json", "-"]).document();
     document["label"] = HOSTILE.into();

@@ -49,7 +49,7 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
 }
 
 /// The complaints of the check; none if the commit can be released.
-fn refused(source: &TempDir) -> Vec<String> {
+fn complaints(source: &TempDir) -> Vec<String> {
     let output = run(source.path(), "sh", &["packaging/release-check.sh"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.success(), stderr.is_empty(), "{stderr}");
@@ -64,7 +64,7 @@ fn a_release_needs_all_that_is_published() {
         parts[nth] = text;
         let source = source(parts[0], parts[1], parts[2]);
         git(source.path(), &["tag", "-a", "-m", "new", "v1.2.3"]);
-        refused(&source)
+        complaints(&source)
     };
     let cases = [
         (0, "", "names no repository"),
@@ -83,15 +83,15 @@ fn a_release_needs_all_that_is_published() {
 #[test]
 fn a_release_needs_its_tag_and_a_clean_tree() {
     let source = source("https://git.example.org/pipemark", "Ann Other <ann@lab.example.org>", "1.2.3 - 2026-11-25");
-    assert_eq!(refused(&source), ["this commit has no tag v1.2.3; git tag -a v1.2.3"]);
+    assert_eq!(complaints(&source), ["this commit has no tag v1.2.3; git tag -a v1.2.3"]);
     git(source.path(), &["tag", "-a", "-m", "new", "v1.2.3"]);
-    assert_eq!(refused(&source), [""; 0]);
+    assert_eq!(complaints(&source), [""; 0]);
     fs::write(
         source.path().join("crates/pipeio/Cargo.toml"),
         "pipeio-harness = { path = \"..\", version = \"1.2.0\" }\n",
     )
     .unwrap();
-    let refused = refused(&source);
+    let refused = complaints(&source);
     assert!(refused[0].contains("other versions than 1.2.3: pipeio-harness 1.2.0"), "{refused:?}");
     assert!(refused[1].contains("has changes"), "{refused:?}");
 }
@@ -158,7 +158,7 @@ fn the_action_fails_a_job_whose_new_command_is_slower() {
 
 /// The action runs a downloaded program only if its checksum is right.
 #[test]
-fn the_action_takes_no_program_that_was_changed() {
+fn the_action_refuses_a_changed_program() {
     let folder = tempfile::tempdir().unwrap();
     let version = env!("CARGO_PKG_VERSION");
     let release = folder.path().join(format!("releases/v{version}"));

@@ -96,14 +96,14 @@ fn long_chains_pass_every_byte() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_ends_it_as_it_ends_cat() {
+fn a_reader_that_leaves_early_ends_the_relay_like_cat() {
     for method in ["fastest", "read-write"] {
         let output = shell(&format!(
             "yes | $RELAY --method {method} | head -n 1; echo \"${{PIPESTATUS[*]}}\"; $RELAY </dev/zero | head -c 3 | wc -c"
         ));
         assert_eq!(text(&output.stdout), "y\n141 141 0\n3\n");
         assert_eq!(text(&output.stderr), "");
-        // If SIGPIPE is ignored, the failed write ends the relay.
+        // If SIGPIPE is ignored, a failed write ends the relay instead.
         let output =
             shell(&format!("trap '' PIPE; yes 2>&- | $RELAY --method {method} | head -n 1; echo ${{PIPESTATUS[1]}}"));
         assert_eq!(text(&output.stdout), "y\n1\n");
@@ -156,8 +156,8 @@ fn errors_are_reported() {
 }
 
 #[test]
-fn a_capacity_that_is_refused_stops_nothing() {
-    // Without its capabilities, pipe-max-size limits even root.
+fn a_refused_capacity_does_not_stop_the_relay() {
+    // pipe-max-size limits root only if it lacks its capabilities.
     let output = shell(
         "drop=; [ $(id -u) = 0 ] && drop='setpriv --bounding-set=-sys_resource,-sys_admin --inh-caps=-all'
          echo all of it | $drop $RELAY --capacity 1g | cat",
@@ -170,7 +170,7 @@ fn a_capacity_that_is_refused_stops_nothing() {
 }
 
 #[test]
-fn signals_end_it_as_they_end_any_filter() {
+fn signals_end_the_relay_like_any_filter() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let (reader, mut writer) = std::io::pipe().unwrap();
         // The process that runs the tests may ignore signals (as under nohup), and a child inherits that.
@@ -180,7 +180,7 @@ fn signals_end_it_as_they_end_any_filter() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // A byte has passed through the relay, so the relay is running.
+        // Once a byte has passed through the relay, it is running.
         writer.write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -212,7 +212,7 @@ fn a_pause_loses_nothing() {
 }
 
 #[test]
-fn on_one_cpu_it_lets_its_writer_go_on() {
+fn on_one_cpu_the_relay_yields_to_its_writer() {
     // The policy is field 41 of /proc/PID/stat; SCHED_BATCH is 3.
     const SCRIPT: &str = "$RELAY < <(yes) >/dev/null & for _ in {1..100}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
         kill $!; echo $policy";
@@ -298,7 +298,7 @@ fn a_buffer_larger_than_memory_is_refused() {
 }
 
 #[test]
-fn without_options_it_has_one_thread() {
+fn without_options_the_relay_has_one_thread() {
     let (input, mut writer) = std::io::pipe().unwrap();
     let mut child = relay(&[]).stdin(input).stdout(Stdio::piped()).spawn().unwrap();
     writer.write_all(b"x").unwrap();
@@ -313,7 +313,7 @@ fn set(pid: u32, setting: &str) -> Output {
 }
 
 #[test]
-fn a_limit_is_changed_while_it_runs() {
+fn a_limit_is_changed_while_the_relay_runs() {
     let bytes = content(2_000_000);
     let (input, mut writer) = std::io::pipe().unwrap();
     let mut child = relay(&["--limit", "1"]).env_clear().stdin(input).stdout(Stdio::piped()).spawn().unwrap();

@@ -22,7 +22,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use crate::program::PIPEMARK;
 
 /// The time after which a test counts as hanging.
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Ways to connect two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Process {
             if let Some(status) = self.0.try_wait().unwrap() {
                 return status;
             }
-            assert!(begin.elapsed() < LIMIT, "{what} doesn't end");
+            assert!(begin.elapsed() < TIMEOUT, "{what} doesn't end");
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -139,7 +139,7 @@ impl Drop for Process {
 /// Reads what arrives within the limit.
 fn read_some(from: BorrowedFd<'_>, buffer: &mut [u8], what: &str) -> usize {
     let mut polled = [PollFd::from_borrowed_fd(from, PollFlags::IN)];
-    let limit = Timespec { tv_sec: LIMIT.as_secs() as i64, tv_nsec: 0 };
+    let limit = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
     assert!(poll(&mut polled, Some(&limit)).unwrap() > 0, "{what}: what was sent doesn't arrive");
     match rustix::io::read(from, buffer) {
         // A terminal whose program has ended returns EIO.
@@ -148,8 +148,9 @@ fn read_some(from: BorrowedFd<'_>, buffer: &mut [u8], what: &str) -> usize {
     }
 }
 
-/// A pipeline of cat, relay and cat answers while its input is idle, and each of its processes can be killed.
-fn stays_alive(from: Kind, to: Kind) {
+/// Checks that a pipeline of cat, relay and cat answers while its input is idle, and that each of its processes can be
+/// killed.
+fn check_idle_pipeline(from: Kind, to: Kind) {
     let what = format!("{from:?} to {to:?}");
     let (typed, mut keyboard) = io::pipe().unwrap();
     let (screen, shown) = io::pipe().unwrap();
@@ -182,7 +183,7 @@ fn stays_alive(from: Kind, to: Kind) {
 #[test]
 fn what_was_delivered_can_be_read_and_neighbours_can_be_killed() {
     for (from, to) in every_pair() {
-        stays_alive(from, to);
+        check_idle_pipeline(from, to);
     }
 }
 
@@ -222,8 +223,8 @@ fn produce(writer: &OwnedFd, progress: &Progress) {
     }
 }
 
-/// A consumer that doesn't read never blocks the producer, and gets everything in the end.
-fn waits_alone(from: Kind, to: Kind) {
+/// Checks that a consumer that doesn't read yet never blocks the producer, and gets everything in the end.
+fn check_waiting_consumer(from: Kind, to: Kind) {
     let what = format!("{from:?} to {to:?}");
     let ((input, writer), (reader, output)) = (from.open(), to.open());
     let mut relay = Process::relay(input, output);
@@ -231,7 +232,7 @@ fn waits_alone(from: Kind, to: Kind) {
     thread::scope(|scope| {
         let producer = scope.spawn(|| produce(&writer, &progress));
         let begin = Instant::now();
-        while progress.refused.load(Relaxed) < 100 && begin.elapsed() < LIMIT {
+        while progress.refused.load(Relaxed) < 100 && begin.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(1));
         }
         let free = progress.refused.load(Relaxed) >= 100;
@@ -265,7 +266,7 @@ fn waits_alone(from: Kind, to: Kind) {
 fn a_consumer_that_waits_holds_up_no_producer_and_gets_everything() {
     // Until it is read, a terminal may accept too few bytes to fill anything else.
     for (from, to) in every_pair().filter(|pair| pair.0 != Kind::Tty) {
-        waits_alone(from, to);
+        check_waiting_consumer(from, to);
     }
 }
 
@@ -274,9 +275,9 @@ fn a_consumer_that_waits_holds_up_no_producer_and_gets_everything() {
 fn soak_every_pair_of_neighbours() {
     for _ in 0..40 {
         for (from, to) in every_pair() {
-            stays_alive(from, to);
+            check_idle_pipeline(from, to);
             if from != Kind::Tty {
-                waits_alone(from, to);
+                check_waiting_consumer(from, to);
             }
         }
     }
@@ -306,7 +307,7 @@ fn a_peer_that_only_stops_sending_loses_nothing() {
 }
 
 #[test]
-fn a_consumer_that_dies_ends_it() {
+fn a_consumer_that_dies_ends_the_relay() {
     for (from, to) in every_pair().filter(|pair| pair.0 != Kind::Tty) {
         let what = format!("{from:?} to {to:?}");
         let ((input, writer), (reader, output)) = (from.open(), to.open());

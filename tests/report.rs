@@ -72,7 +72,7 @@ axes = { length = [0, 1, 2, 4] }
 "#;
 
 /// The document of a real run of [`SUITE`].
-fn measured() -> Value {
+fn measured_document() -> Value {
     static MEASURED: LazyLock<Value> = LazyLock::new(|| {
         let suite = file(SUITE.as_bytes(), ".toml");
         pipemark(&["run", suite.path().to_str().unwrap(), "--json", "-"]).measured()
@@ -155,7 +155,7 @@ fn assert_sound(found: &Value) {
 
 #[test]
 fn a_page_of_a_real_run_is_whole_and_works() {
-    let document = measured();
+    let document = measured_document();
     let files = Files::new();
     let page = files.page(&[&document]);
     assert!(fs::metadata(&page).unwrap().len() < 2 << 20, "it can be mailed");
@@ -228,8 +228,8 @@ fn with_hostile_text(document: &Value) -> Value {
 
 /// Two documents on one page, with labels that are also properties of JavaScript objects.
 #[test]
-fn text_from_a_file_does_nothing() {
-    let document = with_hostile_text(&measured());
+fn text_from_a_file_is_not_interpreted() {
+    let document = with_hostile_text(&measured_document());
     let mut both = [document.clone(), document.clone()];
     both[0]["label"] = json!("constructor");
     both[1]["label"] = json!("__proto__");
@@ -253,7 +253,7 @@ fn text_from_a_file_does_nothing() {
 #[test]
 fn charts_are_drawn_in_the_terminal() {
     let files = Files::new();
-    let path = files.document("run.json", &measured());
+    let path = files.document("run.json", &measured_document());
     for (locale, unicode) in [("C.UTF-8", true), ("C", false)] {
         let output =
             Command::new(PIPEMARK).args(["report", &path, "--terminal"]).env("LC_ALL", locale).output().unwrap();
@@ -270,9 +270,9 @@ fn charts_are_drawn_in_the_terminal() {
 }
 
 #[test]
-fn the_default_page_replaces_only_a_page_of_its_own() {
+fn the_default_page_replaces_only_an_earlier_report() {
     let files = Files::new();
-    files.document("a.json", &measured());
+    files.document("a.json", &measured_document());
     let report = |words: &[&str]| {
         let mut command = Command::new(PIPEMARK);
         let output = command.args(["report", "./a.json"]).args(words).current_dir(&files.0).output().unwrap();
@@ -320,7 +320,7 @@ fn a_file_that_holds_no_results_is_named() {
 #[test]
 fn a_page_of_many_trials_stays_small() {
     let files = Files::new();
-    let mut document = measured();
+    let mut document = measured_document();
     let trials = document["trials"].as_array().unwrap().clone();
     let mut many = Vec::new();
     for n in 0..600 {

@@ -1,10 +1,10 @@
 //! Restricted machines: filtered system calls, one CPU, little memory, few descriptors, a user over the pipe limit.
-//! What can't run is skipped with its reason; the rest is measured.
+//! Trials that can't run are skipped with a reason, and the others are measured.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::program::{Ended, PIPEMARK, allowed_cpus, bw_under, number, report_skip, run, samples, trials};
+use crate::program::{PIPEMARK, ProgramOutput, allowed_cpus, bw_under, number, report_skip, run, samples, trials};
 use serde_json::Value;
 
 const WITHOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py");
@@ -20,14 +20,15 @@ fn reason(trial: &Value) -> &str {
 }
 
 /// Runs `bw` under a system call filter that makes `calls` fail with `error`.
-fn without(error: &str, calls: &str, flags: &str) -> Ended {
+fn bw_without_calls(error: &str, calls: &str, flags: &str) -> ProgramOutput {
     bw_under(&["python3", WITHOUT, error, calls, PIPEMARK], flags)
 }
 
 #[test]
 fn filtered_calls_are_skipped_with_their_reason() {
     for error in ["EPERM", "ENOSYS"] {
-        let ended = without(error, "vmsplice,io_uring_setup", "--send write,vmsplice,io-uring --recv read,vmsplice");
+        let ended =
+            bw_without_calls(error, "vmsplice,io_uring_setup", "--send write,vmsplice,io-uring --recv read,vmsplice");
         let document = ended.measured();
         assert_eq!(statuses(&document), ["ok", "skipped", "skipped", "skipped", "skipped", "skipped"]);
         for (trial, call) in trials(&document)[1..].iter().zip(["vmsplice", "vmsplice", "vmsplice", "io_uring", ""]) {
@@ -40,7 +41,7 @@ fn filtered_calls_are_skipped_with_their_reason() {
 
 #[test]
 fn splice_and_tee_are_filtered_alike() {
-    let document = without("EPERM", "splice,tee", "--send write,splice,tee --recv read,splice").measured();
+    let document = bw_without_calls("EPERM", "splice,tee", "--send write,splice,tee --recv read,splice").measured();
     let [plain, others @ ..] = &trials(&document)[..] else { panic!("six trials") };
     assert_eq!(plain["status"], "ok");
     assert!(others.iter().all(|trial| reason(trial).contains("EPERM")), "{others:?}");
@@ -48,14 +49,14 @@ fn splice_and_tee_are_filtered_alike() {
 
 #[test]
 fn without_affinity_only_free_placement_is_left() {
-    let document = without("ENOSYS", "sched_setaffinity", "--place free,same").measured();
+    let document = bw_without_calls("ENOSYS", "sched_setaffinity", "--place free,same").measured();
     assert_eq!(statuses(&document), ["ok", "skipped"]);
     assert!(reason(trials(&document)[1]).contains("sched_setaffinity"));
 }
 
 #[test]
 fn no_trial_is_measured_if_none_can_run() {
-    let ended = without("EPERM", "memfd_create", "");
+    let ended = bw_without_calls("EPERM", "memfd_create", "");
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("can be measured here"), "{}", ended.stderr);
     assert_eq!(statuses(&ended.document()), ["skipped"]);
@@ -96,7 +97,7 @@ fn too_few_descriptors_are_named() {
     assert!(ended.stderr.contains("ulimit -n"), "{}", ended.stderr);
 }
 
-/// A user for whom all limits hold.
+/// The words of a command that runs a program as an unprivileged user, to whom all limits apply.
 const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--"];
 
 fn may_become_nobody() -> bool {

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use crate::program::PIPEMARK;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A Python program that prints the number of each signal it gets, until a file exists, or its directory doesn't: a test
-/// that fails removes it.
-const PRINTS: &str = "import os, signal, sys, time
+/// A Python program that prints the number of each signal that it gets. It ends when a file exists, or when that file's
+/// directory is gone, as after a failed test.
+const SIGNAL_PRINTER: &str = "import os, signal, sys, time
 def got(number, frame): os.write(1, b'%d\\n' % number)
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
     try: signal.signal(number, got)
@@ -39,7 +39,7 @@ fn kill(target: &str, number: i32) {
 fn wait_until(mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !condition() {
-        assert!(begin.elapsed() < PATIENCE);
+        assert!(begin.elapsed() < TIMEOUT);
         sleep(Duration::from_millis(5));
     }
 }
@@ -65,12 +65,12 @@ fn target(child: &Child, group: bool) -> String {
 fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
     let folder = tempfile::tempdir().unwrap();
     let done = folder.path().join("done");
-    let words = [verb, "--", "/usr/bin/python3", "-c", PRINTS, done.to_str().unwrap()];
+    let words = [verb, "--", "/usr/bin/python3", "-c", SIGNAL_PRINTER, done.to_str().unwrap()];
     let mut child = start(&words, Stdio::piped());
     let (send, lines) = mpsc::channel();
     let stdout = BufReader::new(child.stdout.take().unwrap());
     thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
-    let next = || lines.recv_timeout(PATIENCE);
+    let next = || lines.recv_timeout(TIMEOUT);
     assert_eq!(next().as_deref(), Ok("ready"));
     let mut counts = BTreeMap::new();
     for number in catchable() {
@@ -107,12 +107,13 @@ fn child_with(parent: u32, word: &str) -> Option<u32> {
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(has)
 }
 
-/// On a busy machine the other process of the group, which tells how a signal was sent, may run late.
+/// On a busy machine, the witness may run late: the process of the group from which pipemark learns how a signal was
+/// sent.
 #[test]
 fn a_signal_to_the_group_is_not_passed_on_however_late_its_witness_runs() {
     let folder = tempfile::tempdir().unwrap();
     let done = folder.path().join("done");
-    let words = ["why", "--", "/usr/bin/python3", "-c", PRINTS, done.to_str().unwrap()];
+    let words = ["why", "--", "/usr/bin/python3", "-c", SIGNAL_PRINTER, done.to_str().unwrap()];
     let mut child = start(&words, Stdio::piped());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready"));

@@ -3,24 +3,24 @@
 
 use std::io::{Read, Write};
 
-use crate::program::{End, Ended, Role, Started, only};
+use crate::program::{End, ProgramOutput, Role, RunningProgram, only_trial};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A function that gets the content of a slow sink's pipe in the middle of its window, and returns the bytes to put
-/// back.
+/// Changes the content of a link. Gets the content of a slow sink's pipe in the middle of its window, and returns the
+/// bytes to put back.
 type Change = fn(Vec<u8>) -> Vec<u8>;
 
 const PIECE: usize = 4096;
 
 /// Measures with a slow sink; within its window takes all bytes out of the link and puts back what `change` returns.
-fn tampered(verify: &str, link: &str, change: Change) -> Ended {
+fn tampered(verify: &str, link: &str, change: Change) -> ProgramOutput {
     let mut words = vec!["bw", "--place", "free", "--block", "4k", "--read-delay", "1000", "--time", "1s"];
     words.extend(["--runs", "1", "--verify", verify, "--json", "-"]);
     words.extend(link.split_whitespace());
     // On a busy machine the window may end before both ends are stopped.
     for _ in 0..5 {
-        let mut started = Started::pipemark(&words);
+        let mut started = RunningProgram::pipemark(&words);
         let ends = started.ends(2);
         let with = |role| ends.iter().find(|end| end.role == role).unwrap();
         let done = tamper(with(Role::Source), with(Role::Sink), change);
@@ -52,11 +52,11 @@ fn tamper(source: &End, sink: &End, change: Change) -> bool {
     in_the_middle
 }
 
-fn not_verified(ended: &Ended) -> String {
+fn not_verified(ended: &ProgramOutput) -> String {
     assert_eq!(ended.code(), Some(3), "{}\n{}", ended.stderr, ended.stdout);
     assert!(ended.stderr.contains("did not verify"), "{}", ended.stderr);
     let document = ended.document();
-    let trial = only(&document);
+    let trial = only_trial(&document);
     assert_eq!((&trial["status"], &trial["verified"]), (&"failed".into(), &false.into()));
     assert_eq!(
         (&trial["estimate"], &trial["samples"]),
@@ -70,34 +70,34 @@ fn unchanged(bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn lost(mut bytes: Vec<u8>) -> Vec<u8> {
+fn lose_piece(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.drain(PIECE..2 * PIECE);
     bytes
 }
 
-fn repeated(mut bytes: Vec<u8>) -> Vec<u8> {
+fn repeat_piece(mut bytes: Vec<u8>) -> Vec<u8> {
     let piece = bytes[..PIECE].to_vec();
     bytes.splice(PIECE..PIECE, piece);
     bytes
 }
 
-fn swapped(mut bytes: Vec<u8>) -> Vec<u8> {
+fn swap_pieces(mut bytes: Vec<u8>) -> Vec<u8> {
     let (one, other) = bytes.split_at_mut(PIECE);
     one.swap_with_slice(&mut other[..PIECE]);
     bytes
 }
 
-fn truncated(mut bytes: Vec<u8>) -> Vec<u8> {
+fn truncate(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.truncate(bytes.len() - 100);
     bytes
 }
 
-fn changed(mut bytes: Vec<u8>) -> Vec<u8> {
+fn change_byte(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[PIECE + 17] ^= 4;
     bytes
 }
 
-fn zeroed(mut bytes: Vec<u8>) -> Vec<u8> {
+fn zero_piece(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[PIECE..2 * PIECE].fill(0);
     bytes
 }
@@ -106,19 +106,19 @@ fn zeroed(mut bytes: Vec<u8>) -> Vec<u8> {
 fn moving_the_bytes_out_and_back_changes_nothing() {
     for verify in ["full", "xor", "count"] {
         let ended = tampered(verify, "", unchanged);
-        assert_eq!(only(&ended.measured())["verified"], true);
+        assert_eq!(only_trial(&ended.measured())["verified"], true);
     }
 }
 
 #[test]
 fn full_verification_detects_every_fault() {
     for (change, words) in [
-        (lost as Change, "are missing"),
-        (repeated, "were repeated"),
-        (swapped, ""),
-        (truncated, "are missing"),
-        (changed, ""),
-        (zeroed, ""),
+        (lose_piece as Change, "are missing"),
+        (repeat_piece, "were repeated"),
+        (swap_pieces, ""),
+        (truncate, "are missing"),
+        (change_byte, ""),
+        (zero_piece, ""),
     ] {
         let reason = not_verified(&tampered("full", "", change));
         assert!(reason.contains("is wrong") && reason.contains(words), "{reason}");
@@ -127,7 +127,7 @@ fn full_verification_detects_every_fault() {
 
 #[test]
 fn full_verification_detects_faults_with_zero_copy() {
-    for change in [lost as Change, changed] {
+    for change in [lose_piece as Change, change_byte] {
         not_verified(&tampered("full", "--send vmsplice", change));
         not_verified(&tampered("full", "--recv vmsplice --wait poll", change));
     }
@@ -135,30 +135,30 @@ fn full_verification_detects_faults_with_zero_copy() {
 
 #[test]
 fn counting_detects_missing_and_surplus_bytes() {
-    for change in [lost as Change, repeated, truncated] {
+    for change in [lose_piece as Change, repeat_piece, truncate] {
         let reason = not_verified(&tampered("count", "", change));
         assert!(reason.contains("bytes were sent"), "{reason}");
     }
-    not_verified(&tampered("count", "--recv splice", lost));
+    not_verified(&tampered("count", "--recv splice", lose_piece));
 }
 
 #[test]
 fn xor_verification_detects_a_changed_byte() {
-    let reason = not_verified(&tampered("xor", "", changed));
+    let reason = not_verified(&tampered("xor", "", change_byte));
     assert!(reason.contains("XOR"), "{reason}");
 }
 
 #[test]
 fn unverified_runs_are_not_called_verified() {
-    let ended = tampered("none", "", changed);
-    assert_eq!(only(&ended.measured())["verified"], Value::Null);
+    let ended = tampered("none", "", change_byte);
+    assert_eq!(only_trial(&ended.measured())["verified"], Value::Null);
 }
 
 /// The table shows no figure for this trial, not even from its first run, which was right.
 #[test]
 fn the_table_has_no_figure_for_wrong_data() {
     let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2", "--all"];
-    let mut started = Started::pipemark(&words);
+    let mut started = RunningProgram::pipemark(&words);
     let first = started.ends(2)[0].process;
     let sink = loop {
         let ends = started.ends(2);
@@ -181,7 +181,7 @@ fn the_table_has_no_figure_for_wrong_data() {
 #[test]
 fn the_warm_up_is_verified_too() {
     let words = ["bw", "--place", "free", "--time", "2s", "--limit", "20s", "--runs", "1", "--verify", "full"];
-    let mut started = Started::pipemark(&words);
+    let mut started = RunningProgram::pipemark(&words);
     let sink = started.end_with(Role::Sink);
     let (_, mut writer) = sink.link().unwrap();
     writer.write_all(b"too much").unwrap();

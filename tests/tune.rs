@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{PIPEMARK, Started, pipemark, run};
+use crate::program::{PIPEMARK, RunningProgram, pipemark, run};
 use crate::why::{Running, filter};
 
 const OLD: usize = 64 << 10;
@@ -59,7 +59,7 @@ fn capacities_that_do_not_help_are_restored() {
     assert!(outcome["rounds"].as_u64() >= Some(5), "{outcome}");
 }
 
-/// The writer keeps the pipe full, so the pipe can't be shrunk in every round.
+/// The writer keeps the pipe full, and a full pipe can't be shrunk, so it isn't measured in every round.
 #[test]
 fn a_full_pipe_is_measured_before_and_after_only() {
     let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));
@@ -72,7 +72,7 @@ fn a_full_pipe_is_measured_before_and_after_only() {
 fn an_interrupt_restores_the_old_capacities() {
     let running = Running::new(&format!("{} </dev/zero | cat >/dev/null", filter("time.sleep(0.01)")));
     let reader = reader(&running);
-    let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
+    let started = RunningProgram::pipemark(&["tune", &running.pid(), "--for", "1min"]);
     let large = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));
         capacity(&reader) == LARGE
@@ -81,7 +81,7 @@ fn an_interrupt_restores_the_old_capacities() {
     let (ended, _) = started.end();
     assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
     // Other signals that would end the program restore the capacities too.
-    let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
+    let started = RunningProgram::pipemark(&["tune", &running.pid(), "--for", "1min"]);
     let large = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));
         capacity(&reader) == LARGE
@@ -111,7 +111,7 @@ fn pipelines_that_cannot_be_tuned_are_reported() {
 }
 
 #[test]
-fn a_pipeline_that_it_runs_is_the_same_as_without() {
+fn a_pipeline_that_it_starts_has_the_same_output() {
     for pipeline in [
         "seq 100000 | grep 7 | tail -3; exit 5",
         "for i in $(seq 80); do seq 9000; sleep 0.05; done | sort -n | md5sum | head -1; exit 7",

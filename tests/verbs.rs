@@ -49,7 +49,7 @@ fn a_link_without_a_capacity_takes_none() {
 }
 
 #[test]
-fn a_suite_of_one_s_own_is_run() {
+fn a_suite_file_is_run() {
     let suite = file(SUITE.as_bytes(), ".toml");
     let document = pipemark(&["run", suite.path().to_str().unwrap(), "--json", "-"]).measured();
     assert_eq!((&document["suite"], &document["title"]), (&"mine".into(), &"My own".into()));
@@ -61,7 +61,7 @@ fn a_suite_of_one_s_own_is_run() {
 }
 
 #[test]
-fn scale_and_runs_of_the_command_line_win() {
+fn scale_and_runs_on_the_command_line_override_the_suite() {
     let suite = file(SUITE.as_bytes(), ".toml");
     let words = ["run", suite.path().to_str().unwrap(), "--scale", "0.25", "--runs", "3", "--json", "-"];
     let document = pipemark(&words).measured();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, PIPEMARK, pipemark, report_skip, run, without_contention};
+use crate::program::{PIPEMARK, ProgramOutput, pipemark, report_skip, run, without_contention};
 use crate::why::Running;
 
 /// The report on a pipeline that `why` starts.
@@ -13,7 +13,7 @@ fn run_why(words: &[&str]) -> Value {
 }
 
 /// The JSON report on standard error.
-fn report(ended: Ended) -> Value {
+fn report(ended: ProgramOutput) -> Value {
     let line = ended.stderr.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{ended:?}"));
     serde_json::from_str(line).unwrap()
 }
@@ -52,16 +52,16 @@ fn has(program: &str) -> bool {
 const PYTHON: &str = "/usr/bin/python3";
 
 /// A Python program that hashes what its child sends.
-const HASHES: &str = "import hashlib,subprocess
+const HASHING_PARENT: &str = "import hashlib,subprocess
 child = subprocess.Popen(['cat', '/dev/zero'], stdout=subprocess.PIPE)
 h = hashlib.sha256()
 while block := child.stdout.read(65536): h.update(block)";
 
 #[test]
 fn a_program_that_reads_its_child_is_a_stage_however_it_is_started() {
-    let in_shell = format!("{PYTHON} -c \"{HASHES}\"");
+    let in_shell = format!("{PYTHON} -c \"{HASHING_PARENT}\"");
     let after = format!("{in_shell}; true");
-    for words in [&["--", PYTHON, "-c", HASHES][..], &[&in_shell], &[&after]] {
+    for words in [&["--", PYTHON, "-c", HASHING_PARENT][..], &[&in_shell], &[&after]] {
         let report = run_why(words);
         assert_eq!(judged(&report), pair("stage", "python3"), "{words:?}: {report}");
         assert_eq!(report["stages"].as_array().unwrap().len(), 2, "{words:?}: {report}");
@@ -85,7 +85,7 @@ require('child_process').spawn('cat',['/dev/zero']).stdout.on('data',b=>{for(let
 }
 
 /// A Python program that sends to its child through multiprocessing.Pipe. Each of the two processes holds both ends.
-const SENDS: &str = "import hashlib,multiprocessing
+const SENDING_PARENT: &str = "import hashlib,multiprocessing
 def work(connection):
     while block := connection.recv_bytes(): hashlib.sha512(block * 4)
 ours, theirs = multiprocessing.get_context('fork').Pipe()
@@ -96,7 +96,7 @@ while True: ours.send_bytes(block)";
 
 #[test]
 fn processes_over_another_pair_of_sockets_are_two_stages() {
-    let report = run_why(&["--", PYTHON, "-c", SENDS]);
+    let report = run_why(&["--", PYTHON, "-c", SENDING_PARENT]);
     assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
     assert_eq!((report["stages"].as_array().unwrap().len(), &report["verdict"]["stage"]), (2, &2.into()), "{report}");
 }

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::output::schema_violation;
-use crate::program::{Ended, PIPEMARK, Started, pipemark, report_skip, run, without_contention};
+use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, pipemark, report_skip, run, without_contention};
 
 /// A filter in Python that passes blocks on and runs `work` for each. `work` may use `block`.
 pub fn filter(work: &str) -> String {
@@ -40,7 +40,7 @@ impl Running {
         self.0.id().to_string()
     }
 
-    fn look(&self, flags: &[&str]) -> Value {
+    fn sample(&self, flags: &[&str]) -> Value {
         let pid = self.pid();
         let mut words = vec!["why", &pid, "--json", "-"];
         words.extend(flags);
@@ -78,7 +78,7 @@ fn a_stage_that_sleeps_is_found_at_each_place() {
     ] {
         let running = Running::new(&pipeline);
         for access in ["syscall", "wchan"] {
-            let report = running.look(&["--access", access]);
+            let report = running.sample(&["--access", access]);
             let verdict = &report["verdict"];
             assert_eq!((&verdict["kind"], &verdict["stage"]), (&"stage".into(), &place.into()), "{access}: {report}");
             assert_eq!(verdict["reason"], "sleeping", "{access}: {report}");
@@ -110,22 +110,22 @@ while False:
     };
     let slow = filter("time.sleep(0.02)");
     for how in ["p.poll()", "select.select([0],[],[])", "e.poll()"] {
-        let report = Running::new(&format!("{slow} </dev/zero | {} >/dev/null", wait(how))).look(&["--for", "1s"]);
+        let report = Running::new(&format!("{slow} </dev/zero | {} >/dev/null", wait(how))).sample(&["--for", "1s"]);
         assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
         assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
     }
     // The relay splices from pipe to pipe. The kernel function that it sleeps in shows which side it waits for.
     let relay = format!("{PIPEMARK} relay --capacity keep");
-    let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).look(&["--for", "1s"]);
+    let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).sample(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 3, "{report}");
     assert!(share(&report, 2, "blocked") > 0.5, "{report}");
-    let report = Running::new(&format!("{slow} </dev/zero | {relay} | cat >/dev/null")).look(&["--for", "1s"]);
+    let report = Running::new(&format!("{slow} </dev/zero | {relay} | cat >/dev/null")).sample(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 1, "{report}");
     assert!(share(&report, 2, "starved") > 0.5, "{report}");
-    // While the relay lets its input fill, it sleeps in a poll without descriptors. This must not count as a sleep of
-    // its own.
+    // While the relay lets its input fill, it sleeps in a poll without descriptors, which must not count as a sleep of
+    // the relay's own.
     let small = format!("dd if=/dev/zero bs=64 status=none | {PIPEMARK} relay | cat >/dev/null");
-    let report = Running::new(&small).look(&["--for", "1s"]);
+    let report = Running::new(&small).sample(&["--for", "1s"]);
     assert!(share(&report, 2, "sleep") < 0.05, "{report}");
 }
 
@@ -139,7 +139,7 @@ fn branching_pipelines_are_recognised() {
         ("yes 0.1 | xargs -n1 -P2 sleep | cat".to_owned(), 3, "xargs"),
         (format!("paste <(yes) <({slow} </dev/zero) >/dev/null"), 3, "python3"),
     ] {
-        let report = Running::new(&pipeline).look(&["--for", "1s"]);
+        let report = Running::new(&pipeline).sample(&["--for", "1s"]);
         assert_eq!(report["stages"].as_array().unwrap().len(), stages, "{pipeline}: {report}");
         let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
         assert!(place > 0 && names(&report)[place - 1] == cause, "{pipeline}: {report}");
@@ -148,10 +148,10 @@ fn branching_pipelines_are_recognised() {
 
 #[test]
 fn stages_have_the_names_of_what_works_and_rounds_of_it_are_one() {
-    let report = Running::new("(cat /dev/zero; :) | timeout 100 tr a b | wc -c").look(&["--for", "1s"]);
+    let report = Running::new("(cat /dev/zero; :) | timeout 100 tr a b | wc -c").sample(&["--for", "1s"]);
     assert_eq!(names(&report), ["cat", "tr", "wc"], "{report}");
     let rounds = "yes | xargs -n1 -P2 sh -c 'head -c 30000000 /dev/zero | md5sum' | cat";
-    let report = Running::new(rounds).look(&["--for", "4s"]);
+    let report = Running::new(rounds).sample(&["--for", "4s"]);
     let heads = names(&report).iter().filter(|name| **name == "head").count();
     assert!(heads <= 3, "{heads}: {report}");
     let place = names(&report).iter().position(|name| *name == "xargs").unwrap() + 1;
@@ -168,7 +168,7 @@ while True:
     for block in pool.map(work, [os.read(0, 4096) for _ in range(8)]): os.write(1, block)'";
     let running = Running::new(&format!("yes | {pool} | cat >/dev/null"));
     for access in ["syscall", "wchan"] {
-        let report = running.look(&["--for", "1s", "--access", access]);
+        let report = running.sample(&["--for", "1s", "--access", access]);
         assert_eq!(names(&report), ["yes", "python3", "cat"], "{access}: {report}");
         let verdict = &report["verdict"];
         assert_eq!((&verdict["kind"], &verdict["stage"]), (&"stage".into(), &2.into()), "{access}: {report}");
@@ -180,7 +180,7 @@ fn short_lived_children_and_threads_count_as_their_stage() {
     let threads = filter("t = threading.Thread(target=sum, args=(range(500000),)); t.start(); t.join()");
     let threads = threads.replace("import os", "import threading,os");
     for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
-        let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).look(&["--for", "1s"]);
+        let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).sample(&["--for", "1s"]);
         // On a busy machine the command substitution may live long enough to become a stage.
         let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
         assert!((2..names(&report).len()).contains(&place), "{report}");
@@ -217,8 +217,8 @@ fn a_pipeline_sampled_for_a_time_continues_afterwards() {
 }
 
 /// Exit code and standard output of a pipeline, under `why` and without it.
-fn same(pipeline: &str) -> [(Option<i32>, String); 2] {
-    let of = |ended: Ended| (ended.code(), ended.stdout);
+fn outcomes_with_and_without_why(pipeline: &str) -> [(Option<i32>, String); 2] {
+    let of = |ended: ProgramOutput| (ended.code(), ended.stdout);
     let with = of(run(&["env", "SHELL=/bin/bash", PIPEMARK], &["why", pipeline]));
     [with, of(run(&["bash", "-c"], &[pipeline]))]
 }
@@ -235,7 +235,7 @@ fn outputs_and_exit_codes_are_those_of_the_pipeline() {
         "nonexistent-program | cat; exit $?",
         "seq 5 | tee >(cat >/dev/null) | wc -l",
     ] {
-        let [with, without] = same(pipeline);
+        let [with, without] = outcomes_with_and_without_why(pipeline);
         assert_eq!(with, without, "{pipeline}");
     }
 }
@@ -249,7 +249,7 @@ fn a_pipeline_that_dies_of_a_signal_is_followed() {
 #[test]
 fn a_signal_to_why_reaches_the_pipeline() {
     let started =
-        Started::pipemark(&["why", "trap 'echo ended; exit 7' TERM; echo ready; while :; do sleep 0.05; done"]);
+        RunningProgram::pipemark(&["why", "trap 'echo ended; exit 7' TERM; echo ready; while :; do sleep 0.05; done"]);
     std::thread::sleep(Duration::from_millis(700));
     started.signal(Signal::TERM);
     let (ended, left) = started.end();
@@ -289,7 +289,7 @@ fn own_failures_have_codes_of_their_own() {
 fn no_stage_is_blamed_if_only_sleeping_is_visible() {
     let slow = filter("time.sleep(0.02)");
     for pipeline in [format!("{slow} </dev/zero | cat | cat >/dev/null"), format!("yes | {slow} | cat >/dev/null")] {
-        let report = Running::new(&pipeline).look(&["--for", "1s", "--access", "stat"]);
+        let report = Running::new(&pipeline).sample(&["--for", "1s", "--access", "stat"]);
         assert_eq!(report["verdict"]["kind"], "unknown", "{report}");
         assert!(!report["notes"].to_string().contains("another user"), "{report}");
     }
@@ -324,7 +324,7 @@ async def work():
         await asyncio.sleep(0.02)
         os.write(1, block)
 asyncio.run(work())'";
-    let report = Running::new(&format!("cat /dev/zero | {loops} | cat >/dev/null")).look(&["--for", "1s"]);
+    let report = Running::new(&format!("cat /dev/zero | {loops} | cat >/dev/null")).sample(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 2, "{report}");
     assert_ne!(report["verdict"]["reason"], "waiting for the network", "{report}");
 }
@@ -346,14 +346,14 @@ fn a_thread_of_the_kernel_is_no_pipeline() {
 fn a_pipeline_that_ends_while_sampled_is_no_error() {
     let running = Running::new("yes | head -c 200000000 | (sleep 2; cat) >/dev/null");
     let begin = Instant::now();
-    running.look(&["--for", "30s"]);
+    running.sample(&["--for", "30s"]);
     assert!(begin.elapsed() < Duration::from_secs(20));
 
     let running = Running::new("yes | cat >/dev/null");
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
     let cat = children.split_whitespace().last().unwrap().to_owned();
     assert!(Command::new("kill").args(["-STOP", &cat]).status().unwrap().success());
-    let report = running.look(&["--for", "1s"]);
+    let report = running.sample(&["--for", "1s"]);
     assert_eq!((&report["verdict"]["stage"], &report["verdict"]["reason"]), (&2.into(), &"stopped".into()), "{report}");
 }
 
@@ -512,7 +512,7 @@ fn output_matches_the_schema() {
     let watched = pipemark(&["watch", &pid, "--for", "2s", "--interval", "500ms", "--json", "-"]).stdout;
     let short = pipemark(&["why", "--json", "/dev/stdout", "true"]).stdout;
     let all = watched.lines().chain(short.lines()).map(|line| serde_json::from_str(line).unwrap());
-    let all: Vec<Value> = all.chain([running.look(&["--for", "1s"])]).collect();
+    let all: Vec<Value> = all.chain([running.sample(&["--for", "1s"])]).collect();
     assert!(all.len() >= 3, "{watched} {short}");
     for report in &all {
         assert_eq!(schema_violation(&schema, &schema, report, "report"), None);

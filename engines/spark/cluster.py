@@ -15,7 +15,7 @@ BIN = Path(pyspark.__file__).parent / "bin"
 
 @contextlib.contextmanager
 def cluster(executors=2):
-    """Starts a cluster; returns its master's address, and afterwards ends and removes everything."""
+    """Starts a cluster and yields its master's address; afterwards ends and removes everything."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipemark-spark-")))
         environment = {**os.environ, "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(folder)}

@@ -23,11 +23,11 @@ import line_job  # noqa: E402
 JAVA = "spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1"
 
 
-def quickly(function):
+def without_delays(function):
     """Calls `function` with each task of a partition, and avoids two delays of Spark:
 
     - The JVM sends the tasks after a header, and Nagle's algorithm delays them until the header is acknowledged, which
-      the kernel puts off for 40 ms. When this is called the header has been read, so it is acknowledged here.
+      the kernel delays for 40 ms. The header has been read by now, so this function has it acknowledged at once.
     - The worker reads pyspark's archive again and collects garbage among all objects: 0.1 s of CPU time. Neither is
       needed, because the archive doesn't change and the existing objects stay.
     """
@@ -52,20 +52,22 @@ def quickly(function):
 
 
 def start(stack):
-    # Only after this does a SparkConf contain the settings of spark-submit.
+    # Without this, a SparkConf lacks the settings of spark-submit.
     SparkContext._ensure_initialized()
     context = SparkContext(appName="pipemark lines", conf=SparkConf().setIfMissing(*JAVA))
     stack.callback(context.stop)
-    return on(context)
+    return executor_map(context)
 
 
-def on(context):
-    """Returns a function that calls another function with each task on the executors."""
+def executor_map(context):
+    """Returns a function that calls another function for each task, on the executors."""
     context.addPyFile(line_job.__file__)
 
     def each(function, tasks, partitions=None):
         try:
-            return context.parallelize(tasks, partitions or len(tasks)).mapPartitions(quickly(function)).collect()
+            return (
+                context.parallelize(tasks, partitions or len(tasks)).mapPartitions(without_delays(function)).collect()
+            )
         except Py4JJavaError as error:
             # The last attempt's message, extracted from the JVM's text.
             said = re.findall(r"line_job\.Failed: (.*)", str(error.java_exception))

@@ -21,7 +21,7 @@ static void write_all(int fd, const void *data, size_t size) {
     }
 }
 
-/* Reads until `size` bytes are there or the stream ends; returns how many there are. */
+/* Reads until `size` bytes have arrived or the stream ends. Returns the number of bytes that arrived. */
 static size_t read_full(int fd, void *data, size_t size) {
     size_t have = 0;
     while (have < size) {

@@ -41,7 +41,7 @@ void source_close(struct source *source);
 
 /* The monotonic clock in nanoseconds. */
 int64_t now_ns(void);
-/* Prints the one line that the contract asks for; capacity in bytes. */
+/* Prints the result line that the contract requires; capacity in bytes. */
 void report(const char *runtime, const struct answer *answer, int64_t ns, int capacity);
 /* Prints what failed and why (errno), and ends the process with status 1. */
 _Noreturn void die(const char *what);

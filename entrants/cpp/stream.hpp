@@ -154,7 +154,7 @@ class Descriptor {
         }
     }
 
-    // Reads until the span is full or the stream ends; returns what there is.
+    // Reads until the span is full or the stream ends. Returns the part that was filled.
     [[nodiscard]] std::span<std::byte> read(std::span<std::byte> bytes) const {
         std::size_t have = 0;
         while (have < bytes.size()) {

@@ -59,7 +59,7 @@ contains
    end subroutine child
 
    ! Reads until the block is full or the stream ends. When a pipe has fewer bytes, the read statement ends early with
-   ! an end-of-file condition; the stream has ended only when a read returns nothing.
+   ! an end-of-file condition. The stream has ended only when a read returns nothing.
    subroutine read_full(data, block, length)
       integer, intent(in) :: data
       type(block_t), intent(inout) :: block

@@ -21,14 +21,14 @@ module stream
       logical :: document = .false.
       integer(int64) :: seed = 0
       integer(int64) :: flip = -1 ! offset of the byte to invert; negative for none
-      character(:), allocatable :: line ! all of them, as they were given
+      character(:), allocatable :: line ! all options, as given
    end type options_t
 
    ! Memory for one block, as bytes and as words.
    type :: block_t
       integer(int32), pointer, contiguous :: words(:) => null()
       integer(int8), pointer, contiguous :: bytes(:) => null()
-      integer(int64) :: flipped = 0 ! the byte to turn back before the next block
+      integer(int64) :: flipped = 0 ! the byte to restore before the next block
    contains
       procedure :: allocate => block_allocate
       procedure :: fill => block_fill
@@ -39,7 +39,7 @@ module stream
    type :: answer_t
       integer(int64) :: bytes = 0
       integer(int64) :: checksum = 0
-      integer(int64) :: capacity = 0 ! in bytes; 0 where the program can't know
+      integer(int64) :: capacity = 0 ! in bytes; 0 if unknown
    end type answer_t
 
 contains
@@ -137,7 +137,7 @@ contains
       end do
    end subroutine block_fill
 
-   ! Turns it into the block that starts at the offset, of which `length` bytes are sent.
+   ! Changes the content to the block that starts at the offset, of which `length` bytes are sent.
    subroutine block_prepare(self, options, offset, length)
       class(block_t), intent(inout) :: self
       type(options_t), intent(in) :: options
@@ -165,7 +165,7 @@ contains
       byte = int(ibits(value, 0, 7) - merge(128, 0, btest(value, 7)), int8)
    end function to_byte
 
-   ! Prints the one line that the contract asks for.
+   ! Prints the result line that the contract requires.
    subroutine report(answer, ns)
       type(answer_t), intent(in) :: answer
       integer(int64), intent(in) :: ns

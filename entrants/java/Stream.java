@@ -200,7 +200,7 @@ final class Stream {
         return command;
     }
 
-    /** Prints the one line that the contract asks for. */
+    /** Prints the result line that the contract requires. */
     static void report(Answer answer, long ns) {
         System.out.printf(
                 "{\"language\":\"Java\",\"runtime\":\"%s %s\",\"bytes\":%d,\"ns\":%d,\"checksum\":\"%016x\","

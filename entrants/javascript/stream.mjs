@@ -110,7 +110,7 @@ export function answerLine(bytes, checksum, capacity) {
   return JSON.stringify({ bytes, checksum: checksum.toString(16).padStart(16, '0'), capacity }) + '\n';
 }
 
-/** Prints the one line that the contract asks for. */
+/** Prints the result line that the contract requires. */
 export function report(line, ns) {
   const result = { language: 'JavaScript', runtime: `Node.js ${process.versions.node}`, ...JSON.parse(line) };
   console.log(JSON.stringify({ ...result, ns: Number(ns) }));

@@ -1,8 +1,8 @@
 // The fastest JavaScript that still writes, reads and checks every byte: a real pipe of 1 MiB, synchronous reads
 // and writes of one buffer each, and comparison of blocks with the expected ones.
 //
-// Node can neither make a pipe (it gives a child a socket) nor set a capacity. So mkfifo makes the pipe, and a line of
-// Perl, if installed, enlarges it before the clock starts. JavaScript moves every byte.
+// Node can't make a pipe (it gives a child a socket), and can't set a capacity. So mkfifo makes the pipe, and a line of
+// Perl, if installed, enlarges it before the clock starts. JavaScript still moves every byte.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,8 +22,8 @@ const BACK = 1;
 
 /**
  * Sums the blocks that the child receives. A loop over words is slow, so each block is compared, byte for byte, with the
- * expected one: if they are equal, so are their sums, and the sums of any block follow from those of block 0. A block
- * that differs is summed word by word. Both ways give the same function of the bytes received.
+ * expected one. If they are equal, their sums are too, and the sums of any block follow from those of block 0. A block
+ * that differs is summed word by word. So the checksum depends only on the bytes received.
  */
 class Checksum {
   #document;
@@ -59,7 +59,7 @@ class Checksum {
   }
 }
 
-/** Reads until the block is full or the stream ends; returns how many bytes there are. */
+/** Reads until the block is full or the stream ends. Returns the number of bytes read. */
 function fill(fd, block) {
   let have = 0;
   while (have < block.length) {

@@ -83,9 +83,9 @@ class Checksum:
     """The checksum of the blocks that the child receives.
 
     A loop over words is some hundred times slower in Python than a comparison of bytes. So each block
-    is compared, byte for byte, with the expected one: if they are equal, so are their sums, and the
-    sums of any block follow from those of block 0. A block that differs is summed word by word. Both
-    ways give the same function of the bytes received.
+    is compared, byte for byte, with the expected one. If they are equal, their sums are too, and the
+    sums of any block follow from those of block 0. A block that differs is summed word by word. So
+    the checksum depends only on the bytes received.
     """
 
     def __init__(self, options):
@@ -142,7 +142,7 @@ def xor(block):
 
 
 def report(options, answer, ns):
-    """Prints the one line that the contract asks for."""
+    """Prints the result line that the contract requires."""
     if answer["bytes"] != options.bytes:
         raise SystemExit(f"the child got {answer['bytes']} of {options.bytes} bytes")
     runtime = f"{platform.python_implementation()} {platform.python_version()}"

@@ -14,7 +14,7 @@ CAPACITY = 1 << 20
 
 
 def fill(fd, view):
-    """Reads until the view is full or the stream ends; returns how many bytes there are."""
+    """Reads until the view is full or the stream ends. Returns the number of bytes read."""
     have = os.readv(fd, [view])
     while 0 < have < len(view):
         n = os.readv(fd, [view[have:]])
@@ -59,7 +59,7 @@ def parent(options, data, back, pid):
 
 def main():
     options = arguments()
-    gc.disable()  # nothing here makes cycles
+    gc.disable()  # no object here is part of a reference cycle
     data_in, data_out = os.pipe()
     back_in, back_out = os.pipe()
     try:

@@ -82,8 +82,8 @@ def spark(master="local[*]"):
 
 
 def end(context):
-    """Ends Spark so that the CPU time of its processes counts as this one's. This process must wait for the JVM and for the
-    Python workers, which it inherits by killing first their daemon, which wouldn't wait for them."""
+    """Ends Spark so that the CPU time of its processes counts for this process, which therefore must wait for them. It inherits
+    the Python workers once their daemon is killed, because the daemon itself wouldn't wait for them."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     proc = context._gateway.proc
     daemons = children(proc.pid)
@@ -109,7 +109,7 @@ def memory():
 
 
 def damage(context, pipemark):
-    """For each way, which hostile bytes it changes, compared with the filter alone."""
+    """The hostile bytes that each way changes, compared with the filter alone."""
     found = {}
     with memory() as folder:
         source = Path(folder, "in")

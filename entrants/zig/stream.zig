@@ -122,7 +122,7 @@ pub const Answer = extern struct {
     capacity: u64 = 0,
 };
 
-/// Whether a child ended well. Zig 0.16 has no Term.success.
+/// Whether a child exited with status 0. Zig 0.16 has no Term.success.
 pub fn succeeded(term: std.process.Child.Term) bool {
     return switch (term) {
         .exited => |code| code == 0,
@@ -130,7 +130,7 @@ pub fn succeeded(term: std.process.Child.Term) bool {
     };
 }
 
-/// Prints the one line that the contract asks for.
+/// Prints the result line that the contract requires.
 pub fn report(io: std.Io, answer: Answer, ns: i96) !void {
     var buffer: [256]u8 = undefined;
     var out = std.Io.File.stdout().writerStreaming(io, &buffer);

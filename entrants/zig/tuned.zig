@@ -56,7 +56,7 @@ fn writeAll(fd: linux.fd_t, bytes: []const u8) !void {
     }
 }
 
-/// Reads until the block is full or the stream ends; returns what there is.
+/// Reads until the block is full or the stream ends. Returns the part that was filled.
 fn fill(fd: linux.fd_t, block: []u8) ![]u8 {
     var have: usize = 0;
     while (have < block.len) {

@@ -1,7 +1,7 @@
 //! Runs the program as a user does, in an empty folder and with a time limit; reads its document, observes its
 //! processes, and lists what it leaves behind.
 
-pub mod past;
+pub mod history;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,21 +19,21 @@ use tempfile::TempDir;
 
 pub const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
-/// A time limit far longer than any test here takes on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A time limit that no test reaches, however slow the machine is.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The environment variable that marks our processes. Children inherit it.
 const MARK: &str = "PIPEMARK_TEST_MARK";
 
 /// How the program ended and what it printed.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramOutput {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ended {
+impl ProgramOutput {
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
@@ -51,7 +51,7 @@ impl Ended {
 }
 
 /// Runs `pipemark WORDS` to its end; panics if it leaves anything behind.
-pub fn pipemark(words: &[&str]) -> Ended {
+pub fn pipemark(words: &[&str]) -> ProgramOutput {
     run(&[PIPEMARK], words)
 }
 
@@ -66,7 +66,7 @@ pub fn placement() -> &'static str {
 }
 
 /// [`bw`], started by `launcher`, whose last word is the program; the caller checks the exit code.
-pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
+pub fn bw_under(launcher: &[&str], flags: &str) -> ProgramOutput {
     let mut words = vec!["bw", "--json", "-"];
     words.extend(flags.split_whitespace());
     let given = |flag: &str| words.contains(&flag);
@@ -93,15 +93,15 @@ pub fn without_contention(mut report: impl FnMut() -> Value) -> Value {
 }
 
 /// Runs `launcher WORDS` to its end; panics if it leaves anything behind.
-pub fn run(launcher: &[&str], words: &[&str]) -> Ended {
-    let started = Started::new(launcher, words);
+pub fn run(launcher: &[&str], words: &[&str]) -> ProgramOutput {
+    let started = RunningProgram::new(launcher, words);
     let (ended, left) = started.end();
     assert_eq!(left, Vec::<String>::new(), "{words:?} left something behind");
     ended
 }
 
-/// A running program. Dropping it kills all its processes.
-pub struct Started {
+/// A running program. Dropping it kills all processes that it started.
+pub struct RunningProgram {
     child: Child,
     output: Option<(JoinHandle<String>, JoinHandle<String>)>,
     mark: String,
@@ -110,9 +110,9 @@ pub struct Started {
     before: BTreeSet<String>,
 }
 
-impl Started {
+impl RunningProgram {
     /// Starts the program in an empty folder, which is also its TMPDIR.
-    pub fn new(launcher: &[&str], words: &[&str]) -> Started {
+    pub fn new(launcher: &[&str], words: &[&str]) -> RunningProgram {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::Builder::new().prefix("pipemark-test-").tempdir().unwrap();
@@ -134,12 +134,12 @@ impl Started {
             .spawn()
             .unwrap_or_else(|error| panic!("{launcher:?}: {error}"));
         let output = (drain(child.stdout.take().unwrap()), drain(child.stderr.take().unwrap()));
-        Started { child, output: Some(output), mark, folder, before }
+        RunningProgram { child, output: Some(output), mark, folder, before }
     }
 
     /// Starts `pipemark WORDS`.
-    pub fn pipemark(words: &[&str]) -> Started {
-        Started::new(&[PIPEMARK], words)
+    pub fn pipemark(words: &[&str]) -> RunningProgram {
+        RunningProgram::new(&[PIPEMARK], words)
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -187,7 +187,7 @@ impl Started {
                 let (_, stderr) = self.output.take().unwrap();
                 panic!("it was over too early: {status}\n{}", stderr.join().unwrap());
             }
-            assert!(begin.elapsed() < PATIENCE, "there were never {count} ends but {}", ends.len());
+            assert!(begin.elapsed() < TIMEOUT, "there were never {count} ends but {}", ends.len());
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -199,12 +199,12 @@ impl Started {
 
     /// Waits until the program ends. Also returns what it left behind: processes, files in its folder, shared memory,
     /// System V queues.
-    pub fn end(mut self) -> (Ended, Vec<String>) {
+    pub fn end(mut self) -> (ProgramOutput, Vec<String>) {
         let begin = Instant::now();
         let status = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None if begin.elapsed() > PATIENCE => {
+                None if begin.elapsed() > TIMEOUT => {
                     for process in marked(&self.mark) {
                         send(process, Signal::KILL);
                     }
@@ -231,11 +231,11 @@ impl Started {
         }
         left.extend(remaining_queues());
         let (stdout, stderr) = self.output.take().unwrap();
-        (Ended { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }, left)
+        (ProgramOutput { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }, left)
     }
 }
 
-impl Drop for Started {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -258,7 +258,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// System V queues of any pipemark that don't disappear. Queues of parallel tests do, within moments.
+/// System V queues of any pipemark that stay. Queues of parallel tests are removed within moments.
 fn remaining_queues() -> Vec<String> {
     let mut lasting = sysv_queues();
     let begin = Instant::now();
@@ -291,7 +291,8 @@ pub fn posix_queues() -> Option<Vec<String>> {
     listed.status.success().then(|| names.lines().map(str::to_owned).collect())
 }
 
-/// Words that start a program whose system calls `names` fail with `error`, such as EPERM, as in a container.
+/// The words of a command that runs a program in which the system calls `names` fail with `error`, such as EPERM, as in
+/// a container.
 pub fn refusing<'a>(error: &'a str, names: &'a str) -> Vec<&'a str> {
     vec!["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py"), error, names]
 }
@@ -410,7 +411,7 @@ pub fn trials(document: &Value) -> Vec<&Value> {
 }
 
 /// The only trial besides the memory-copy limit.
-pub fn only(document: &Value) -> &Value {
+pub fn only_trial(document: &Value) -> &Value {
     match trials(document)[..] {
         [one] => one,
         ref all => panic!("{} trials", all.len()),

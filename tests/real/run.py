@@ -200,7 +200,7 @@ def end_descendants():
     sys.exit(f"tests/real/run.py: processes that can't be ended: {descendants()}")
 
 
-class Place:
+class CaseFolder:
     """A case's temporary folder, with its data. As a context manager it also runs the case's services."""
 
     def __init__(self, case):
@@ -262,8 +262,8 @@ class Failure(Exception):
 # Timing
 
 
-def times(case, place, runs, turn):
-    """Median times of the pipeline, its fix and the vain remedy; all times; whether pipeline and fix have the same output."""
+def time_commands(case, place, runs, turn):
+    """Times the pipeline, its fix and the vain remedy. Returns medians, all times, and whether pipeline and fix have one output."""
     commands = {"before": case["pipeline"], "after": case.get("fix"), "vain_after": case.get("vain")}
     commands = {key: command for key, command in commands.items() if command}
     found = {key: [] for key in commands}
@@ -271,7 +271,7 @@ def times(case, place, runs, turn):
     for _ in range(runs):
         for key, command in commands.items():
             if found[key] and math.isinf(found[key][0]):
-                found[key].append(math.inf)  # what never ends is run only once
+                found[key].append(math.inf)  # a command that never ends is run only once
                 continue
             turn.take()
             if "reset" in case:
@@ -286,7 +286,7 @@ def times(case, place, runs, turn):
     return {key: statistics.median(values) for key, values in found.items()}, found, len(outputs) == 1
 
 
-class Turn:
+class BreakableLock:
     """A lock held while pipelines are timed, for at most about three minutes without a break."""
 
     def __init__(self, path):
@@ -353,7 +353,7 @@ def update(case, medians):
 # Judging
 
 
-def look(case, binary, place):
+def run_why(case, binary, place):
     """Runs `why` on a case; returns its JSON, or None and the reason."""
     with place:
         if "reset" in case:
@@ -388,7 +388,7 @@ def read_json(file):
 
 
 def judge(case, answer):
-    """One of RESULTS, and what is wrong."""
+    """Compares a report with the truth. Returns one of RESULTS, and what is wrong."""
     verdict = answer["verdict"]
     stages = {stage["number"]: stage for stage in answer["stages"]}
     kind = verdict["kind"]
@@ -397,7 +397,7 @@ def judge(case, answer):
     if kind == "inconclusive" or verdict.get("sure") == "unsure":
         return "inconclusive", verdict.get("text", "")
     amiss = []
-    places = [right for right in case["right"] if same_place(right, verdict, stages, answer)]
+    places = [right for right in case["right"] if is_at_place(right, verdict, stages, answer)]
     if not any(right["kind"] == kind for right in places):
         # A kind without a stage, such as `balanced`, names no place, so it can't be partly right.
         named = any("stage" in right or "pipe" in right for right in places)
@@ -414,9 +414,9 @@ def judge(case, answer):
     if remedies is not None:
         ids = [remedy["id"] for remedy in remedies]
         wanted = case.get("remedies", [])
-        if wanted and not any(is_remedy(word, one) for word in wanted for one in ids):
+        if wanted and not any(has_id_word(word, one) for word in wanted for one in ids):
             amiss.append(f"remedies {' '.join(ids) or 'none'} instead of {' or '.join(wanted)}")
-        bad = [one for one in ids if any(is_remedy(word, one) for word in case.get("wrong_remedies", []))]
+        bad = [one for one in ids if any(has_id_word(word, one) for word in case.get("wrong_remedies", []))]
         if bad:
             amiss.append(f"advises {' '.join(bad)}, which does not help")
     bound = verdict.get("bound")
@@ -426,12 +426,12 @@ def judge(case, answer):
     return ("half", "; ".join(amiss)) if amiss else ("right", "")
 
 
-def same_place(right, verdict, stages, answer):
-    """Whether a verdict has the stage or pipe of this alternative. An alternative without either accepts any."""
+def is_at_place(right, verdict, stages, answer):
+    """Whether a verdict has the stage or pipe of this accepted verdict. One without either accepts any place."""
     if "stage" in right:
         names = right["stage"] if isinstance(right["stage"], list) else [right["stage"]]
         stage = stages.get(verdict.get("stage"))
-        if stage is None or base(stage["name"]) not in names:
+        if stage is None or program_name(stage["name"]) not in names:
             return False
         if "number" in right and verdict["stage"] != right["number"]:
             return False
@@ -442,25 +442,25 @@ def same_place(right, verdict, stages, answer):
     return True
 
 
-def base(name):
+def program_name(name):
     return name.split()[0].rpartition("/")[2] if name.strip() else name
 
 
 def pipe_ends(verdict, stages, answer):
     for pipe in answer["pipes"]:
         if pipe["number"] == verdict.get("pipe"):
-            return [base(stages[pipe[end]]["name"]) if pipe[end] in stages else "?" for end in ("from", "to")]
+            return [program_name(stages[pipe[end]]["name"]) if pipe[end] in stages else "?" for end in ("from", "to")]
     return None
 
 
 def place_name(verdict, stages, answer):
     if verdict.get("stage") in stages:
-        return base(stages[verdict["stage"]]["name"])
+        return program_name(stages[verdict["stage"]]["name"])
     ends = pipe_ends(verdict, stages, answer)
     return "→".join(ends) if ends else ""
 
 
-def is_remedy(word, one):
+def has_id_word(word, one):
     return f"-{word}-" in f"-{one}-".lower()
 
 
@@ -472,7 +472,7 @@ def all_rates_true(case, answer, stages):
     shown = [
         pipe.get("bytes_per_second")
         for pipe in answer["pipes"]
-        if pipe["from"] in stages and base(stages[pipe["from"]]["name"]) == rate["from"]
+        if pipe["from"] in stages and program_name(stages[pipe["from"]]["name"]) == rate["from"]
     ]
     return all(one is None or abs(one / (1 << 20) / rate["mib"] - 1) <= 0.1 for one in shown)
 
@@ -482,12 +482,12 @@ def measured_gain(case):
     return before / after if math.isfinite(before) and math.isfinite(after) and after > 0 else None
 
 
-# The verbs
+# Modes of this script
 
 
 def run_cases(cases, binary, lock, kept):
     rows = []
-    turn = Turn(lock)
+    turn = BreakableLock(lock)
     for case, place in prepared(cases, turn, False):
         row = {
             "family": case["family"],
@@ -501,7 +501,7 @@ def run_cases(cases, binary, lock, kept):
         else:
             try:
                 turn.take()
-                answer, failure = look(case, binary, place)
+                answer, failure = run_why(case, binary, place)
                 if answer and kept:
                     Path(kept, f"{case['name']}.json").write_text(json.dumps(answer, indent=1, ensure_ascii=False))
             except (Failure, subprocess.TimeoutExpired) as problem:
@@ -561,7 +561,7 @@ def count(rows, result):
 
 def time_cases(cases, runs, lock, write):
     broken = 0
-    turn = Turn(lock)
+    turn = BreakableLock(lock)
     for case, place in prepared(cases, turn, True):
         label = f"{case['family']}/{case['name']}"
         try:
@@ -569,7 +569,7 @@ def time_cases(cases, runs, lock, write):
                 raise Failure(place)
             turn.take()
             with place:
-                medians, found, same = times(case, place, runs, turn)
+                medians, found, same = time_commands(case, place, runs, turn)
         except (Failure, subprocess.TimeoutExpired) as problem:
             print(f"{label}: {problem}", flush=True)
             broken = 1
@@ -586,19 +586,19 @@ def time_cases(cases, runs, lock, write):
 
 
 def prepared(cases, turn, timing):
-    """Each case with its place, or why there is none. Data is made without holding the lock."""
+    """Yields each case with its folder, or the reason why it has none. Makes data without holding the lock."""
     for some in (cases[i : i + 30] for i in range(0, len(cases), 30)):
         turn.give()
         yield from zip(some, [prepare(case, timing) for case in some])
 
 
 def prepare(case, timing):
-    """A place for a case, or why there is none."""
+    """Makes the folder of a case. Returns it, or the reason why there is none."""
     reason = missing(case, timing)
     if reason:
         return f"skipped: {reason}"
     try:
-        return Place(case)
+        return CaseFolder(case)
     except (Failure, subprocess.TimeoutExpired) as problem:
         return str(problem)
 

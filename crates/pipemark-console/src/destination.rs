@@ -31,7 +31,8 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
-            // If standard output is a regular file, replacing it by its name would lose its content.
+            // `/dev/stdout` isn't replaced by name: if standard output is a regular file, that would discard its
+            // content.
             "-" | "/dev/stdout" => Destination::Stdout,
             _ => Destination::File(text.into()),
         })
@@ -74,12 +75,12 @@ impl Destination {
     /// Checks that the destination can be written, before time is spent on measuring.
     ///
     /// # Errors
-    /// If the directory does not exist or isn't writable, the path is a directory, or standard output is closed.
+    /// If the directory does not exist or isn't check_writable, the path is a directory, or standard output is closed.
     pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
-        let Destination::File(path) = self else { return stdout_is_open().map_err(|cause| self.error(what, cause)) };
+        let Destination::File(path) = self else { return check_stdout_open().map_err(|cause| self.error(what, cause)) };
         let outcome = match Target::of(path) {
-            Ok(Target::Replaced(path)) => Draft::create_beside(&path).map(drop),
-            Ok(Target::WrittenInto(path)) => writable(&path),
+            Ok(Target::Replace(path)) => Draft::create_beside(&path).map(drop),
+            Ok(Target::WriteInto(path)) => check_writable(&path),
             Err(error) => Err(error),
         };
         outcome.map_err(|cause| self.error(what, cause))
@@ -94,17 +95,17 @@ impl Destination {
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
         let write = |content: String| match self {
             Destination::Stdout => {
-                stdout_is_open()?;
+                check_stdout_open()?;
                 let mut out = io::stdout().lock();
-                quiet_if_left(out.write_all(content.as_bytes()).and_then(|()| out.flush()))
+                ignore_broken_pipe(out.write_all(content.as_bytes()).and_then(|()| out.flush()))
             }
-            Destination::File(path) => to_file(path, content.as_bytes()),
+            Destination::File(path) => write_file(path, content.as_bytes()),
         };
         content.and_then(write).map_err(|cause| self.error(what, cause))
     }
 
-    /// Whether writing here would replace the file at `path`.
-    pub fn is_file(&self, path: &Path) -> bool {
+    /// Whether writing here would write to the file at `path`, by this name or another.
+    pub fn is_same_file(&self, path: &Path) -> bool {
         let Destination::File(own) = self else { return false };
         let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
         matches!((identity(own), identity(path)), (Ok(own), Ok(other)) if own == other)
@@ -115,16 +116,16 @@ impl Destination {
     }
 }
 
-fn stdout_is_open() -> io::Result<()> {
+fn check_stdout_open() -> io::Result<()> {
     if stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
 }
 
 /// How a file is written.
 enum Target {
     /// A file to replace by a rename within its directory. Symbolic links are already resolved.
-    Replaced(PathBuf),
+    Replace(PathBuf),
     /// A device, FIFO or other special file, which must not be replaced.
-    WrittenInto(PathBuf),
+    WriteInto(PathBuf),
 }
 
 impl Target {
@@ -132,12 +133,12 @@ impl Target {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if metadata.is_file() => {
-                // A rename would replace a write-protected file too.
-                writable(path)?;
-                Ok(Target::Replaced(fs::canonicalize(path)?))
+                // Checked here, because a rename would replace a write-protected file without an error.
+                check_writable(path)?;
+                Ok(Target::Replace(fs::canonicalize(path)?))
             }
-            Ok(_) => Ok(Target::WrittenInto(path.to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replaced(path.to_owned())),
+            Ok(_) => Ok(Target::WriteInto(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path.to_owned())),
             Err(error) => Err(error),
         }
     }
@@ -153,7 +154,7 @@ enum Draft {
 impl Draft {
     /// Creates the draft in the directory of `path`, because a file cannot be renamed to another file system.
     fn create_beside(path: &Path) -> io::Result<Draft> {
-        let folder = folder(path);
+        let folder = parent_folder(path);
         // Checked first, because tempfile's error names the temporary file, which the user doesn't know.
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
         let known = fs::metadata(path).ok().map(|known| known.permissions());
@@ -170,7 +171,7 @@ impl Draft {
             // Not every file system supports unnamed files. If the error has another cause, it occurs again here.
             Err(_) => {
                 let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
-                Ok(Draft::Named(name().permissions(permissions).tempfile_in(folder)?))
+                Ok(Draft::Named(draft_name().permissions(permissions).tempfile_in(folder)?))
             }
         }
     }
@@ -193,7 +194,7 @@ impl Draft {
         match link(path) {
             // Only a rename can replace a file, and a rename needs a file with a name.
             Err(Errno::EXIST) => {
-                let named = name().make_in(folder(path), |to| link(to).map_err(io::Error::from))?;
+                let named = draft_name().make_in(parent_folder(path), |to| link(to).map_err(io::Error::from))?;
                 named.persist(path).map(drop).map_err(|error| error.error)
             }
             outcome => outcome.map_err(io::Error::from),
@@ -201,12 +202,12 @@ impl Draft {
     }
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The names of temporary files.
-fn name() -> tempfile::Builder<'static, 'static> {
+/// A builder for the names of temporary files.
+fn draft_name() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".pipemark-").suffix(".tmp");
     builder
@@ -214,14 +215,14 @@ fn name() -> tempfile::Builder<'static, 'static> {
 
 /// Checks that this process may write to a file. The file isn't opened, because opening a FIFO would wait for its
 /// reader.
-fn writable(path: &Path) -> io::Result<()> {
+fn check_writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
 
-fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     match Target::of(path)? {
-        Target::WrittenInto(path) => quiet_if_left(File::options().write(true).open(path)?.write_all(content)),
-        Target::Replaced(path) => {
+        Target::WriteInto(path) => ignore_broken_pipe(File::options().write(true).open(path)?.write_all(content)),
+        Target::Replace(path) => {
             let mut draft = Draft::create_beside(&path)?;
             draft.file().write_all(content)?;
             // Some file systems report only at fsync that they are full.
@@ -231,7 +232,7 @@ fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
     }
 }
 
-fn quiet_if_left(outcome: io::Result<()>) -> io::Result<()> {
+fn ignore_broken_pipe(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_device_is_a_sentence() {
+    fn a_full_device_is_reported_with_advice() {
         let destination = Destination::File("/dev/full".into());
         destination.check("CSV").unwrap();
         let error = destination.write("CSV", Ok("x".to_owned())).unwrap_err().to_string();

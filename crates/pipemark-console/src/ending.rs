@@ -35,10 +35,10 @@ pub mod exit {
     pub const INTERRUPTED: u8 = 130;
 }
 
-/// The result of a verb.
+/// What a verb returns: nothing, or the error that ends the program.
 pub type VerbResult = Result<(), ExitError>;
 
-/// The exit code of a verb that failed, and its message. Without a message if one has already been printed.
+/// The exit code of a failed verb, and its message; `None` if the message has already been printed or there is none.
 #[derive(Debug)]
 pub struct ExitError {
     code: u8,
@@ -46,7 +46,7 @@ pub struct ExitError {
 }
 
 impl ExitError {
-    /// An exit code with the message `sentence`.
+    /// An error with this exit code and the message `sentence`.
     pub fn with(code: u8, sentence: impl Display) -> ExitError {
         ExitError { code, sentence: Some(sentence.to_string()) }
     }
@@ -92,7 +92,7 @@ impl From<serde_json::Error> for ExitError {
     }
 }
 
-/// An error of standard output. If the reader left early, the exit code is 0.
+/// An error of writing to standard output. If the reader has left, that is no failure: the exit code is 0.
 impl From<io::Error> for ExitError {
     fn from(error: io::Error) -> ExitError {
         match error.kind() {
@@ -103,8 +103,8 @@ impl From<io::Error> for ExitError {
 }
 
 /// Prints the message, if any, and returns the exit code.
-pub fn end(ending: VerbResult) -> u8 {
-    match ending {
+pub fn finish(result: VerbResult) -> u8 {
+    match result {
         Ok(()) => 0,
         Err(ExitError { code, sentence }) => {
             if let Some(sentence) = sentence {
@@ -153,7 +153,10 @@ pub fn check_stdout() -> Result<(), ExitError> {
     }
 }
 
-/// Starts the guards and catches interrupts. Called before a measurement.
+/// Starts the guards, which clean up if this process is killed, and catches interrupts. Call it before a measurement.
+///
+/// # Errors
+/// If /proc isn't mounted, or signals cannot be caught.
 pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     guard::start();
     // Each end is started through /proc/self/exe.

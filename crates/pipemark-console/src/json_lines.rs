@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::destination::Destination;
 use crate::ending::ExitError;
 
-/// Writes each line of JSON as a whole.
+/// The open destination of JSON lines. Each line is passed on as soon as it is complete.
 #[derive(Debug)]
 pub struct JsonLines {
     destination: Destination,
@@ -17,7 +17,8 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Opens the destination. A file is created, or emptied if it exists. Standard output is already open.
+    /// Opens the destination. Creates the file, or empties it if it exists. For standard output, only checks that it is
+    /// open.
     ///
     /// # Errors
     /// If the file cannot be created, or standard output is closed.

@@ -12,7 +12,7 @@ mod values;
 pub mod verdict;
 
 pub use destination::{Destination, OutputError};
-pub use ending::{ExitError, VerbResult, catch_interrupts, check_stdout, end, exit, say, say_error};
+pub use ending::{ExitError, VerbResult, catch_interrupts, check_stdout, exit, finish, say, say_error};
 pub use json_lines::JsonLines;
 pub use output::{ExportOptions, Format, FormatOption, Targets, destination, terminal, terminal_of};
 pub use progress::Progress;

@@ -72,7 +72,7 @@ impl Format {
     }
 }
 
-/// How results are printed: for every verb that prints any.
+/// The option for the format in which results are printed, for every verb that prints results.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FormatOption {
     /// How to print results
@@ -98,12 +98,13 @@ pub fn terminal() -> Terminal {
 /// The properties of the terminal at a stream. Without a terminal, the width is COLUMNS, or 80.
 pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
-    let asked = || set("COLUMNS")?.parse().ok();
+    let asked = || env_var("COLUMNS")?.parse().ok();
     // NO_COLOR disables colours whatever its value is: no-color.org.
-    let coloured = stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
+    let coloured =
+        stream.is_terminal() && env_var("NO_COLOR").is_none() && env_var("TERM").is_none_or(|kind| kind != "dumb");
     // The first of these variables that is set decides (locale(7)). If none is set, as in containers, assume that the
     // terminal supports UTF-8.
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(env_var).map(|locale| locale.to_ascii_lowercase());
     let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
     Terminal {
         width: columns.ok().or_else(asked).filter(|&columns| columns > 0).unwrap_or(80),
@@ -113,11 +114,11 @@ pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
 }
 
 /// The value of an environment variable; `None` if it is unset or empty.
-fn set(name: &str) -> Option<String> {
+fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where results go in addition to standard output: for verbs that measure or compare.
+/// The options for exports, which are written in addition to what is printed. For verbs that measure or compare.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ExportOptions {
@@ -140,12 +141,13 @@ pub struct ExportOptions {
 impl ExportOptions {
     /// The destinations of all exports with their formats.
     pub fn targets(&self) -> Targets<'_> {
-        let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet, taken: false };
+        let mut targets =
+            Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet, stdout_taken: false };
         targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
         targets
     }
 
-    /// Prints a sheet, and nothing else.
+    /// Prints a sheet. Writes no exports.
     ///
     /// # Errors
     /// If standard output cannot be written.
@@ -168,7 +170,7 @@ pub struct Targets<'a> {
     format: Format,
     quiet: bool,
     /// Whether JSON lines are written to standard output during the measurement.
-    taken: bool,
+    stdout_taken: bool,
 }
 
 impl<'a> Targets<'a> {
@@ -179,7 +181,7 @@ impl<'a> Targets<'a> {
 
     /// Marks standard output as taken if `lines` are written there during the measurement.
     pub fn with_lines(mut self, lines: Option<&Destination>) -> Targets<'a> {
-        self.taken = lines == Some(&Destination::Stdout);
+        self.stdout_taken = lines == Some(&Destination::Stdout);
         self
     }
 
@@ -190,7 +192,8 @@ impl<'a> Targets<'a> {
 
     /// The format printed on standard output; `None` with --quiet or if another output uses standard output.
     pub fn printed(&self) -> Option<Format> {
-        let taken = self.taken || self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
+        let taken =
+            self.stdout_taken || self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
         let unwanted = self.quiet && self.format == Format::Text;
         (!taken && !unwanted).then_some(self.format)
     }
@@ -207,7 +210,7 @@ impl<'a> Targets<'a> {
     /// A message, if two have the same destination.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
-        if self.taken {
+        if self.stdout_taken {
             seen.insert(&Destination::Stdout);
         }
         match self.exports.iter().find(|(destination, _)| !seen.insert(*destination)) {

@@ -8,10 +8,10 @@ use unicode_width::UnicodeWidthChar;
 
 use pipemark_model::neutral;
 
-/// The progress line is shown only after this time.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The time before the progress line appears. Shorter measurements show none.
+const MIN_ELAPSED: Duration = Duration::from_secs(1);
 /// The width of the progress bar in characters.
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 
 /// The progress line. It is cleared when dropped.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Progress {
     /// Shows that `done` of about `total` runs are complete and that `trial` is next.
     pub fn update(&mut self, done: u64, total: u64, trial: &str) {
         let elapsed = self.began.elapsed();
-        if elapsed >= PATIENCE {
+        if elapsed >= MIN_ELAPSED {
             self.show(&sentence(elapsed, done, total.max(done), trial));
         }
     }
@@ -73,16 +73,16 @@ impl Drop for Progress {
     }
 }
 
-/// `█████▌  11 of 40 runs, about 23 s left · pipe write`.
+/// The text of the line, such as `█████▌  11 of 40 runs, about 23 s left · pipe write`.
 fn sentence(elapsed: Duration, done: u64, total: u64, trial: &str) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (done * 8 * BAR as u64).checked_div(total).unwrap_or(0) as usize;
+    let eighths = (done * 8 * BAR_WIDTH as u64).checked_div(total).unwrap_or(0) as usize;
     let bar = "█".repeat(eighths / 8) + PARTS[eighths % 8];
     let left = match remaining(elapsed, done, total) {
         Some(left) => format!(", about {} s left", left.as_secs_f64().ceil()),
         None => String::new(),
     };
-    format!("{bar:BAR$} {done} of {total} runs{left} · {}", neutral(trial))
+    format!("{bar:BAR_WIDTH$} {done} of {total} runs{left} · {}", neutral(trial))
 }
 
 /// The estimated time left, from the mean time per run so far; `None` if no estimate is possible.

@@ -31,8 +31,8 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
     threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
 }
 
-/// The interval that decides the verdict. If there is none, the interval of the runs. If there is none either, the
-/// number of runs on both sides.
+/// The text of the interval that decides the verdict. Without one, the interval of the runs; without that too, the
+/// number of runs on each side.
 pub fn interval(comparison: &Comparison) -> String {
     let runs = comparison.low.zip(comparison.high);
     match comparison.judged().or(runs).unzip() {

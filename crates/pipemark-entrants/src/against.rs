@@ -1,13 +1,13 @@
-//! `--against`: a program that the user adds, with a row in the table beside pipemark's. Its command can contain the
-//! numbers of blocks and bytes. Its figure is the rate or the time that it prints, or otherwise the time from its start
-//! to its end.
+//! `--against`: a program that the user adds, with a row in the table beside pipemark's. Its command may have
+//! placeholders for the number of blocks and bytes. Its figure is the rate or the time that it prints, or else its wall
+//! time.
 
 use pipemark_model::{Better, Language, RATE_UNITS, Stages};
 
 use crate::printed::PrintedFigure;
 
-/// Units of the time that such a program prints, in nanoseconds.
-const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+/// The units of a printed time, in nanoseconds.
+const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// A program and what it prints.
 #[derive(Debug, Clone)]
@@ -56,9 +56,9 @@ impl AgainstProgram {
         Ok(AgainstProgram { name, words, figure })
     }
 
-    /// The program under a name that no other row has. Beside the language `c` it is named `c-against`, and beside
-    /// pipemark's own rows `pipemark-against`.
-    pub fn named_apart(mut self, languages: &[String]) -> AgainstProgram {
+    /// Renames the program if another row has its name: beside the language `c`, a program `c` becomes `c-against`.
+    /// `pipemark` becomes `pipemark-against`.
+    pub fn with_unique_name(mut self, languages: &[String]) -> AgainstProgram {
         let name = self.name.as_str();
         if name == "pipemark" || languages.iter().any(|language| language == name) {
             // The name is cut, because a row's name has at most 40 characters.
@@ -87,7 +87,7 @@ impl AgainstFigure {
         let mut printed: PrintedFigure = text.parse()?;
         let (rate, units): (bool, &[(&str, f64)]) = match printed.name.as_str() {
             "rate" => (true, &RATE_UNITS),
-            "time" => (false, &TIMES),
+            "time" => (false, &TIME_UNITS),
             other => return Err(format!("'{other}' is neither rate nor time; use rate,MiB/s=REGEX or time,s=REGEX")),
         };
         let unit = printed.unit.as_str();
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_name_that_others_have_gets_a_suffix() {
         let name = |command: &str| {
-            let own = program(command, None).unwrap().named_apart(&["c".to_owned(), "a".repeat(36)]);
+            let own = program(command, None).unwrap().with_unique_name(&["c".to_owned(), "a".repeat(36)]);
             own.name.as_str().to_owned()
         };
         assert_eq!(name("./c"), "c-against");

@@ -23,18 +23,18 @@ pub struct ProgramAnswer {
     pub capacity: Option<u64>,
 }
 
-/// The most characters of an answer that are quoted.
+/// The longest quotation of an answer, in characters.
 const MAX_QUOTE: usize = 200;
 /// The longest description of a runtime, in characters.
 const MAX_RUNTIME: usize = 200;
 
-/// The answer in `output`, if it is the only line and follows the contract, is from the language `name`, is right about
-/// `stream`, and is possible within a wall time of `wall_ns`.
+/// Parses `output`, and checks that it is one line that follows the contract, comes from the language `name`, agrees
+/// with `stream`, and claims no more time than `wall_ns`.
 ///
 /// # Errors
-/// The first mistake: `Failed` if it breaks the contract, `Unverified` if it counted or summed bytes other than the
+/// The first mistake: `Failed` if the answer breaks the contract, `Unverified` if its bytes or its checksum are not the
 /// stream's.
-pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Result<ProgramAnswer, RunError> {
+pub fn parse_answer(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Result<ProgramAnswer, RunError> {
     let broken = |sentence: String| Err(RunError::Failed(sentence));
     let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
     if output.trim().is_empty() {
@@ -75,7 +75,7 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
     Ok(answer)
 }
 
-/// The beginning of what a program printed, at most `most` characters.
+/// The beginning of a program's output, at most `most` characters.
 pub fn quoted(text: &str, most: usize) -> String {
     let mut start: String = text.chars().take(most).collect();
     if start.len() < text.len() {
@@ -94,8 +94,8 @@ mod tests {
     fn only_the_contracts_line_is_an_answer() {
         let stream = ByteStream { bytes: 0, block: 1, verify: Verify::Full, seed: 0, flip: None };
         let line = r#"{"language": "C", "runtime": "gcc 12", "bytes": 0, "ns": 5, "checksum": "0000000000000001", "capacity": null}"#;
-        let judge = |text: &str| judge(text, "C", &stream, 10);
-        let answer = judge(&format!("{line}\n")).unwrap();
+        let parse_answer = |text: &str| parse_answer(text, "C", &stream, 10);
+        let answer = parse_answer(&format!("{line}\n")).unwrap();
         assert_eq!((answer.ns, answer.capacity), (5, None));
         for (from, to, words) in [
             (line, "", "printed no answer"),
@@ -111,7 +111,7 @@ mod tests {
             ("\"ns\": 5", "\"ns\": 11", "ran for only 10 ns"),
             ("\"ns\": 5", "\"ns\": -1", "breaks the contract"),
         ] {
-            match judge(&line.replace(from, to)) {
+            match parse_answer(&line.replace(from, to)) {
                 Err(RunError::Failed(sentence)) => assert!(sentence.contains(words), "{sentence}"),
                 other => panic!("{to}: {other:?}"),
             }
@@ -119,11 +119,11 @@ mod tests {
         for (from, to, words) in
             [("\"bytes\": 0", "\"bytes\": 7", "it counted 7"), ("00001", "00002", "the checksum is 0000000000000001")]
         {
-            match judge(&line.replace(from, to)) {
+            match parse_answer(&line.replace(from, to)) {
                 Err(RunError::Unverified(sentence)) => assert!(sentence.contains(words), "{sentence}"),
                 other => panic!("{to}: {other:?}"),
             }
         }
-        assert!(matches!(judge(&"x".repeat(5000)), Err(RunError::Failed(sentence)) if sentence.len() < 400));
+        assert!(matches!(parse_answer(&"x".repeat(5000)), Err(RunError::Failed(sentence)) if sentence.len() < 400));
     }
 }

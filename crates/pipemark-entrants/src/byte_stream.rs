@@ -1,5 +1,5 @@
-//! The checksums that entrants must answer, as defined in entrants/README.md, computed in a different way than entrants
-//! do.
+//! The checksums that entrants must answer, as defined in entrants/README.md. They are computed by another method
+//! than the entrants use, so that the same mistake can't be in both.
 
 use pipemark_model::Verify;
 
@@ -35,14 +35,14 @@ impl ByteStream {
 /// The checksum of a stream.
 pub fn checksum(stream: &ByteStream) -> u64 {
     match stream.verify {
-        Verify::Xor => document(stream),
-        _ => position(stream),
+        Verify::Xor => document_checksum(stream),
+        _ => position_checksum(stream),
     }
 }
 
-/// The XOR of a whole period of 256 bytes is 0, so only the remainder of a block counts, and only if it occurs an odd
-/// number of times.
-fn document(stream: &ByteStream) -> u64 {
+/// The checksum of the pattern `document`. The XOR of a whole period of 256 bytes is 0, so only the remainder of a
+/// block counts, and only if it occurs an odd number of times.
+fn document_checksum(stream: &ByteStream) -> u64 {
     let xor = |length: u64| (0..length % 256).fold(0, |xor, byte| xor ^ byte);
     let (whole, rest) = (stream.bytes / stream.block, stream.bytes % stream.block);
     let blocks = if whole % 2 == 1 { xor(stream.block) } else { 0 };
@@ -50,9 +50,9 @@ fn document(stream: &ByteStream) -> u64 {
     blocks ^ xor(rest) ^ flipped_byte
 }
 
-/// Whole blocks differ only in the first two words, which contain the block's number. So their sums follow from the sum
-/// of a block without a number. All other blocks are summed word by word.
-fn position(stream: &ByteStream) -> u64 {
+/// The checksum of the pattern `position`. Whole blocks differ only in their first two words, which contain the block's
+/// number. So their sums follow from the sum of a block without a number. All other blocks are summed word by word.
+fn position_checksum(stream: &ByteStream) -> u64 {
     let noise = noise(stream);
     let mut unnumbered = noise.clone();
     let stamped = unnumbered.len().min(8);

@@ -25,9 +25,9 @@ pub struct EntrantFile {
     /// How programs are built.
     #[serde(default)]
     pub build: Build,
-    /// A language's program as most would write it.
+    /// The program of a language as most programmers would write it.
     pub idiomatic: Option<EntrantProgram>,
-    /// A language's program, as fast as possible.
+    /// The program of a language, as fast as possible.
     pub tuned: Option<EntrantProgram>,
     /// Substitutes for `tuned` if the tools have other versions than it needs. The first that works with the tools is
     /// used.
@@ -44,7 +44,7 @@ pub struct EntrantFile {
 pub struct Tool {
     /// The tool's name. In braces, it is the tool's placeholder in commands.
     pub name: String,
-    /// Ways to call it, in the order in which they are tried.
+    /// The commands that call it. They are tried in this order.
     #[serde(rename = "try")]
     pub ways: Vec<Vec<String>>,
     /// The arguments that make the tool print its version. `None`: being on the path is enough.
@@ -81,7 +81,7 @@ pub struct Build {
 pub struct EntrantProgram {
     /// The command that runs the program.
     pub run: Vec<String>,
-    /// Half a sentence on how it is written.
+    /// A phrase on how the program is written, for lists.
     pub about: String,
     /// The versions of tools that this program accepts, if other programs accept more.
     #[serde(default)]
@@ -95,11 +95,11 @@ pub struct EntrantProgram {
     /// The unit of the rate that a third-party benchmark prints; `None` for other programs. A third-party benchmark
     /// does not follow the contract, and its bytes are not checked.
     pub prints: Option<String>,
-    /// The finding that compares this filter with another bundled one; `None` without one.
+    /// The finding that compares this filter with another bundled one; `None` for no finding.
     pub finding: Option<FindingForm>,
 }
 
-/// What a filter does with its lines. This is checked before it is timed.
+/// What a filter does with its lines. Its output is checked for this before it is timed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilterTask {
@@ -194,7 +194,7 @@ fn check_bounds(tool: &str, bounds: [&Option<String>; 2]) -> Result<(), String> 
 mod tests {
     use super::*;
 
-    const WHOLE: &str = r#"
+    const COMPLETE_FILE: &str = r#"
         name = "X"
         [[tools]]
         name = "x"
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_shown_in_their_place() {
-        assert!(EntrantFile::parse("x.toml", WHOLE).is_ok());
+        assert!(EntrantFile::parse("x.toml", COMPLETE_FILE).is_ok());
         for (from, to, words) in [
             ("name = \"X\"", "nmae = \"X\"", ":2: unknown field `nmae`"),
             ("[[\"x\"]]", "[]", "no command that calls it"),
@@ -226,7 +226,7 @@ mod tests {
             ("[tuned]", "[tuned]\nwith = { x = { below = \"new\" } }", "'new' is not a version"),
             ("[tuned]", "[[tuned_else]]", "[tuned], which is missing"),
         ] {
-            let error = EntrantFile::parse("x.toml", &WHOLE.replacen(from, to, 1)).expect_err(words);
+            let error = EntrantFile::parse("x.toml", &COMPLETE_FILE.replacen(from, to, 1)).expect_err(words);
             assert!(error.contains(words), "{error}");
         }
         let file = tempfile::NamedTempFile::new().unwrap();

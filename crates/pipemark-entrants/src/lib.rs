@@ -22,7 +22,7 @@ use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Language, Program, did_you_mean};
 
 pub use against::{AgainstFigure, AgainstProgram};
-pub use answer::{ProgramAnswer, judge, quoted};
+pub use answer::{ProgramAnswer, parse_answer, quoted};
 pub use byte_stream::ByteStream;
 pub use form::{FilterTask, FindingForm};
 pub use printed::PrintedFigure;
@@ -169,10 +169,10 @@ impl Entrants {
     ) -> Result<(), String> {
         let all: Vec<&str> = self.languages.keys().map(Language::as_str).collect();
         for language in languages {
-            known("entrant", language.as_str(), &all)?;
+            check_known("entrant", language.as_str(), &all)?;
         }
         let all: Vec<&str> = self.filters.iter().flat_map(|shop| shop.programs.keys()).map(String::as_str).collect();
-        filters.into_iter().try_for_each(|filter| known("filter", filter.as_str(), &all))
+        filters.into_iter().try_for_each(|filter| check_known("filter", filter.as_str(), &all))
     }
 
     /// Detects the tools of these languages and filters, builds what needs building, and passes progress to `report`. A
@@ -234,7 +234,7 @@ fn no_folder(name: &str) -> String {
     )
 }
 
-fn known(what: &str, name: &str, all: &[&str]) -> Result<(), String> {
+fn check_known(what: &str, name: &str, all: &[&str]) -> Result<(), String> {
     if all.contains(&name) {
         return Ok(());
     }

@@ -114,11 +114,11 @@ impl Project {
     /// What is missing, or why the build fails; [`command`](Self::command) returns the same error.
     pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
         let ready = match &self.folder {
-            Err(reason) if !self.commands_of_all().is_empty() => Err(RunError::NotHere(reason.clone())),
+            Err(reason) if !self.build_commands().is_empty() => Err(RunError::NotHere(reason.clone())),
             _ => self.detect().map_err(RunError::NotHere),
         };
         if let Ok(tools) = &ready {
-            self.choose(tools);
+            self.choose_programs(tools);
         }
         let built = ready.and_then(|tools| Ok((self.build(&tools, when).map_err(RunError::Failed)?, tools)));
         let (built, tools) = (built.clone().map(|(built, _)| built), built.map(|(_, tools)| tools));
@@ -126,9 +126,9 @@ impl Project {
         built
     }
 
-    /// Replaces the tuned program by a substitute if the tools are too old or too new for it, and notes the programs
-    /// for which the tools are unfit.
-    fn choose(&mut self, tools: &[FoundTool]) {
+    /// Replaces the tuned program by a substitute if the tools are too old or too new for it. Then records which
+    /// programs don't work with these tools, and why.
+    fn choose_programs(&mut self, tools: &[FoundTool]) {
         if let Some(tuned) = self.programs.get_mut(TUNED)
             && tool::unsupported(&tuned.with, tools).is_some()
             && let Some(fit) = self.alternatives.iter().find(|own| tool::unsupported(&own.with, tools).is_none())
@@ -190,7 +190,7 @@ impl Project {
     /// The command that failed, with the end of its output.
     fn build(&self, tools: &[FoundTool], when: Rebuild) -> Result<bool, String> {
         let folder = match &self.folder {
-            Ok(folder) if !self.commands_of_all().is_empty() => folder,
+            Ok(folder) if !self.build_commands().is_empty() => folder,
             _ => return Ok(false),
         };
         let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
@@ -207,7 +207,7 @@ impl Project {
         }
         let _ = fs::remove_file(&stamp_file);
         log.set_len(0).and_then(|()| log.rewind()).map_err(failed)?;
-        for words in self.commands_of_all() {
+        for words in self.build_commands() {
             let words = self.expand(&words, tools);
             let trouble = match tool::run(&words, folder, &log, LIMIT) {
                 Ok(status) if status.success() => continue,
@@ -226,7 +226,7 @@ impl Project {
     }
 
     /// The build commands in order: those for all programs, then those of each program that the tools fit.
-    fn commands_of_all(&self) -> Vec<Vec<String>> {
+    fn build_commands(&self) -> Vec<Vec<String>> {
         let own = self.programs.iter().filter(|(name, _)| !self.unsupported.contains_key(*name));
         self.commands.iter().chain(own.flat_map(|(_, program)| &program.build)).cloned().collect()
     }
@@ -237,7 +237,7 @@ impl Project {
         for tool in tools {
             stamp.push_str(&format!("{} {:?} {}\n", tool.name, tool.words, tool.version));
         }
-        stamp.push_str(&format!("{:?}\n", self.commands_of_all()));
+        stamp.push_str(&format!("{:?}\n", self.build_commands()));
         stamp_sources(folder, 0, &mut stamp)?;
         Ok(stamp)
     }

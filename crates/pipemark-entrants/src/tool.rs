@@ -31,14 +31,14 @@ pub struct FoundTool {
 }
 
 impl Tool {
-    /// The first way to call this tool that works, from within `folder`.
+    /// Tries each way to call this tool, from within `folder`, and returns the first that works.
     ///
     /// # Errors
     /// What each way lacks, and how to install it.
     pub fn detect(&self, folder: &Path) -> Result<FoundTool, String> {
         let mut reasons = Vec::new();
         for words in &self.ways {
-            match self.version_by(words, folder) {
+            match self.detect_version(words, folder) {
                 Ok(version) => return Ok(FoundTool { name: self.name.clone(), words: words.clone(), version }),
                 Err(reason) => reasons.push(reason),
             }
@@ -46,7 +46,7 @@ impl Tool {
         Err(format!("{} is missing ({}); to install it: {}", self.name, reasons.join("; "), self.install))
     }
 
-    fn version_by(&self, words: &[String], folder: &Path) -> Result<String, String> {
+    fn detect_version(&self, words: &[String], folder: &Path) -> Result<String, String> {
         let call = words.join(" ");
         let Some(question) = &self.version else {
             return on_path(&words[0]).map(|_| String::new()).ok_or_else(|| format!("{call}: not found"));
@@ -54,20 +54,20 @@ impl Tool {
         let command: Vec<String> = words.iter().chain(question).cloned().collect();
         let text = output_of(&command, folder).map_err(|reason| format!("{call}: {reason}"))?;
         let version = version_in(&text).ok_or_else(|| format!("{call} prints no version"))?;
-        match outside(&call, &version, &self.at_least, &self.below) {
+        match version_problem(&call, &version, &self.at_least, &self.below) {
             Some(reason) => Err(reason),
             None => Ok(version),
         }
     }
 }
 
-/// Why a version is not accepted; `None` if it is.
-fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<String>) -> Option<String> {
-    let bound = |bound: &Option<String>| bound.as_deref().map(parts);
-    if bound(at_least).is_some_and(|least| parts(version) < least) {
+/// Why a version is not accepted, as a sentence; `None` if it is.
+fn version_problem(call: &str, version: &str, at_least: &Option<String>, below: &Option<String>) -> Option<String> {
+    let bound = |bound: &Option<String>| bound.as_deref().map(version_numbers);
+    if bound(at_least).is_some_and(|least| version_numbers(version) < least) {
         return Some(format!("{call} is {version}, older than {}", at_least.as_deref().unwrap_or_default()));
     }
-    if bound(below).is_some_and(|limit| parts(version) >= limit) {
+    if bound(below).is_some_and(|limit| version_numbers(version) >= limit) {
         return Some(format!("{call} is {version}, not below {}", below.as_deref().unwrap_or_default()));
     }
     None
@@ -77,7 +77,7 @@ fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<
 pub(super) fn unsupported(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
     with.iter().find_map(|(name, versions)| {
         let tool = tools.iter().find(|tool| tool.name == *name)?;
-        outside(&tool.words.join(" "), &tool.version, &versions.at_least, &versions.below)
+        version_problem(&tool.words.join(" "), &tool.version, &versions.at_least, &versions.below)
     })
 }
 
@@ -137,7 +137,7 @@ pub(super) fn version_in(text: &str) -> Option<String> {
 
 /// The numbers of a version, in a form that compares as versions do. A number too large for 64 bits is newer than any
 /// other.
-fn parts(version: &str) -> Vec<u64> {
+fn version_numbers(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(u64::MAX)).collect()
 }
 
@@ -157,7 +157,11 @@ mod tests {
             assert_eq!(version_in(text).as_deref(), Some(version), "{text}");
         }
         assert_eq!(version_in("no number"), None);
-        assert!(parts("1.9") < parts("1.21") && parts("0.17") <= parts("0.17.1") && parts("18.3") > parts("18"));
+        assert!(
+            version_numbers("1.9") < version_numbers("1.21")
+                && version_numbers("0.17") <= version_numbers("0.17.1")
+                && version_numbers("18.3") > version_numbers("18")
+        );
     }
 
     fn tool(ways: &[&[&str]], at_least: Option<&str>, below: Option<&str>) -> Tool {

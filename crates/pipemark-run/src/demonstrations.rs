@@ -1,4 +1,4 @@
-//! Demonstrations: quick tests that decide a claim without a trial.
+//! Demonstrations: quick tests that answer a claim without a trial.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -14,7 +14,7 @@ use pipemark_model::{Answer, Claim, ClaimVerdict};
 /// The names that a claim's `shown_by` accepts.
 pub const DEMONSTRATIONS: [&str; 2] = ["two-flips", "blocking"];
 
-/// The time limit for a call to start sleeping, and for the call to return.
+/// The time limit for a call to start sleeping, and another for the call to return.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Answers the claims that name a demonstration.

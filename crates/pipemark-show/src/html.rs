@@ -27,7 +27,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 const LIBRARIES: &[u8] = include_bytes!("../assets/vega/vega.js.gz");
 const LICENSE: &str = include_str!("../assets/vega/LICENSE");
 
-/// Escaped text in which a flag such as `--runs` isn't broken after its dashes.
+/// Escaped text in which a flag such as `--runs` isn't wrapped after its dashes.
 fn words(text: &str) -> Value {
     let whole = |word: &str| match word.find("--") {
         Some(at) => format!("{}<span class=\"flag\">{}</span>", HtmlEscape(&word[..at]), HtmlEscape(&word[at..])),

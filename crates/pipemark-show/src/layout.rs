@@ -7,12 +7,12 @@ use crate::{Align, Cell, Fit, Grid, Row, Style};
 /// The minimum width of elastic columns. The minimum of wrapped columns is twice as much.
 const MIN_WIDTH: usize = 6;
 /// The minimum width of wrapped columns while optional columns can still be omitted.
-const COMFORTABLE: usize = 20;
-/// The widths of a bar in columns. Shorter bars have too low a resolution, and longer bars show no more.
-const BAR: std::ops::RangeInclusive<usize> = 8..=48;
+const COMFORTABLE_WIDTH: usize = 20;
+/// The widths of a bar, in terminal columns. Shorter bars have too low a resolution, and longer bars show no more.
+const BAR_WIDTHS: std::ops::RangeInclusive<usize> = 8..=48;
 const GAP: usize = 2;
-/// If there is less room than this beside the labels, a reason is placed below them.
-const REASON: usize = 24;
+/// The least room in columns to print a reason beside the labels. With less room it is printed below them.
+const MIN_REASON_WIDTH: usize = 24;
 
 /// A visible column, and its widths on the terminal.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
         let widest = |text: fn(&Cell) -> &str| cells().map(|cell| width(text(cell))).max().unwrap_or(0);
         let mark = widest(|cell| &cell.mark);
         match column.fit {
-            Fit::Bars => Slot { index, text: *BAR.start(), mark },
+            Fit::Bars => Slot { index, text: *BAR_WIDTHS.start(), mark },
             _ => {
                 let text = widest(|cell| &cell.text);
                 Slot { index, text: text.max(two_line_width(&column.heading).saturating_sub(mark)), mark }
@@ -75,7 +75,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     };
     let mut slots: Vec<Slot> = grid.text_columns().into_iter().map(slot).collect();
     // Wrapping loses no text, so wrapped columns are narrowed first.
-    shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
+    shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE_WIDTH } else { usize::MAX });
     for omitted in [Fit::Bars, Fit::Optional] {
         while total(&slots) > room {
             let Some(last) = slots.iter().rposition(|slot| grid.columns[slot.index].fit == omitted) else { break };
@@ -98,7 +98,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     }
     let spare = room.saturating_sub(total(&slots));
     if let Some(slot) = slots.iter_mut().find(|slot| grid.columns[slot.index].fit == Fit::Bars) {
-        slot.text = (slot.text + spare).min(*BAR.end());
+        slot.text = (slot.text + spare).min(*BAR_WIDTHS.end());
     }
     slots
 }
@@ -206,7 +206,7 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
     let Some((style, reason)) = &row.instead else { return lines };
     let labels: Vec<Slot> = cells.iter().map(|(slot, ..)| **slot).collect();
     let hang = if labels.is_empty() { 0 } else { total(&labels) + GAP };
-    let (hang, beside) = if room >= hang + REASON { (hang, true) } else { (GAP, false) };
+    let (hang, beside) = if room >= hang + MIN_REASON_WIDTH { (hang, true) } else { (GAP, false) };
     for (part, text) in wrap(reason, room - hang).iter().enumerate() {
         let text = colour.paint(*style, text);
         match lines.get_mut(part).filter(|_| beside) {

@@ -205,7 +205,7 @@ impl Canvas {
     fn mark(&mut self, (x, y): (f64, f64), index: usize) {
         let column = (x * (self.columns - 1) as f64).round();
         if let (Some(row), true) = (Canvas::row(y), (0.0..self.columns as f64).contains(&column)) {
-            // A mark isn't overwritten: the other curves are compared with the first one.
+            // An earlier mark stays: the other curves are compared with the first one.
             self.marks[row * self.columns + column as usize].get_or_insert(index);
         }
     }
@@ -245,7 +245,7 @@ impl Canvas {
 }
 
 /// The ASCII replacement of each character. A mark narrower than half a column becomes a space.
-const PLAIN: [(&str, &str); 4] = [
+const ASCII_REPLACEMENTS: [(&str, &str); 4] = [
     ("\u{a0}µ×–−─│└┤·█▒…•→≠≈", " ux---|++.#-.->#~"),
     ("▏▎▍▌▋▊▉▁▂▃▄▅▆▇", "   ####__--==%"),
     ("●◐○◀", "*%o<"),
@@ -258,7 +258,7 @@ pub(super) fn ascii(text: &str) -> String {
         _ if c.is_ascii() => c,
         '\u{2800}'..='\u{28ff}' => '.',
         _ => {
-            let known = PLAIN.iter().flat_map(|(from, to)| from.chars().zip(to.chars()));
+            let known = ASCII_REPLACEMENTS.iter().flat_map(|(from, to)| from.chars().zip(to.chars()));
             known.into_iter().find(|(from, _)| *from == c).map_or('?', |(_, to)| to)
         }
     };

@@ -34,7 +34,7 @@ pub struct Terminal {
     pub characters: Characters,
 }
 
-/// The minimum width in columns. On a narrower terminal lines are too long, because narrower text is illegible.
+/// The minimum width in columns. On a narrower terminal, lines wrap, because narrower tables would be illegible.
 const MIN_WIDTH: usize = 40;
 /// The maximum width of text in columns, because longer lines are hard to read. Tables may be wider.
 const MAX_TEXT_WIDTH: usize = 120;

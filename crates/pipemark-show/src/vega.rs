@@ -13,7 +13,7 @@ use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole}
 
 /// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME, or by the template NAME if
 /// there is no such part. If there is neither, the string and its key are omitted.
-static FORMS: LazyLock<Value> =
+static TEMPLATES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
 /// The specification and the names in the legend. The names are empty if the chart has one series and needs no legend.
@@ -34,9 +34,9 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     // Only measured series have a colour, in the order of the names.
     parts.extend([("title", json!(title)), ("names", json!(measured))]);
     parts.extend((measured.len() < 2).then_some(("legend", Value::Null)));
-    let mut spec = filled(&FORMS["chart"], &parts);
+    let mut spec = fill_template(&TEMPLATES["chart"], &parts);
     for part in ["height", "layer"] {
-        spec[part] = filled(&FORMS[kind][part], &parts);
+        spec[part] = fill_template(&TEMPLATES[kind][part], &parts);
     }
     spec["data"]["values"] = values.into();
     let legend = if chart.kind == ChartKind::Bars { measured } else { [measured, elsewhere].concat() };
@@ -47,12 +47,12 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
 type Parts = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
 
 /// A template with its parts filled in.
-fn filled(form: &Value, parts: &[(&str, Value)]) -> Value {
+fn fill_template(form: &Value, parts: &[(&str, Value)]) -> Value {
     let part = |value: &Value| match value.as_str().and_then(|text| text.strip_prefix('$')) {
-        None => Some(filled(value, parts)),
+        None => Some(fill_template(value, parts)),
         Some(name) => match parts.iter().find(|(part, _)| *part == name) {
             Some((_, value)) => Some(value.clone()),
-            None => FORMS.get(name).map(|form| filled(form, parts)),
+            None => TEMPLATES.get(name).map(|form| fill_template(form, parts)),
         },
     };
     match form {
@@ -176,7 +176,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         datum["row"] = json!(chart.y.names[point.y as usize]);
         datum["column"] = json!(chart.x.names[point.x as usize]);
         datum["b"] = json!(point.brief);
-        datum["v"] = place.map_or(Value::Null, rounded);
+        datum["v"] = place.map_or(Value::Null, round_digits);
         datum
     });
     let colours = match colouring {
@@ -190,13 +190,13 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     };
     let mut column = words_channel(&chart.x, "column", &letters, 1.0);
     column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
-    for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
+    for (key, value) in TEMPLATES["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
     // Text that would overlap its neighbours is omitted. The tooltip and the table show it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let row = words_channel(&chart.y, "row", "letters", 0.5);
-    let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];
+    let parts = vec![("column", column), ("row", row), ("colours", TEMPLATES[colours].clone()), ("room", json!(room))];
     ("heat", values.collect(), parts)
 }
 
@@ -229,7 +229,7 @@ impl<'a> VegaFigures<'a> {
     }
 
     fn value(&self, value: f64) -> Value {
-        rounded(value / self.divisor)
+        round_digits(value / self.divisor)
     }
 
     fn channel(&self, field: &str) -> Value {
@@ -265,16 +265,15 @@ impl<'a> VegaFigures<'a> {
     }
 }
 
-/// A channel of names, in lines of as many letters as the expression `letters` allows. The library places the first
-/// line where a single line would be. So names with several lines are raised, by the fraction `share` of the lines
-/// after the first.
+/// A channel of names, in lines of as many letters as the expression `letters` allows. The library puts the first line
+/// where a single line would be, so a name of several lines is raised by the fraction `share` of its further lines.
 fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
     let raised = format!("{} * (length({lines}) - 1)", -13.0 * share);
     let parts =
         [("field", json!(field)), ("domain", json!(axis.names)), ("lines", json!(lines)), ("raised", json!(raised))];
-    filled(&FORMS["words"], &parts)
+    fill_template(&TEMPLATES["words"], &parts)
 }
 
 /// The texts of a point, as a JSON object to which the position is added.
@@ -282,9 +281,9 @@ fn datum(point: &Point, series: &str, role: &str) -> Value {
     json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
 }
 
-/// Rounds to five significant digits. More digits aren't visible, and a mailed page should be small. Whole numbers stay
-/// exact, because an axis may end at one.
-fn rounded(value: f64) -> Value {
+/// Rounds to five significant digits: more aren't visible, and a mailed page should be small. Whole numbers stay exact,
+/// because a rounded one could lie beyond the end of an axis.
+fn round_digits(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() < 9e15 {
         true => json!(value as i64),
         false => json!(format!("{value:.4e}").parse::<f64>().unwrap_or(value)),

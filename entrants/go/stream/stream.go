@@ -107,7 +107,7 @@ func NewAnswer(bytes int64, checksum uint64) Answer {
 	return Answer{Bytes: bytes, Checksum: fmt.Sprintf("%016x", checksum)}
 }
 
-// Report prints the one line that the contract asks for.
+// Report prints the result line that the contract requires.
 func Report(answer Answer, took time.Duration) error {
 	return json.NewEncoder(os.Stdout).Encode(struct {
 		Language string `json:"language"`

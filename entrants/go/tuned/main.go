@@ -31,11 +31,11 @@ const (
 	childBack = 4
 )
 
-// checksum sums the blocks that the child receives. A comparison is vectorised, a
-// loop over words is not, so each block is compared, byte for byte, with the
-// expected one: if they are equal, so are their sums, and the sums of any block
-// follow from those of block 0. A block that differs is summed word by word. Both
-// ways give the same function of the bytes received.
+// checksum sums the blocks that the child receives. A comparison is vectorised and
+// a loop over words is not, so each block is compared, byte for byte, with the
+// expected one. If they are equal, their sums are too, and the sums of any block
+// follow from those of block 0. A block that differs is summed word by word. So
+// the checksum depends only on the bytes received.
 type checksum struct {
 	document bool
 	expected *stream.Blocks
@@ -111,10 +111,11 @@ func fcntl(fd, command, argument int) (int, error) {
 	return int(n), nil
 }
 
-// transfer is read(2) or write(2) of a block that is not empty, without telling
-// the scheduler: for a long call the scheduler wakes another thread, which finds
-// nothing to do. A raw call keeps its processor and delays the garbage collector,
-// but no other goroutine needs the processor, and there is no garbage.
+// transfer reads or writes a block that is not empty, by read(2) or write(2),
+// without telling the scheduler. During a long call, the scheduler would wake
+// another thread, which would find nothing to do. A raw call keeps its processor
+// and delays the garbage collector, but here no other goroutine needs the
+// processor, and there is no garbage.
 func transfer(call uintptr, fd int, block []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&block[0])), uintptr(len(block)))

@@ -165,7 +165,7 @@ pub fn fill(input: &mut impl Read, block: &mut [u8]) -> io::Result<usize> {
     Ok(have)
 }
 
-/// Streams the bytes to the child and prints the one line that the contract asks for.
+/// Streams the bytes to the child and prints the result line that the contract requires.
 pub fn stream_to(mut child: Child, options: &Options) -> Result<()> {
     let mut data: ChildStdin = child.stdin.take().ok_or("the child has no input")?;
     let mut back = BufReader::new(child.stdout.take().ok_or("the child has no output")?);

@@ -50,8 +50,8 @@ fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
     })
 }
 
-/// The distance from the median to the farther end of the interval, multiplied by `scale`. Without an interval, the
-/// distance to the farther of the smallest and the largest run.
+/// The larger distance from the median to an end of the interval, multiplied by `scale`. Without an interval, the
+/// larger distance to the smallest or the largest run.
 fn range(estimate: &Estimate, scale: f64) -> String {
     let (low, high) = (estimate.low.unwrap_or(estimate.min), estimate.high.unwrap_or(estimate.max));
     let reach = (high - estimate.median).max(estimate.median - low) / scale;

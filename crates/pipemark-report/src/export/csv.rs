@@ -5,8 +5,8 @@ use std::{io, iter};
 use pipemark_model::{Document, Figure, Key, Record, Sample, Unit};
 use pipemark_show::{csv_field, csv_text};
 
-/// A document as CSV: one row for each trial with its parameters and estimates, in plain bytes, nanoseconds and bytes
-/// per second. Single runs are only in the JSON.
+/// A document as CSV: a row for each trial, with its parameters and estimates in plain bytes, nanoseconds and bytes per
+/// second. Single runs are only in the JSON.
 ///
 /// # Errors
 /// If the number of fields in a row differs from the number of columns, which is a bug.
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
     use crate::sheet::fixture;
 
-    fn written(document: &Document) -> String {
+    fn export(document: &Document) -> String {
         csv(document).unwrap()
     }
 
     #[test]
-    fn rows_are_as_kept() {
+    fn rows_match_the_stored_file() {
         for (name, document) in fixture::all() {
-            fixture::assert_file(&format!("src/sheet/snapshots/{name}.csv"), &written(&document));
+            fixture::assert_file(&format!("src/sheet/snapshots/{name}.csv"), &export(&document));
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
     type Row = std::collections::HashMap<String, String>;
 
     fn rows(document: &Document) -> Vec<Row> {
-        ::csv::Reader::from_reader(written(document).as_bytes()).deserialize().map(Result::unwrap).collect()
+        ::csv::Reader::from_reader(export(document).as_bytes()).deserialize().map(Result::unwrap).collect()
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn no_cell_is_a_formula() {
-        let text = written(&fixture::hostile());
+        let text = export(&fixture::hostile());
         for row in ::csv::Reader::from_reader(text.as_bytes()).records() {
             for cell in &row.unwrap() {
                 assert!(!cell.starts_with(['=', '+', '-', '@']), "{cell:?}");

@@ -50,7 +50,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
         for (end, value, which) in ends {
             let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
             of_trials(&name, unit, &format!("{which}{}", in_unit(&figure.help(), unit)), &|record| {
-                // The throughput of round trips is irrelevant.
+                // Round trips are measured by their time, so their figures per byte are omitted.
                 let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
                 let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
                 Some(value(estimate)? * factor)
@@ -140,14 +140,14 @@ mod tests {
     use super::*;
     use crate::sheet::fixture;
 
-    fn written(document: &Document) -> String {
+    fn export(document: &Document) -> String {
         openmetrics(document).unwrap()
     }
 
     #[test]
     fn families_are_whole_and_end_with_their_unit() {
         for (name, document) in fixture::all() {
-            let text = written(&document);
+            let text = export(&document);
             assert!(text.ends_with("\n# EOF\n"), "{name}");
             let mut family = "";
             for line in text.lines().filter(|line| *line != "# EOF") {
@@ -173,7 +173,7 @@ mod tests {
     fn label_values_are_escaped() {
         let mut document = fixture::interrupted();
         document.label = Some("a\"b\\c\nd\x1b".to_owned());
-        let text = written(&document);
+        let text = export(&document);
         assert!(text.contains("label=\"a\\\"b\\\\c\\nd\\\\u{1b}\""), "{text}");
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         let unlike = |pipe: &MeasuredTrial| pipe.ends().capacity != Capacity::DEFAULT;
         let pipes = of_link(LinkKind::Pipe).filter(|pipe| pipe.ends().block == idle.ends().block);
         // The ratio of the null link's time to the pipe's time.
-        let contrast = Contrast::speed(idle, pipes.min_by_key(unlike)?).filter(Contrast::less)?;
+        let contrast = Contrast::speed(idle, pipes.min_by_key(unlike)?).filter(Contrast::is_lower)?;
         Some((idle, contrast))
     };
     let mut shares: Vec<(MeasuredTrial<'a>, Contrast)> = of_link(LinkKind::Null).filter_map(against_pipe).collect();
@@ -143,7 +143,7 @@ mod tests {
                     "The harness itself, without any transfer, takes 40.0 ns per round trip of 8 B, 1.00 % (1.00–1.00) of the time of a pipe, across two cores.",
                 ]
             );
-            let found = crate::findings::found("harness", &records);
+            let found = crate::findings::findings_of_rule("harness", &records);
             assert_eq!(found[0].evidence["by_block"][1]["share"]["of"]["trial"], records[3].id);
         }
 

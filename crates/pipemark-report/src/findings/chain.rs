@@ -12,7 +12,7 @@ use crate::findings::{Candidate, MeasuredTrial};
 
 /// The largest deviation from a straight line, as a fraction. pipe-speed calls a chain linear "give or take about 10
 /// %".
-const STRAIGHT: f64 = 0.1;
+const MAX_DEPARTURE: f64 = 0.1;
 
 /// The least share of the variance that a reported line explains.
 const MIN_R_SQUARED: f64 = 0.9;
@@ -43,7 +43,7 @@ impl<'a> ChainPoint<'a> {
         Some(ChainPoint { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
     }
 
-    /// Bytes per second that all stages together pass on during the transfer.
+    /// Bytes per second that all stages together pass on while data flows.
     fn per_hop(&self) -> f64 {
         self.length * self.bytes / self.flow
     }
@@ -80,7 +80,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let lengths = column(&points, |point| point.length);
     let flow = column(&points, |point| point.flow / (point.bytes / GIB));
     let alike = points.iter().all(|point| point.measured.job.volume().is_like(points[0].measured.job.volume()));
-    // If each chain has its own volume, the real time is the start time plus the time of one GiB.
+    // If each chain has its own volume, real times are compared as the start time plus the time of one GiB.
     let real_of = |point: &ChainPoint| match alike {
         true => point.real,
         false => point.real - point.flow + point.flow / (point.bytes / GIB),
@@ -90,7 +90,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let starting = column(&points, |point| point.real - point.flow);
     // Real time is used, as in pipe-speed. Long chains compete for CPUs and short ones don't, so the linear part may
     // begin at a longer chain.
-    let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
+    let departure =
+        |from: usize| Linearity::of(&lengths[from..], &real[from..], MAX_DEPARTURE).map(|line| line.departure);
     let begin = (0..=points.len() - MIN_POINTS).find(|&begin| departure(begin) == Some(None));
     let fitted = begin.unwrap_or(0);
     let per_gib = FittedLine::fit(&lengths[fitted..], &flow[fitted..], Weighting::Relative)?;
@@ -153,7 +154,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("chain-cost", last.length, text, evidence))
 }
 
-/// Compares published chains with measured ones, in the fits of both and in the bytes per second that a stage passes
+/// Compares published chains with measured ones: the lines fitted to both, and the bytes per second that a stage passes
 /// on.
 pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let beside = |one: &MeasuredTrial<'a>| {
@@ -186,7 +187,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let (their_line, our_line) = (line(&theirs)?, line(&ours)?);
     let hops: Vec<f64> =
         points.iter().map(|(point, throughput)| point.length * throughput).filter(|&hop| hop > 0.0).collect();
-    let straight = Linearity::of(&lengths, &theirs, STRAIGHT).is_some_and(|line| line.departure.is_none());
+    let straight = Linearity::of(&lengths, &theirs, MAX_DEPARTURE).is_some_and(|line| line.departure.is_none());
     let text = format!(
         "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of a \
          straight line), {} to {} per hop; here {} s with {stage} (R² {:.4}), {}× as fast.",
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_s_own_table_is_read_as_it_is() {
+    fn the_published_table_gives_the_published_conclusion() {
         let outcomes = PIPE_SPEED.map(|(length, seconds)| {
             let mut outcome = chain(length, seconds / 2.0, 0.0);
             let published = Published {

@@ -31,8 +31,8 @@ pub fn answer_claims(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
         records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
     let family = Family::of(&speeds);
     let covered: usize = claims.iter().map(|claim| covered_trials(claim, records).len()).sum();
-    // The fewer trials decide, the wider each interval has to be. So start with all trials, and repeat until the number
-    // of deciding trials is stable.
+    // The fewer trials decide, the wider each interval has to be. So this starts with all trials, and repeats until the
+    // number of deciding trials no longer changes.
     let mut deciding = covered;
     loop {
         let family = family.with(covered as f64 / deciding.max(1) as f64);
@@ -116,7 +116,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     Answer { verdict, here, evidence }
 }
 
-/// The reason why runs are too short for a claim.
+/// The reason why the runs of a trial are too short for a claim.
 struct Shortfall {
     bytes: f64,
     needs: f64,
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     /// Trials at four block sizes on two cores, and on one core with `times` the speed of two.
-    fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
+    fn measured_records(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
         let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
         let pair = |(block, times): (&str, f64)| {
             let base = outcome("e", &[("block", block), ("place", "cross")], 1.0, runs);
@@ -421,7 +421,8 @@ mod tests {
 
     #[test]
     fn direction_and_size_are_judged() {
-        let of = |low, high, times: [f64; 4]| answer(&claim("gain", low, high), &measured(times, &STEADY)).verdict;
+        let of =
+            |low, high, times: [f64; 4]| answer(&claim("gain", low, high), &measured_records(times, &STEADY)).verdict;
         // The gain is about 2 %.
         assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), ClaimVerdict::Holds);
         assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), ClaimVerdict::DoesntHold, "the right way, and far too much");
@@ -434,8 +435,8 @@ mod tests {
     #[test]
     fn no_difference_takes_both_bounds() {
         let same = claim("gain", Some(-3.0), Some(3.0));
-        assert_eq!(answer(&same, &measured([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, ClaimVerdict::Holds);
-        let mut wide = measured([1.0; 4], &STEADY);
+        assert_eq!(answer(&same, &measured_records([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, ClaimVerdict::Holds);
+        let mut wide = measured_records([1.0; 4], &STEADY);
         for (run, sample) in wide[1].samples.iter_mut().enumerate() {
             sample.ns = (sample.ns as f64 * [0.76, 1.02, 0.9, 1.24, 1.0, 1.1, 0.85][run]) as u64;
         }
@@ -445,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_claim_may_concern_the_maximum_or_minimum() {
-        let records = measured([0.9, 1.3, 2.0, 1.1], &STEADY);
+        let records = measured_records([0.9, 1.3, 2.0, 1.1], &STEADY);
         let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
@@ -462,7 +463,7 @@ mod tests {
 
     #[test]
     fn constant_figures_are_known_exactly() {
-        let mut records = measured([1.0, 1.2, 0.9, 1.0], &STEADY);
+        let mut records = measured_records([1.0, 1.2, 0.9, 1.0], &STEADY);
         let none = claim("interleaved_percent", Some(0.0), Some(0.0));
         for sample in records.iter_mut().flat_map(|record| &mut record.samples) {
             sample.interleaved_percent = Some(0.0);
@@ -474,7 +475,7 @@ mod tests {
 
     #[test]
     fn unmeasured_trials_are_no_evidence() {
-        let mut records = measured([1.3; 4], &STEADY);
+        let mut records = measured_records([1.3; 4], &STEADY);
         let claim = claim("ratio", Some(1.0), None);
         records[1].status = Status::Skipped;
         let some = answer(&claim, &records);
@@ -485,7 +486,7 @@ mod tests {
         }
         let none = answer(&claim, &records);
         assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::NotMeasured, "one CPU only"));
-        let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
+        let few = answer(&claim, &measured_records([9.0; 4], &STEADY[..4]));
         assert_eq!(few.verdict, ClaimVerdict::CantTell, "too few runs for an interval");
         assert!(few.here.ends_with("about 5 runs would decide (4 were done)"), "{}", few.here);
         let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
@@ -529,7 +530,7 @@ mod tests {
     #[test]
     fn an_open_claim_names_what_would_decide_it() {
         let noisy = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 0.7];
-        let mut records = measured([1.3; 4], &STEADY);
+        let mut records = measured_records([1.3; 4], &STEADY);
         for (run, sample) in records[1].samples.iter_mut().enumerate() {
             sample.ns = (sample.ns as f64 * noisy[run]) as u64;
         }
@@ -544,7 +545,7 @@ mod tests {
 
     #[test]
     fn copies_are_known_and_calls_are_counted() {
-        let mut records = measured([1.0; 4], &STEADY);
+        let mut records = measured_records([1.0; 4], &STEADY);
         records
             .iter_mut()
             .flat_map(|record| &mut record.samples)
@@ -574,7 +575,7 @@ mod tests {
 
     #[test]
     fn a_few_deciding_trials_among_many_need_wider_intervals() {
-        let mut records = measured([1.0; 4], &STEADY);
+        let mut records = measured_records([1.0; 4], &STEADY);
         for record in records.iter_mut().skip(1).step_by(2) {
             for (sample, factor) in record.samples.iter_mut().zip([0.96, 1.02, 0.98, 1.04, 1.0, 1.01, 0.99]) {
                 sample.ns = (sample.ns as f64 * factor) as u64;

@@ -9,9 +9,9 @@ use pipemark_stats::estimate;
 use pipemark_stats::records::ratios;
 
 use crate::findings::MeasuredTrial;
-use crate::findings::words::spans;
+use crate::findings::words::size_ranges;
 
-/// A ratio within this distance of 1 isn't reported, as a fraction. An interval of ±3 % counts as narrow.
+/// The largest distance of a ratio from 1 that isn't reported, as a fraction. An interval of ±3 % counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
 /// The ratio of `new` to `base` over the rounds in which both were measured, with the 95 % interval shown in tables.
@@ -26,7 +26,7 @@ pub(super) struct Contrast<'a> {
     pub low: f64,
     pub high: f64,
     /// The interval adjusted for all comparisons of the document.
-    pub sure: (f64, f64),
+    pub adjusted: (f64, f64),
 }
 
 impl<'a> Contrast<'a> {
@@ -53,29 +53,29 @@ impl<'a> Contrast<'a> {
         let estimate = estimate::from_runs(&ratios)?;
         let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
         let figure = figure.column();
-        Some(Contrast { figure, base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
+        Some(Contrast { figure, base, new, ratio, low, high, adjusted: base.family.interval(&estimate)? })
     }
 
     /// Whether `new` is significantly higher: the whole adjusted interval is more than 3 % above 1.
-    pub fn more(&self) -> bool {
-        self.sure.0 > 1.0 + TOLERANCE
+    pub fn is_higher(&self) -> bool {
+        self.adjusted.0 > 1.0 + TOLERANCE
     }
 
     /// Whether `new` is significantly lower: the whole adjusted interval is more than 3 % below 1.
-    pub fn less(&self) -> bool {
-        self.sure.1 < 1.0 - TOLERANCE
+    pub fn is_lower(&self) -> bool {
+        self.adjusted.1 < 1.0 - TOLERANCE
     }
 
     /// Whether the two are equal: the whole adjusted interval is within 3 % of 1.
-    pub fn same(&self) -> bool {
-        self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
+    pub fn is_equal(&self) -> bool {
+        self.adjusted.0 >= 1.0 - TOLERANCE && self.adjusted.1 <= 1.0 + TOLERANCE
     }
 
     /// The ratio of `base` to `new`.
     pub fn inverse(&self) -> Contrast<'a> {
-        let Contrast { figure, base, new, ratio, low, high, sure } = *self;
-        let sure = (1.0 / sure.1, 1.0 / sure.0);
-        Contrast { figure, base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
+        let Contrast { figure, base, new, ratio, low, high, adjusted } = *self;
+        let adjusted = (1.0 / adjusted.1, 1.0 / adjusted.0);
+        Contrast { figure, base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, adjusted }
     }
 
     /// The distance of the ratio from 1. Double and half have the same distance.
@@ -85,7 +85,7 @@ impl<'a> Contrast<'a> {
 
     /// `1.52× (1.48–1.55) as fast`, or `as fast (within 3 %)`; `None` if inconclusive.
     pub fn as_fast(&self) -> Option<String> {
-        match (self.more(), self.less(), self.same()) {
+        match (self.is_higher(), self.is_lower(), self.is_equal()) {
             (true, ..) => Some(format!("{self} as fast")),
             (_, true, _) => Some(format!("only {self} as fast")),
             (.., true) => Some("as fast (within 3 %)".to_owned()),
@@ -105,9 +105,9 @@ impl<'a> Contrast<'a> {
 
     pub fn evidence(&self) -> Value {
         let (of, to) = (self.new.evidence(), self.base.evidence());
-        let (figure, ratio, sure) = (self.figure, self.ratio, [self.sure.0, self.sure.1]);
+        let (figure, ratio, adjusted) = (self.figure, self.ratio, [self.adjusted.0, self.adjusted.1]);
         json!({
-            "figure": figure, "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to,
+            "figure": figure, "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": adjusted, "of": of, "to": to,
         })
     }
 
@@ -146,26 +146,26 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
             1 => widest.to_string(),
             _ => format!("{farthest} {widest} at {}", size(widest)),
         };
-        Some((sizes[0], format!("{word} with {pieces} of {}, {figure}", spans(&sizes, all))))
+        Some((sizes[0], format!("{word} with {pieces} of {}, {figure}", size_ranges(&sizes, all))))
     };
     let mut clauses: Vec<_> =
-        [clause("faster", "up to", |one| one.more()), clause("slower", "down to", |one| one.less())]
+        [clause("faster", "up to", |one| one.is_higher()), clause("slower", "down to", |one| one.is_lower())]
             .into_iter()
             .flatten()
             .collect();
     clauses.sort();
-    if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
+    if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::is_equal) {
         let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
-        return Some(format!("as fast (within 3 %) with {pieces} of {}", spans(&sizes, all)));
+        return Some(format!("as fast (within 3 %) with {pieces} of {}", size_ranges(&sizes, all)));
     }
     let mut clauses: Vec<String> = clauses.into_iter().map(|(_, clause)| clause).collect();
     let (certain, doubtful): (Vec<&Contrast>, Vec<&Contrast>) =
-        contrasts.iter().partition(|one| one.more() || one.less());
+        contrasts.iter().partition(|one| one.is_higher() || one.is_lower());
     let farthest = widest(certain).map_or(0.0, Contrast::effect);
     let farther = doubtful.into_iter().filter(|one| one.effect() > farthest);
     let farther: Vec<ByteSize> = farther.map(size).collect();
     if !clauses.is_empty() && !farther.is_empty() {
-        clauses.push(format!("inconclusive with {pieces} of {}", spans(&farther, all)));
+        clauses.push(format!("inconclusive with {pieces} of {}", size_ranges(&farther, all)));
     }
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
@@ -194,7 +194,7 @@ mod tests {
         let mut new = record("e", &[], 1.1, &wild);
         new.samples.reverse();
         let paired = contrast(&base, &new).unwrap();
-        assert!(paired.more() && (paired.ratio - 1.1).abs() < 1e-6, "{paired:?}");
+        assert!(paired.is_higher() && (paired.ratio - 1.1).abs() < 1e-6, "{paired:?}");
     }
 
     #[test]
@@ -220,9 +220,9 @@ mod tests {
     fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
         let (slow, fast) = (round_trip_record(&[], 8_000.0, &STEADY), round_trip_record(&[], 2_000.0, &STEADY));
         let speed = Contrast::speed(MeasuredTrial::of(&slow).unwrap(), MeasuredTrial::of(&fast).unwrap()).unwrap();
-        assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
+        assert!(speed.is_higher() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
         let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
-        assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
+        assert!(cost.is_lower() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::findings::{Candidate, MeasuredTrial};
 
 /// The fewest sizes from which two costs are fitted. With three, one outlier determines the line.
 const MIN_FITTED: usize = 4;
-/// The least share of time that calls must take at the smallest size, and bytes at the largest. A sweep without a size
-/// where a cost matters is inconclusive.
+/// The least share of time that calls must take at the smallest size, and bytes at the largest. If a cost matters at
+/// none of the sizes, the fit says nothing about it.
 const MIN_SHARE: f64 = 0.1;
 /// The least share of the variance that a line must explain.
 const MIN_R_SQUARED: f64 = 0.95;
@@ -131,7 +131,11 @@ pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
         let (per, unit) = cost.unit();
         let until = if Some(&cost.to) == rivals.sizes.last() { String::new() } else { format!(" up to {}", cost.to) };
         let (call, bytes) = (time(cost.line.intercept.value), time(cost.line.slope.value * per));
-        format!("{} {call} + {bytes} per {unit} ({}{until})", rivals.named(name, &rivals.names), cost.r_squared())
+        format!(
+            "{} {call} + {bytes} per {unit} ({}{until})",
+            rivals.name_with_work(name, &rivals.names),
+            cost.r_squared()
+        )
     };
     let what = if rivals.job().is_round_trip() { "Cost of a message (half a round trip)" } else { "Cost of a block" };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
@@ -146,7 +150,7 @@ mod tests {
     use pipemark_model::Record;
     use pipemark_stats::fixture::{GIB, STEADY, record, round_trip_record};
 
-    use crate::findings::found;
+    use crate::findings::findings_of_rule;
 
     const NOISE: [f64; 3] = [1.0, 1.01, 0.99];
     const SIZES: [f64; 7] = [64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0];
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_cost_per_call_and_per_byte_is_fitted() {
-        let found = &found("call-cost", &line(&NOISE))[0];
+        let found = &findings_of_rule("call-cost", &line(&NOISE))[0];
         let value = |name: &str| found.evidence[name]["value"].as_f64().unwrap();
         assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);
         assert_eq!(
@@ -204,17 +208,17 @@ mod tests {
     fn a_bend_at_large_blocks_ends_the_line() {
         let mut records = line(&NOISE);
         records.push(record("e", &[("block", "1m")], 0.5, &STEADY));
-        let found = &found("call-cost", &records)[0];
+        let found = &findings_of_rule("call-cost", &records)[0];
         assert_eq!(found.evidence["to"], 262144);
     }
 
     #[test]
     fn links_of_one_situation_share_a_finding() {
         let mut records = line(&NOISE);
-        assert!(found("message-cost", &records).is_empty(), "one link");
+        assert!(findings_of_rule("message-cost", &records).is_empty(), "one link");
         records.extend(line_of(&[("link", "shm")], 90.0, 0.008, &[1.0]));
         records.extend(line_of(&[("link", "tcp")], 90.0, 0.0, &NOISE));
-        let found = found("message-cost", &records);
+        let found = findings_of_rule("message-cost", &records);
         assert_eq!(
             found[0].text,
             "Cost of a block across two cores, fixed + by size: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
@@ -233,7 +237,7 @@ mod tests {
             SIZES.iter().map(at).collect()
         };
         let records = [trips("pipe", 2_000.0), trips("tcp", 9_000.0)].concat();
-        let text = &found("message-cost", &records)[0].text;
+        let text = &findings_of_rule("message-cost", &records)[0].text;
         assert!(
             text.starts_with(
                 "Cost of a message (half a round trip) across two cores, fixed + by size: pipe 2.00 µs + 307 ns per KiB"

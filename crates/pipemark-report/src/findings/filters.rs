@@ -11,7 +11,7 @@ use pipemark_model::{
 };
 
 use crate::findings::contrast::Contrast;
-use crate::findings::measured::{common_settings, first_findings, settings_but};
+use crate::findings::measured::{common_settings, first_findings, settings_except};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The length in bytes of the lines written by yes.
@@ -76,7 +76,7 @@ fn feed_in_words(group: &[MeasuredTrial]) -> &'static str {
 fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
-    let doubt = contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 && !contrast.same();
+    let doubt = contrast.adjusted.0 <= 1.0 && contrast.adjusted.1 >= 1.0 && !contrast.is_equal();
     let doubt = if doubt { " (inconclusive: too few runs)" } else { "" };
     let throughput = format!("{contrast} the throughput of {}{doubt}", finding.to);
     let figures = format!(
@@ -158,8 +158,8 @@ fn by_feed<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<Vec<MeasuredTrial<'
     situations.into_iter().map(|(_, groups)| groups).collect()
 }
 
-/// The CPU time of std-baseline per line and per byte. It answers the conjecture of pipelines that the cost per line
-/// dominates.
+/// The CPU time of std-baseline per line and per byte. It tests the conjecture of the document "pipelines" that the
+/// cost per line dominates.
 fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
@@ -209,7 +209,7 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let beside = records.iter().filter(|record| record.experiment == best.record.experiment);
     let held = beside.filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
     let common = common_settings(&best, &[Key::Filter]);
-    let alike = held.filter(|record| settings_but(&record.job, &[Key::Filter]) == common);
+    let alike = held.filter(|record| settings_except(&record.job, &[Key::Filter]) == common);
     let held = alike.filter_map(|record| record.job.lines());
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
     let also = match held.len() {

@@ -15,7 +15,7 @@ use crate::findings::{Candidate, MeasuredTrial, fastest};
 /// The block size of published benchmarks, which is also the default capacity of a pipe.
 const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
 /// The largest slowdown against the fastest program that counts as equally fast, as a fraction.
-const NEARLY: f64 = 0.1;
+const MAX_SLOWDOWN: f64 = 0.1;
 
 fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
     measured.job.entrant().expect("these rules get entrants only")
@@ -49,13 +49,13 @@ pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Re
     ]
 }
 
-/// The group with the most programs. Among several such groups, the one with blocks of [`MAIN_BLOCK`].
+/// The group with the most programs. If several groups have as many, the one with blocks of [`MAIN_BLOCK`].
 fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
     let near = |group: &&Vec<MeasuredTrial>| (group.len(), entrant(&group[0]).block == MAIN_BLOCK);
     groups.iter().max_by_key(near).cloned().unwrap_or_default()
 }
 
-/// Groups that differ only in the block size. Among several such sets, the one with the most programs.
+/// Groups that differ only in the block size. If there are several such sets, the one with the most programs.
 fn main_sizes<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Language, Key::Program, Key::Block];
     let situations = group_by_key(groups.iter().map(|group| (common_settings(&group[0], &varies), group.clone())));
@@ -72,9 +72,10 @@ fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     };
     let mut gains: Vec<(&Language, Contrast)> = group.iter().filter_map(gain).collect();
     gains.sort_by(|one, other| other.1.ratio.total_cmp(&one.1.ratio));
-    let differ = gains.iter().filter(|(_, gain)| gain.more() || gain.less());
+    let differ = gains.iter().filter(|(_, gain)| gain.is_higher() || gain.is_lower());
     let differ: Vec<String> = differ.map(|(language, gain)| format!("{language} {gain}")).collect();
-    let same: Vec<&str> = gains.iter().filter(|(_, gain)| gain.same()).map(|(language, _)| language.as_str()).collect();
+    let same: Vec<&str> =
+        gains.iter().filter(|(_, gain)| gain.is_equal()).map(|(language, _)| language.as_str()).collect();
     let mut parts = Vec::from_iter((!differ.is_empty()).then(|| differ.join(", ")));
     parts.extend((!same.is_empty()).then(|| format!("no difference for {}", same.join(", "))));
     let evidence: BTreeMap<&str, Value> =
@@ -90,7 +91,7 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     let baseline = plain.record.baseline.as_ref()?;
     let baseline = &records.iter().find(|record| record.id == *baseline)?.job.entrant()?.language;
     let (tuned, base) = (find(group, language, Program::Tuned)?, find(group, baseline, Program::Tuned)?);
-    let contrast = Contrast::throughput(base, *plain).filter(|c| c.less() && c.ratio < 1.0 - NEARLY)?;
+    let contrast = Contrast::throughput(base, *plain).filter(|c| c.is_lower() && c.ratio < 1.0 - MAX_SLOWDOWN)?;
     let [a, b, c] = [*plain, tuned, base].map(seconds_per_gib);
     let way = ((a - b) / (a - c)).clamp(0.0, 1.0);
     let share = match (way * 100.0).round() {
@@ -155,7 +156,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         let mut shares: Vec<Contrast> =
             others.map(|one| Contrast::throughput(best, *one)).collect::<Option<Vec<_>>>()?;
         shares.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
-        let near = 1 + shares.iter().filter(|share| share.ratio >= 1.0 - NEARLY).count();
+        let near = 1 + shares.iter().filter(|share| share.ratio >= 1.0 - MAX_SLOWDOWN).count();
         let (block, least) = (block(group), shares.first()?);
         let (slowest, percent) = (&entrant(&least.new).language, three_digits(least.ratio * 100.0));
         parts.push(format!("{near} with {block} (the slowest, {slowest}, has {percent} %)"));
@@ -173,7 +174,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
 }
 
 /// The least share of the fastest block's throughput that counts as equally fast.
-const AS_FAST: f64 = 0.95;
+const MIN_SHARE_OF_FASTEST: f64 = 0.95;
 
 /// For each language, the smallest block size whose median is within 5 % of the fastest.
 fn best_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
@@ -188,7 +189,7 @@ fn best_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option
         let share =
             |one: &MeasuredTrial<'a>| Contrast::throughput(best, *one).filter(|_| one.record.id != best.record.id);
         let as_fast = |one: &&MeasuredTrial<'a>| {
-            one.record.id == best.record.id || share(one).is_some_and(|share| share.ratio >= AS_FAST)
+            one.record.id == best.record.id || share(one).is_some_and(|share| share.ratio >= MIN_SHARE_OF_FASTEST)
         };
         let smallest = all.iter().filter(as_fast).min_by_key(|one| entrant(one).block)?;
         blocks.entry(entrant(smallest).block).or_default().push(language);
@@ -213,7 +214,7 @@ mod tests {
 
     /// Programs with their throughput in GiB/s, in blocks of 64 KiB and of 512 B. Programs in all languages but C are
     /// half as fast with 512 B.
-    fn measured(programs: &[(&str, &str, f64)]) -> Vec<Record> {
+    fn measured_records(programs: &[(&str, &str, f64)]) -> Vec<Record> {
         let mut outcomes = Vec::new();
         for block in ["64k", "512"] {
             for (language, program, throughput) in programs {
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_gap_is_split_into_language_and_writing() {
-        let all = measured(&[
+        let all = measured_records(&[
             ("c", "idiomatic", 4.0),
             ("c", "tuned", 4.0),
             ("java", "idiomatic", 1.0),
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_block_size_beyond_which_languages_tie_is_found() {
-        let all = measured(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("go", "tuned", 3.8)]);
+        let all = measured_records(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("go", "tuned", 3.8)]);
         let texts = text(&findings(&all, None), "language-by-block");
         assert_eq!(
             texts,

@@ -8,7 +8,7 @@ use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
 use crate::findings::measured::{common_settings, first_findings, sizes};
-use crate::findings::words::{listed, pieces, situation, spans, work_in_words};
+use crate::findings::words::{join_list, pieces, situation, size_ranges, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
 /// The parameters in which rivals differ.
@@ -56,7 +56,7 @@ impl<'a> Rivals<'a> {
 
     /// The mechanism's name. If the work per byte differs within `among`, the work is added, because only equal work
     /// can be ranked without comment.
-    pub fn named(&self, name: &str, among: &[String]) -> String {
+    pub fn name_with_work(&self, name: &str, among: &[String]) -> String {
         let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
         match of(name).filter(|work| among.iter().any(|other| of(other) != Some(*work))) {
             Some(work) => format!("{name} ({})", work_in_words(work)),
@@ -119,10 +119,10 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
         Some(format!(
             "with {} of {} {}{tied}, {}{at}, {widest} as fast as {}",
             pieces(rivals.job()),
-            spans(&sizes, &rivals.sizes),
-            listed(&leaders.iter().map(|name| rivals.named(name, &rivals.names)).collect::<Vec<_>>()),
+            size_ranges(&sizes, &rivals.sizes),
+            join_list(&leaders.iter().map(|name| rivals.name_with_work(name, &rivals.names)).collect::<Vec<_>>()),
             widest.new.headline(),
-            rivals.named(&rivals.name(&widest.base), &rivals.names),
+            rivals.name_with_work(&rivals.name(&widest.base), &rivals.names),
         ))
     };
     let clauses: Vec<String> = parts.iter().filter_map(clause).collect();
@@ -142,7 +142,7 @@ fn leaders_with_lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<Str
     let best = fastest(there.iter().copied())?;
     let (mut leaders, mut slower) = (Vec::new(), Vec::new());
     for other in there {
-        match Contrast::speed(other, best).filter(Contrast::more) {
+        match Contrast::speed(other, best).filter(Contrast::is_higher) {
             Some(contrast) => slower.push(contrast),
             None => leaders.push(rivals.name(&other)),
         }
@@ -178,7 +178,7 @@ impl Crossover<'_> {
     fn words(&self, rivals: &Rivals) -> String {
         let all = [&self.ahead[..], &self.behind].concat();
         let names = self.names.map(str::to_owned);
-        let [one, other] = [0, 1].map(|side| rivals.named(&names[side], &names));
+        let [one, other] = [0, 1].map(|side| rivals.name_with_work(&names[side], &names));
         let sizes = by_size(&all, &rivals.sizes, pieces(rivals.job()));
         format!("{one} against {other}: {}", sizes.unwrap_or_default())
     }
@@ -214,10 +214,11 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
 
 fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Vec<Crossover<'r>> {
     let mut certain = rivals.contrasts(other, one);
-    certain.retain(|contrast| contrast.more() || contrast.less());
-    let stretches: Vec<&[Contrast]> = certain.chunk_by(|before, after| before.more() == after.more()).collect();
+    certain.retain(|contrast| contrast.is_higher() || contrast.is_lower());
+    let stretches: Vec<&[Contrast]> =
+        certain.chunk_by(|before, after| before.is_higher() == after.is_higher()).collect();
     // The link that is faster at small sizes comes first.
-    let crossover = |pair: &[&[Contrast<'r>]]| match pair[0][0].more() {
+    let crossover = |pair: &[&[Contrast<'r>]]| match pair[0][0].is_higher() {
         true => Crossover { names: [one, other], ahead: pair[0].to_vec(), behind: pair[1].to_vec() },
         false => {
             let [ahead, behind] = [pair[0], pair[1]].map(|part| part.iter().map(Contrast::inverse).collect());
@@ -234,17 +235,17 @@ pub(super) fn shared_memory(rivals: &Rivals) -> Option<Candidate> {
     let is_shm = |name: &str| rivals.sweep(name)[0].job.link() == LinkKind::Shm;
     for name in rivals.names.iter().filter(|name| is_shm(name)) {
         let contrasts = rivals.contrasts(&plain, name);
-        if contrasts.iter().any(|contrast| contrast.more() || contrast.less()) {
+        if contrasts.iter().any(|contrast| contrast.is_higher() || contrast.is_lower()) {
             clauses.push(format!(
                 "{} {}",
-                rivals.named(name, std::slice::from_ref(&plain)),
+                rivals.name_with_work(name, std::slice::from_ref(&plain)),
                 by_size(&contrasts, &rivals.sizes, pieces(rivals.job()))?
             ));
             all.extend(contrasts);
         }
     }
     let shared: Vec<String> = rivals.names.iter().filter(|name| is_shm(name)).cloned().collect();
-    let (plain, situation) = (rivals.named(&plain, &shared), situation(rivals.job()));
+    let (plain, situation) = (rivals.name_with_work(&plain, &shared), situation(rivals.job()));
     let text = format!("Shared memory against a {plain}, {situation}: {}.", clauses.join("; "));
     let evidence = json!({ "by_block": evidence_by_block(&all) });
     Some(Candidate::new("shared-memory", widest(&all)?.effect(), text, evidence))
@@ -256,7 +257,7 @@ mod tests {
     use pipemark_stats::fixture::{STEADY, record, round_trip_record};
 
     use super::*;
-    use crate::findings::{found, measured, parts, texts};
+    use crate::findings::{findings_of_rule, measured_trials, parts, texts};
 
     const SIZES: [&str; 4] = ["64", "1k", "64k", "1m"];
     const IN_PLACE: [(&str, &str); 3] = [("link", "shm"), ("send", "in-place"), ("recv", "in-place")];
@@ -326,7 +327,7 @@ mod tests {
                  64 B; slower with blocks of 64 KiB to 1 MiB, down to 0.50× (0.50–0.50) at 1 MiB."
             ]
         );
-        let found = found("crossing", &records);
+        let found = findings_of_rule("crossing", &records);
         assert_eq!(found[0].evidence["crossings"].as_array().unwrap().len(), 2);
         // The link that is faster at small sizes comes first.
         let turned = [sweep(&[("link", "tcp")], [0.1, 0.5, 2.5, 4.0], &STEADY), three(&STEADY)[..4].to_vec()].concat();
@@ -389,7 +390,7 @@ mod tests {
             of(&[("link", "tcp"), ("place", "same")]),
             of(&[("link", "tcp"), ("wait", "spin")]),
         ];
-        let found = rivals(&parts(&measured(&all)));
+        let found = rivals(&parts(&measured_trials(&all)));
         let names: Vec<&[String]> = found.iter().map(|rivals| rivals.names.as_slice()).collect();
         assert_eq!(names, [["pipe", "shm", "shm in-place"]]);
         assert_eq!(found[0].sizes, [ByteSize(64 << 10), ByteSize(1 << 20)]);

@@ -76,7 +76,7 @@ impl<'a> MeasuredTrial<'a> {
 }
 
 /// The usable records.
-pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<MeasuredTrial<'a>> {
+pub(super) fn measured_trials<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<MeasuredTrial<'a>> {
     records.into_iter().filter_map(MeasuredTrial::of).collect()
 }
 
@@ -87,7 +87,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     for (_, mut own) in group_by_key(all.iter().map(|one| (&one.record.experiment, *one))) {
         let mut order: Vec<usize> = (0..own.len()).collect();
         order.sort_by_key(|at| own[*at].job.volume());
-        // All volumes of a part are like the smallest volume of the part.
+        // A volume belongs to a part if it is like the smallest volume of the part.
         let mut of = vec![0; own.len()];
         for pair in order.windows(2) {
             let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");
@@ -104,11 +104,11 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
 
 /// The settings that the trials of a group have in common: all parameters except `varies` and the volume.
 pub(super) fn common_settings(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
-    settings_but(one.job, varies)
+    settings_except(one.job, varies)
 }
 
 /// The settings of a trial, except `varies` and the volume.
-pub(super) fn settings_but(job: &Job, varies: &[Key]) -> Vec<Option<Value>> {
+pub(super) fn settings_except(job: &Job, varies: &[Key]) -> Vec<Option<Value>> {
     let settings = job.settings();
     Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).map(|key| settings.get(key)).collect()
 }

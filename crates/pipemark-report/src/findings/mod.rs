@@ -27,7 +27,9 @@ use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, group_by_key
 use pipemark_stats::family::Family;
 use pipemark_stats::records::by_round;
 
-use crate::findings::measured::{MeasuredTrial, common_settings, fastest, first_findings, groups, measured, parts};
+use crate::findings::measured::{
+    MeasuredTrial, common_settings, fastest, first_findings, groups, measured_trials, parts,
+};
 
 /// The largest number of findings of one rule. A suite with many parameters could give dozens.
 const MAX_PER_RULE: usize = 4;
@@ -52,7 +54,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     // A chain of length 0 is only a base for the other chains of its experiment, so it gets no findings.
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
-    let (chains, plain) = (measured(chained.iter().copied()), measured(plain.iter().copied()));
+    let (chains, plain) = (measured_trials(chained.iter().copied()), measured_trials(plain.iter().copied()));
     let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| by_round(&one.record.samples)).collect();
     // Nearly all comparisons are within one experiment, so running several suites together must not widen the
     // intervals.
@@ -155,7 +157,7 @@ fn each<'a, T: IntoIterator<Item = Candidate>>(
 }
 
 #[cfg(test)]
-fn found(rule: &str, records: &[Record]) -> Vec<Finding> {
+fn findings_of_rule(rule: &str, records: &[Record]) -> Vec<Finding> {
     let limit = pipemark_stats::records::memory_copy(records);
     let mut all = findings(records, limit.as_ref());
     all.retain(|finding| finding.rule == rule);
@@ -164,7 +166,7 @@ fn found(rule: &str, records: &[Record]) -> Vec<Finding> {
 
 #[cfg(test)]
 fn texts(rule: &str, records: &[Record]) -> Vec<String> {
-    found(rule, records).into_iter().map(|finding| finding.text).collect()
+    findings_of_rule(rule, records).into_iter().map(|finding| finding.text).collect()
 }
 
 #[cfg(test)]

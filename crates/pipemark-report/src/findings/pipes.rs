@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use pipemark_model::{ByteSize, Capacity, Key, RecvMethod, SendMethod, Warning};
 
 use crate::findings::contrast::Contrast;
-use crate::findings::words::{capacity, granted_capacity, methods, setting, spans};
+use crate::findings::words::{capacity, granted_capacity, methods, setting, size_ranges};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest sizes among which one can be reported as the best.
 const MIN_SIZES: usize = 3;
 /// The largest slowdown against the best that counts as equally good, as a fraction.
-const NEARLY: f64 = 0.05;
+const MAX_SLOWDOWN: f64 = 0.05;
 
 /// The best block size of trials that differ only in the block size, with the sizes that are equally good or
 /// statistically tied.
@@ -20,15 +20,15 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     sweep.sort_by_key(|one| one.ends().block);
     let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= MIN_SIZES)?;
     let against = |one: &MeasuredTrial<'a>| Contrast::throughput(best, *one);
-    let within = |one: &MeasuredTrial| one.throughput() >= (1.0 - NEARLY) * best.throughput();
-    let slower = |one: &MeasuredTrial<'a>| against(one).is_some_and(|contrast| contrast.less());
+    let within = |one: &MeasuredTrial| one.throughput() >= (1.0 - MAX_SLOWDOWN) * best.throughput();
+    let slower = |one: &MeasuredTrial<'a>| against(one).is_some_and(|contrast| contrast.is_lower());
     let near: Vec<MeasuredTrial> = sweep.iter().filter(|one| within(one) || !slower(one)).copied().collect();
     let sizes = |all: &[MeasuredTrial]| all.iter().map(|one| one.ends().block).collect::<Vec<ByteSize>>();
     let (size, all) = (best.ends().block, sizes(&sweep));
     let (setting, rate) = (setting(best.job, &[Key::Block]), best.headline());
     let text = if near.len() == sweep.len() {
         let equal = |one: &MeasuredTrial<'a>| {
-            one.ends().block == size || against(one).is_some_and(|contrast| contrast.sure.0 >= 1.0 - NEARLY)
+            one.ends().block == size || against(one).is_some_and(|contrast| contrast.adjusted.0 >= 1.0 - MAX_SLOWDOWN)
         };
         if !near.iter().all(equal) {
             return None;
@@ -39,7 +39,7 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         // If many sizes are statistically tied, none is the best.
         return None;
     } else {
-        let those = spans(&sizes(&near), &all);
+        let those = size_ranges(&sizes(&near), &all);
         let rest = match &near[..] {
             [_] => "no other size comes within 5 % of it".to_owned(),
             _ if near.iter().all(within) => format!("{those} are within 5 % of it"),
@@ -68,10 +68,10 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         .filter_map(|other| Contrast::throughput(base, *other))
         .collect();
     let by_speed = |one: &&Contrast, other: &&Contrast| one.new.speed().total_cmp(&other.new.speed());
-    let gain = contrasts.iter().filter(|contrast| contrast.more()).max_by(by_speed);
-    let loss = contrasts.iter().filter(|contrast| contrast.less()).min_by(by_speed);
+    let gain = contrasts.iter().filter(|contrast| contrast.is_higher()).max_by(by_speed);
+    let loss = contrasts.iter().filter(|contrast| contrast.is_lower()).min_by(by_speed);
     let setting = setting(base.job, &[Key::Capacity]);
-    if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
+    if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::is_equal) {
         let mut all: Vec<MeasuredTrial> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
         all.sort_by_key(|one| granted_capacity(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
@@ -84,7 +84,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
         let over_limit =
             if quota { " (the size that a pipe gets when its user is over the per-user limit)" } else { "" };
-        let effect = match contrast.more() {
+        let effect = match contrast.is_higher() {
             true => format!("gives {contrast} the throughput"),
             false => format!("cuts throughput to {}", contrast.percent()),
         };
@@ -92,16 +92,16 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
         // Recommendations come before warnings, and those for write and read come first.
         let ends = base.ends();
-        let first = [contrast.more(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
+        let first = [contrast.is_higher(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
         let rank = first.into_iter().fold(0.0, |rank, is| 2.0 * rank + f64::from(u8::from(is)));
         Candidate::new("capacity", 100.0 * rank + contrast.effect(), text, contrast.evidence())
     };
     gain.into_iter().chain(loss).map(candidate).collect()
 }
 
-/// The reader's access to the bytes: whether they reached its memory, whether it read them, and the text for it. Moving
-/// a page reference doesn't read the page.
-const SEEN: [(bool, bool, &str); 3] = [
+/// For each kind of access by the reader: whether the bytes reached its memory, whether it read them, and the text for
+/// this. Moving a page reference doesn't read the page.
+const READER_ACCESS: [(bool, bool, &str); 3] = [
     (false, false, "the bytes never reached the reader's memory"),
     (true, false, "the bytes reached the reader's memory, but were not checked"),
     (true, true, "the reader checked every byte"),
@@ -126,7 +126,7 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
             "{} by {} is {} as write → read ({} against {}) {}; {words}.",
             if copies == 0 { "Zero copy" } else { "One copy instead of two" },
             methods(contrast.new.ends()),
-            contrast.as_fast().filter(|_| !contrast.same())?,
+            contrast.as_fast().filter(|_| !contrast.is_equal())?,
             contrast.new.headline(),
             contrast.base.headline(),
             setting(contrast.base.job, &[Key::Send, Key::Pages]),
@@ -134,7 +134,10 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let evidence = contrast.evidence_with("touched", contrast.new.record.touched.into());
         Some(Candidate::new("zero-copy", contrast.effect(), text, evidence))
     };
-    [0, 1].into_iter().flat_map(|copies| SEEN.into_iter().filter_map(move |seen| at_level(copies, seen))).collect()
+    [0, 1]
+        .into_iter()
+        .flat_map(|copies| READER_ACCESS.into_iter().filter_map(move |seen| at_level(copies, seen)))
+        .collect()
 }
 
 /// Compares page references with copies for data that is newly written and verified, each at its best capacity.
@@ -201,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_widens_the_range_or_silences() {
+        fn noise_widens_the_range_or_prevents_the_finding() {
             let noisy = [1.0, 1.15, 0.85, 1.1, 0.9, 1.2, 0.8];
             let mut records = sweep(&[("4k", 0.7), ("64k", 3.0)], &STEADY);
             records.extend(sweep(&[("1m", 2.7)], &noisy));
@@ -225,7 +228,7 @@ mod tests {
         }
 
         #[test]
-        fn too_few_runs_or_sizes_say_nothing() {
+        fn too_few_runs_or_sizes_give_no_finding() {
             assert_eq!(texts("best-block", &sweep(&[("4k", 0.7), ("64k", 3.0), ("1m", 2.5)], &STEADY[..3])), [""; 0]);
             assert_eq!(texts("best-block", &sweep(&[("4k", 0.7), ("64k", 3.0)], &STEADY)), [""; 0]);
         }
@@ -272,7 +275,7 @@ mod tests {
         use pipemark_stats::fixture::records;
         use pipemark_stats::fixture::{STEADY, outcome};
 
-        fn measured(figures: &[(&str, u64, f64)], runs: &[f64]) -> Vec<Record> {
+        fn measured_records(figures: &[(&str, u64, f64)], runs: &[f64]) -> Vec<Record> {
             let outcomes = figures.iter().map(|(asked, granted_capacity, figure)| {
                 let mut outcome = outcome("e", &[("capacity", asked)], *figure, runs);
                 outcome.samples.iter_mut().for_each(|sample| sample.capacity_granted = Some(*granted_capacity));
@@ -282,7 +285,7 @@ mod tests {
         }
 
         fn texts(figures: &[(&str, u64, f64)], runs: &[f64]) -> Vec<String> {
-            crate::findings::texts("capacity", &measured(figures, runs))
+            crate::findings::texts("capacity", &measured_records(figures, runs))
         }
 
         #[test]
@@ -327,21 +330,21 @@ mod tests {
         use super::super::*;
         use crate::findings::texts;
 
-        fn way_of(send: &str, recv: &str, rest: &[(&str, &str)], figure: f64) -> Record {
+        fn pipe_trial(send: &str, recv: &str, rest: &[(&str, &str)], figure: f64) -> Record {
             record("e", &[&[("send", send), ("recv", recv)], rest].concat(), figure, &STEADY)
         }
 
         #[test]
         fn each_figure_says_what_the_reader_saw() {
             let records = [
-                way_of("write", "read", &[], 2.0),
-                way_of("io-uring", "io-uring", &[], 9.0),
-                way_of("vmsplice", "splice", &[], 40.0),
-                way_of("vmsplice", "splice", &[("pages", "huge")], 50.0),
-                way_of("tee", "splice", &[], 70.0),
-                way_of("vmsplice", "splice", &[("wait", "spin")], 90.0),
-                way_of("vmsplice", "read", &[], 3.0),
-                way_of("splice", "read", &[], 1.0),
+                pipe_trial("write", "read", &[], 2.0),
+                pipe_trial("io-uring", "io-uring", &[], 9.0),
+                pipe_trial("vmsplice", "splice", &[], 40.0),
+                pipe_trial("vmsplice", "splice", &[("pages", "huge")], 50.0),
+                pipe_trial("tee", "splice", &[], 70.0),
+                pipe_trial("vmsplice", "splice", &[("wait", "spin")], 90.0),
+                pipe_trial("vmsplice", "read", &[], 3.0),
+                pipe_trial("splice", "read", &[], 1.0),
             ];
             assert_eq!(
                 texts("zero-copy", &records),
@@ -357,7 +360,7 @@ mod tests {
         /// vmsplice copies bytes out of a pipe, so vmsplice → vmsplice copies once.
         #[test]
         fn one_copy_is_not_called_zero_copy() {
-            let records = [way_of("write", "read", &[], 2.0), way_of("vmsplice", "vmsplice", &[], 3.0)];
+            let records = [pipe_trial("write", "read", &[], 2.0), pipe_trial("vmsplice", "vmsplice", &[], 3.0)];
             let text = &texts("zero-copy", &records)[0];
             assert!(text.starts_with("One copy instead of two by vmsplice → vmsplice is 1.50×"), "{text}");
         }
@@ -366,22 +369,24 @@ mod tests {
         fn verifying_readers_are_distinguished_from_others() {
             let xor = [("verify", "xor")];
             let text =
-                &texts("zero-copy", &[way_of("write", "read", &xor, 2.0), way_of("splice", "read", &xor, 3.0)])[0];
+                &texts("zero-copy", &[pipe_trial("write", "read", &xor, 2.0), pipe_trial("splice", "read", &xor, 3.0)])
+                    [0];
             assert!(text.ends_with("; the reader checked every byte."), "{text}");
         }
 
         #[test]
         fn spinning_is_not_compared_with_blocking() {
-            let records = [way_of("write", "read", &[], 2.0), way_of("vmsplice", "splice", &[("wait", "spin")], 90.0)];
+            let records =
+                [pipe_trial("write", "read", &[], 2.0), pipe_trial("vmsplice", "splice", &[("wait", "spin")], 90.0)];
             assert_eq!(texts("zero-copy", &records), [""; 0]);
         }
 
         #[test]
         fn a_loss_is_reported_unless_inconclusive() {
-            let plain = way_of("write", "read", &[], 2.0);
-            let text = &texts("zero-copy", &[plain.clone(), way_of("vmsplice", "read", &[], 1.0)])[0];
+            let plain = pipe_trial("write", "read", &[], 2.0);
+            let text = &texts("zero-copy", &[plain.clone(), pipe_trial("vmsplice", "read", &[], 1.0)])[0];
             assert!(text.contains("is only 0.50×"), "{text}");
-            assert_eq!(texts("zero-copy", &[plain.clone(), way_of("vmsplice", "read", &[], 2.02)]), [""; 0]);
+            assert_eq!(texts("zero-copy", &[plain.clone(), pipe_trial("vmsplice", "read", &[], 2.02)]), [""; 0]);
             let few = record("e", &[("send", "vmsplice")], 9.0, &STEADY[..3]);
             assert_eq!(texts("zero-copy", &[plain, few]), [""; 0]);
         }
@@ -389,7 +394,7 @@ mod tests {
         #[test]
         fn fresh_data_is_compared_at_the_best_capacity_of_each() {
             let full = |send: &str, capacity: &str, figure: f64| {
-                way_of(send, "read", &[("verify", "full"), ("capacity", capacity)], figure)
+                pipe_trial(send, "read", &[("verify", "full"), ("capacity", capacity)], figure)
             };
             let mut records = [
                 full("write", "64k", 2.5),

@@ -12,9 +12,9 @@ use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest figures from which a shape is compared.
 const MIN_TRIALS: usize = 3;
-/// The largest slowdown against the best that counts as equally good, as a fraction. For published figures, which have
-/// no interval.
-const NEARLY: f64 = 0.05;
+/// The largest slowdown against the best that counts as equally good, as a fraction. Published figures have no interval
+/// that could decide it.
+const MAX_SLOWDOWN: f64 = 0.05;
 
 /// Compares the best published trial with the best measured trial, for each source of published figures in an
 /// experiment.
@@ -63,12 +63,15 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     let (theirs_at, theirs) = figures.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let ours = fastest(figures.iter().map(|(ours, _)| *ours))?;
     let (_, theirs_at_ours) = figures.iter().find(|(one, _)| one.record.id == ours.record.id)?;
-    // The shape agrees if our best trial is nearly the best of the published figures, or theirs nearly our best.
-    let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
+    // The shapes agree if our best trial is nearly the best of the published ones, or the best published one is nearly
+    // our best.
+    let near = |contrast: &Contrast| {
+        contrast.adjusted.0 >= 1.0 - MAX_SLOWDOWN || *theirs_at_ours >= (1.0 - MAX_SLOWDOWN) * theirs
+    };
     let shape = match Contrast::throughput(ours, *theirs_at) {
         _ if ours.record.id == theirs_at.record.id => Some(("the optimum is the same", true)),
         Some(contrast) if near(&contrast) => Some(("the optimum is the same within 5 %", true)),
-        Some(contrast) if contrast.less() => Some(("the optima differ", false)),
+        Some(contrast) if contrast.is_lower() => Some(("the optima differ", false)),
         _ => None,
     };
     evidence["their_best"] = theirs_at.record.id.clone().into();
@@ -93,7 +96,7 @@ mod tests {
     use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome};
 
-    use crate::findings::found as of_rule;
+    use crate::findings::findings_of_rule as of_rule;
 
     /// The averages of pipe_bandwidth.c in MiB/s by block size, as published.
     const PIPE_BANDWIDTH: [(&str, f64); 8] = [
@@ -108,7 +111,7 @@ mod tests {
     ];
 
     /// The findings if `figures` in MiB/s were measured for the first of the published block sizes.
-    fn found(figures: &[f64], runs: &[f64]) -> Vec<Finding> {
+    fn findings_for(figures: &[f64], runs: &[f64]) -> Vec<Finding> {
         let outcomes = PIPE_BANDWIDTH.iter().zip(figures).map(|((block, published), figure)| {
             let mut outcome = outcome("e", &[("block", block)], figure / 1024.0, runs);
             let throughput = published * 1024.0 * 1024.0;
@@ -126,7 +129,7 @@ mod tests {
     #[test]
     fn the_published_and_measured_optima_are_found() {
         let ours = [100.0, 400.0, 1000.0, 1800.0, 2400.0, 2600.0, 2900.0, 3000.0];
-        let found = &found(&ours, &STEADY)[0];
+        let found = &findings_for(&ours, &STEADY)[0];
         assert_eq!(
             found.text,
             "Published figures of pipe_bandwidth.c are best with 8 KiB blocks (3.11 GiB/s), ours \
@@ -138,10 +141,10 @@ mod tests {
     #[test]
     fn shapes_may_agree() {
         let scaled = PIPE_BANDWIDTH.map(|(_, figure)| figure * 2.0);
-        assert!(found(&scaled, &STEADY)[0].text.contains("; the optimum is the same. Ours are 2.00×"));
+        assert!(findings_for(&scaled, &STEADY)[0].text.contains("; the optimum is the same. Ours are 2.00×"));
         let mut level = scaled;
         level[5] = level[4] * 1.01;
-        assert!(found(&level, &STEADY)[0].text.contains("the same within 5 %"));
+        assert!(findings_for(&level, &STEADY)[0].text.contains("the same within 5 %"));
     }
 
     #[test]
@@ -168,11 +171,11 @@ mod tests {
 
     #[test]
     fn one_figure_has_no_shape_and_few_runs_no_finding() {
-        let one = &found(&[500.0], &STEADY)[0].text;
+        let one = &findings_for(&[500.0], &STEADY)[0].text;
         assert!(
             one.contains(": 251 MiB/s for pipe, write → read, 2 cores, 64 B blocks, here 500 MiB/s, 1.99× as fast"),
             "{one}"
         );
-        assert!(found(&[500.0; 8], &STEADY[..4]).is_empty());
+        assert!(findings_for(&[500.0; 8], &STEADY[..4]).is_empty());
     }
 }

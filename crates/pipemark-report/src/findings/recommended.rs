@@ -9,7 +9,7 @@ use crate::findings::words::{setting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The largest slowdown against the best that counts as equally good, as a fraction.
-const NEARLY: f64 = 0.05;
+const MAX_SLOWDOWN: f64 = 0.05;
 
 /// The best settings for three uses: data that is read, data that is only passed on, and programs with plain write and
 /// read.
@@ -91,8 +91,9 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
 fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
     let best = fastest(those.iter().copied())?;
     let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_comparable_with(best)).collect();
-    let slower = |other: &MeasuredTrial| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
-    let as_good = |other: &&MeasuredTrial| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
+    let slower = |other: &MeasuredTrial| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.is_lower());
+    let as_good =
+        |other: &&MeasuredTrial| !slower(other) && other.throughput() >= (1.0 - MAX_SLOWDOWN) * best.throughput();
     let cost = |one: &MeasuredTrial| one.estimates.cpu_seconds_per_gib().median;
     let cheapest = those.iter().filter(as_good).min_by(|one, other| cost(one).total_cmp(&cost(other)));
     cheapest.filter(|_| those.iter().any(slower)).copied()
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_purpose_has_its_setting() {
+    fn each_use_has_its_recommended_setting() {
         let all = [
             record("e", &[("block", "4k")], 1.0, &STEADY),
             record("e", &[("block", "64k")], 3.0, &STEADY),
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_advised_in_doubt() {
+    fn inconclusive_settings_are_not_recommended() {
         let one = record("e", &[("block", "4k")], 1.0, &STEADY);
         assert_eq!(texts(std::slice::from_ref(&one)), [""; 0]);
         assert_eq!(texts(&[one.clone(), record("e", &[], 1.01, &STEADY)]), [""; 0]);

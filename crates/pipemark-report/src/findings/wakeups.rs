@@ -66,8 +66,8 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     let speed = Contrast::speed(base, other)?;
     let cost = Contrast::of(other.cost(), base, other);
     let cost_words = match &cost {
-        Some(cost) if cost.same() => "the same within 3 %".to_owned(),
-        Some(cost) if cost.more() || cost.less() => cost.to_string(),
+        Some(cost) if cost.is_equal() => "the same within 3 %".to_owned(),
+        Some(cost) if cost.is_higher() || cost.is_lower() => cost.to_string(),
         _ => "inconclusive".to_owned(),
     };
     let seconds = |one: MeasuredTrial| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
@@ -97,11 +97,11 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let base = *group.iter().find(|one| gap(one) == Some(Nanos(0)))?;
     let paused = group.iter().filter(|one| gap(one).is_some_and(|gap| gap > Nanos(0)));
     let mut contrasts: Vec<Contrast> = paused.filter_map(|one| Contrast::of(Figure::P50, base, *one)).collect();
-    contrasts.retain(|contrast| contrast.more() || contrast.less() || contrast.same());
+    contrasts.retain(|contrast| contrast.is_higher() || contrast.is_lower() || contrast.is_equal());
     contrasts.sort_by_key(|contrast| gap(&contrast.new));
     let clause = |contrast: &Contrast| {
         let pause = gap(&contrast.new).unwrap_or_default();
-        match contrast.same() {
+        match contrast.is_equal() {
             true => format!("after a pause of {pause} it takes as long (within 3 %)"),
             false => format!("after a pause of {pause} it takes {}, {contrast} as long", contrast.new.headline()),
         }
@@ -119,7 +119,7 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
 }
 
 /// The least reported ratio of the 99th percentile to the median.
-const TAIL: f64 = 1.5;
+const MIN_TAIL_RATIO: f64 = 1.5;
 
 /// The shortest back-to-back round trip of each wait policy, with its CPU time and the work done on the bytes.
 pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
@@ -127,7 +127,7 @@ pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
         let back_to_back = |one: &MeasuredTrial| one.ends().wait == wait && gap(one) == Some(Nanos(0));
         let trips: Vec<MeasuredTrial> = trips.iter().copied().filter(back_to_back).collect();
         let best = fastest(trips.iter().copied())?;
-        let slower = |other: &MeasuredTrial| Contrast::speed(*other, best).is_some_and(|contrast| contrast.more());
+        let slower = |other: &MeasuredTrial| Contrast::speed(*other, best).is_some_and(|contrast| contrast.is_higher());
         if !trips.iter().any(slower) {
             return None;
         }
@@ -151,7 +151,7 @@ struct Tail<'a> {
     trip: MeasuredTrial<'a>,
     ratio: Estimate,
     /// The interval of the ratio, adjusted for all comparisons.
-    sure: (f64, f64),
+    adjusted: (f64, f64),
 }
 
 impl<'a> Tail<'a> {
@@ -160,7 +160,7 @@ impl<'a> Tail<'a> {
         let of_run = |sample: &Sample| Some(Figure::P99.of_sample(sample)? / Figure::P50.of_sample(sample)?);
         let ratios: Option<Vec<f64>> = trip.record.samples.iter().map(of_run).collect();
         let ratio = estimate::from_runs(&ratios?)?;
-        Some(Tail { trip, ratio, sure: trip.family.interval(&ratio)? })
+        Some(Tail { trip, ratio, adjusted: trip.family.interval(&ratio)? })
     }
 
     fn words(&self) -> String {
@@ -179,12 +179,14 @@ impl<'a> Tail<'a> {
 /// Compares the longest tail with the shortest, if they differ significantly.
 pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
     let tails: Vec<Tail> = group.iter().filter_map(|trip| Tail::of(*trip)).collect();
-    let longest =
-        tails.iter().max_by(|one, other| one.sure.0.total_cmp(&other.sure.0)).filter(|tail| tail.sure.0 >= TAIL)?;
-    let shortest = tails.iter().min_by(|one, other| one.sure.1.total_cmp(&other.sure.1))?;
+    let longest = tails
+        .iter()
+        .max_by(|one, other| one.adjusted.0.total_cmp(&other.adjusted.0))
+        .filter(|tail| tail.adjusted.0 >= MIN_TAIL_RATIO)?;
+    let shortest = tails.iter().min_by(|one, other| one.adjusted.1.total_cmp(&other.adjusted.1))?;
     let mut text = format!("The slowest of a hundred round trips takes at least {}", longest.words());
     let mut evidence = json!({ "longest": longest.evidence() });
-    if shortest.sure.1 < longest.sure.0 {
+    if shortest.adjusted.1 < longest.adjusted.0 {
         text.push_str(&format!(", but only {}", shortest.words()));
         evidence["shortest"] = shortest.evidence();
     }
@@ -302,7 +304,7 @@ mod tests {
         }
 
         #[test]
-        fn doubt_is_silent() {
+        fn inconclusive_waits_give_no_finding() {
             assert_eq!(texts("spin", 1.03, 0, &STEADY), [""; 0]);
             assert_eq!(texts("spin", 2.0, 0, &STEADY[..4]), [""; 0]);
             assert_eq!(texts("block", 2.0, 0, &STEADY), [""; 0]);

@@ -121,7 +121,7 @@ pub(super) fn work_in_words(work: Work) -> String {
 }
 
 /// Joins words to a list: `a, b and c`.
-pub(super) fn listed(words: &[String]) -> String {
+pub(super) fn join_list(words: &[String]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => words.concat(),
@@ -129,13 +129,13 @@ pub(super) fn listed(words: &[String]) -> String {
 }
 
 /// The sizes of `some` as text, with neighbours in `all` (ascending) joined to ranges: `64 B and 1 KiB to 64 KiB`.
-pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
+pub(super) fn size_ranges(some: &[ByteSize], all: &[ByteSize]) -> String {
     let neighbours = all.chunk_by(|one, other| some.contains(one) == some.contains(other));
-    let spans = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {
+    let size_ranges = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {
         [one] => one.to_string(),
         _ => format!("{} to {}", span[0], span[span.len() - 1]),
     });
-    listed(&spans.collect::<Vec<_>>())
+    join_list(&size_ranges.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -168,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_drawn_together() {
+    fn neighbouring_sizes_become_ranges() {
         let all = [64, 256, 1024, 4096, 16384].map(ByteSize);
         let some = |indices: &[usize]| indices.iter().map(|&i| all[i]).collect::<Vec<_>>();
-        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B and 1 KiB to 16 KiB");
-        assert_eq!(spans(&some(&[1]), &all), "256 B");
-        assert_eq!(spans(&[], &all), "");
+        assert_eq!(size_ranges(&some(&[0, 2, 3, 4]), &all), "64 B and 1 KiB to 16 KiB");
+        assert_eq!(size_ranges(&some(&[1]), &all), "256 B");
+        assert_eq!(size_ranges(&[], &all), "");
     }
 }

@@ -23,18 +23,18 @@ use crate::sheet::{gains, matrix};
 
 /// The largest number of lines of the sheet, on a terminal of 80 columns.
 const MAX_LINES: usize = 45;
-/// The largest number of lines of a sheet that has main tables, findings and summary. A longer sheet omits findings and
-/// summary.
+/// The largest number of lines of a sheet with main tables that also has findings and a summary. A longer sheet omits
+/// both.
 const MAX_HEADLINE_LINES: usize = 50;
 /// The number of characters in a line of text.
-const LINE: usize = 76;
+const TEXT_WIDTH: usize = 76;
 /// The largest number of lines for findings.
-const LINES_OF_FINDINGS: usize = 8;
+const MAX_FINDING_LINES: usize = 8;
 /// The largest number of findings.
 const MAX_FINDINGS: usize = 5;
-/// The fewest rows for each experiment that has that many.
+/// The fewest rows that an experiment gets, if it has as many.
 const MIN_ROWS: usize = 2;
-/// The tallest table of another experiment, in lines, that is printed beside a suite's main table.
+/// The tallest table of another experiment, in lines, that is still printed beside a suite's main table.
 const MAX_TABLE_BESIDE: usize = 8;
 /// The largest number of published figures listed for an experiment that has no table here.
 const MAX_PUBLISHED: usize = 6;
@@ -52,7 +52,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     // The suite's main experiments are shown whole. Findings are dropped from the end to make room for them.
     let headline = document.experiments.iter().any(|experiment| experiment.headline);
     let lines = |sheet: &Sheet| {
-        let terminal = Terminal { width: LINE + 4, colour: Colour::Never, characters: Characters::Unicode };
+        let terminal = Terminal { width: TEXT_WIDTH + 4, colour: Colour::Never, characters: Characters::Unicode };
         terminal.render(sheet).lines().count()
     };
     let least = if headline { findings.len().min(1) } else { findings.len() };
@@ -220,12 +220,12 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let here = here.map_or_else(String::new, |volume| format!(", here {}", in_words(volume)));
     let mut shared = volume_published(experiment)
         .map_or_else(String::new, |total| format!("published for {}", bytes_in_words(total.0)));
-    if !shared.is_empty() && heading.chars().count() + shared.len() + here.len() + some.len() + 3 <= LINE {
+    if !shared.is_empty() && heading.chars().count() + shared.len() + here.len() + some.len() + 3 <= TEXT_WIDTH {
         shared.push_str(&here);
     }
     for word in experiment.shared().iter().filter(|word| !word.ends_with(" per run")) {
         let longer = if shared.is_empty() { word.clone() } else { format!("{shared}, {word}") };
-        if heading.chars().count() + longer.chars().count() + some.chars().count() + 3 <= LINE {
+        if heading.chars().count() + longer.chars().count() + some.chars().count() + 3 <= TEXT_WIDTH {
             shared = longer;
         }
     }
@@ -239,13 +239,13 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
 fn findings(document: &Document) -> Vec<&Finding> {
     let mut lines = 0;
     let fits = |finding: &&Finding| {
-        lines += finding.text.chars().count().div_ceil(LINE);
-        lines <= LINES_OF_FINDINGS
+        lines += finding.text.chars().count().div_ceil(TEXT_WIDTH);
+        lines <= MAX_FINDING_LINES
     };
     document.findings.iter().take_while(fits).take(MAX_FINDINGS).collect()
 }
 
-/// The number of lines of a table that can't be shortened, because it has a parameter across the top or the published
+/// The number of lines of a table that can't be shortened: one with a parameter across the top, or in the published
 /// form. `None` for other tables.
 fn table_height(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
     let grids = match experiment.about.headline {
@@ -270,7 +270,7 @@ fn rows_of(
     summary: usize,
     findings: &[&Finding],
 ) -> Vec<usize> {
-    let lines = |text: &str| text.chars().count().div_ceil(LINE);
+    let lines = |text: &str| text.chars().count().div_ceil(TEXT_WIDTH);
     let notes = |block: &Block| match block {
         Block::Notes(notes) => notes.iter().map(|note| lines(&note.text)).sum(),
         _ => 1,
@@ -322,7 +322,7 @@ fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
 fn summary_lines(summary: &[Vec<Cell>]) -> usize {
     let chars = |cell: &Cell| cell.text.chars().count();
     let widest = |column: usize| summary.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
-    let room = LINE.saturating_sub(widest(0) + widest(1) + 4).max(1);
+    let room = TEXT_WIDTH.saturating_sub(widest(0) + widest(1) + 4).max(1);
     summary.iter().map(|row| chars(&row[2]).div_ceil(room).max(1)).sum()
 }
 
@@ -355,7 +355,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
         sheet.grid(as_bars(experiment, rows, signs));
         sheet.notes(null);
     }
-    let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::NONE, Style::Aside, &text));
+    let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::MISSING_FIGURE, Style::Aside, &text));
     sheet.notes(reasons);
 }
 

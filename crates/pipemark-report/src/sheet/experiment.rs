@@ -216,7 +216,7 @@ impl<'a> MeasuredExperiment<'a> {
                 Some(if figure.unit() == Unit::Count { unit.brief(median) } else { unit.show(median) })
             };
             if figure == Figure::Real && chained {
-                // The least real time is shown, as in documents that repeat a command and report the best time.
+                // Shows the least real time, as documents do that repeat a command and report the best time.
                 let unit = self.common(Figure::Real, |estimate| estimate.min);
                 self.add(table, "real, least", move |estimates, _, _| {
                     Some(unit.show(estimates.get(Figure::Real)?.min))

@@ -7,7 +7,7 @@ use pipemark_stats::family::Family;
 
 use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
-use crate::sheet::matrix::{NONE, abbreviate_size, headline};
+use crate::sheet::matrix::{MISSING_FIGURE, abbreviate_size, headline};
 use crate::sheet::words::missing;
 
 /// A table for each part, and the notes below the tables; `None` if the experiment has no table of gains.
@@ -52,7 +52,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
             None => Cell::default(),
             Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
                 Some(gain) => Cell::shown(gain.in_brief()),
-                None => Cell::shown(NONE),
+                None => Cell::shown(MISSING_FIGURE),
             },
         };
         let cells = all().map(|column| cell(&column.cells[index]));
@@ -72,12 +72,13 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
         let cells: Vec<_> = block.columns.iter().map(|column| column.cells[index].as_ref()).collect();
         let base = cells.iter().flatten().find_map(|cell| base_of(&cell.trial, experiment, document));
         let base = base.and_then(headline).map(|(unit, estimate)| unit.brief(estimate.median));
-        let mut row = vec![Cell::shown(abbreviate_size(label)), Cell::shown(base.unwrap_or_else(|| NONE.to_owned()))];
+        let mut row =
+            vec![Cell::shown(abbreviate_size(label)), Cell::shown(base.unwrap_or_else(|| MISSING_FIGURE.to_owned()))];
         row.extend(cells.into_iter().map(|cell| match cell {
             None => Cell::default(),
             Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
-                Some(gain) => Cell::shown(shown(&gain)),
-                None => Cell::shown(NONE),
+                Some(gain) => Cell::shown(gain_text(&gain)),
+                None => Cell::shown(MISSING_FIGURE),
             },
         }));
         Row::from(row)
@@ -102,13 +103,13 @@ fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a D
 }
 
 /// The gain with its marks, and the published gain in brackets: `?+30 (-18)`.
-fn shown(gain: &Gain) -> String {
-    let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
+fn gain_text(gain: &Gain) -> String {
+    let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed_percent(percent)));
     format!("{}{published}", gain.marked())
 }
 
 /// Formats a percentage with a sign: `+165`, `-2.58`.
-fn signed(percent: f64) -> String {
+fn signed_percent(percent: f64) -> String {
     match percent {
         0.0 => "0".to_owned(),
         p if p.fract() == 0.0 || p.abs() >= 9.95 => format!("{p:+.0}"),
@@ -135,14 +136,16 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
     let used = |mark: &char| gained().any(|gain| gain.marked().contains(*mark));
     notes.extend(MARKS.iter().filter(|(mark, _)| used(mark)).map(|(mark, meaning)| format!("{mark} {meaning}")));
     let reasons = group_by_key(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
-    notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));
+    notes.extend(
+        reasons.into_iter().map(|(reason, of)| format!("{MISSING_FIGURE} {}: {reason}", counted(of.len(), "trial"))),
+    );
     notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
     notes
 }
 
 /// The ratio of a cell to its base, and the cell's text in the table; `None` if the cell wasn't measured.
 pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records: &[Record]) -> Option<(f64, String)> {
-    Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, shown(&gain)))
+    Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, gain_text(&gain)))
 }
 
 /// One cell of a table of gains.
@@ -151,7 +154,7 @@ struct Gain {
     /// The gain in per cent over the base: the median of the rounds.
     percent: f64,
     /// The interval in per cent that holds jointly for all cells of the table; `None` with too few runs.
-    sure: Option<(f64, f64)>,
+    adjusted: Option<(f64, f64)>,
     /// The published gain in per cent; `None` if none was published.
     published: Option<f64>,
 }
@@ -166,7 +169,7 @@ impl Gain {
         let cells = columns.flat_map(|column| &column.cells).flatten().count();
         ratio.median.is_finite().then(|| Gain {
             percent: percent(ratio.median),
-            sure: Family::among(cells).interval(ratio).map(ends),
+            adjusted: Family::among(cells).interval(ratio).map(ends),
             published: cell.published,
         })
     }
@@ -179,23 +182,23 @@ impl Gain {
             false => "?",
         };
         let reversed = if self.is_reversed() { "≠" } else { "" };
-        format!("{unclear}{}{reversed}", signed(self.percent))
+        format!("{unclear}{}{reversed}", signed_percent(self.percent))
     }
 
     /// The gain with its marks, then the published gain: `?+30/-18`.
     fn in_brief(&self) -> String {
-        let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed(percent)));
+        let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed_percent(percent)));
         format!("{}{published}", self.marked())
     }
 
     /// Whether the gain is significantly above or below zero.
     fn differs(&self) -> bool {
-        self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+        self.adjusted.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
     /// Whether the whole interval is near zero.
     fn is_negligible(&self) -> bool {
-        self.sure.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
+        self.adjusted.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
     }
 
     /// Whether the sign is significantly opposite to the published sign.

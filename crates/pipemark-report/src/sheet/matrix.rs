@@ -12,10 +12,10 @@ use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::words::{missing, ranked};
 
 /// The text shown in place of a missing figure. The reasons are listed below the table.
-pub(super) const NONE: &str = "–";
+pub(super) const MISSING_FIGURE: &str = "–";
 
 /// The parameters that identify a row. Other varying parameters form groups.
-const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
+const ROW_KEYS: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
 /// The table, and the notes below the table; `None` if the experiment doesn't request this form.
 pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
@@ -53,7 +53,7 @@ fn captions(experiment: &MeasuredExperiment, across: Key) -> impl Fn(&Record) ->
     let jobs: Vec<_> = experiment.records.iter().map(|record| &record.job).collect();
     let mut apart = differing(&jobs, &experiment.about.varies);
     // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
-    apart.retain(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
+    apart.retain(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW_KEYS.contains(key));
     move |record| {
         let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
         words.join(" · ")
@@ -74,7 +74,7 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
     let units: Vec<Option<ColumnUnit>> =
         (0..columns.len()).map(|column| common_unit(rows.iter().filter_map(|(_, cells)| cells[column]))).collect();
     let cell = |record: &Record, column: usize| match headline(record) {
-        None => Cell::shown(replacement_for_figure(record).unwrap_or_else(|| NONE.to_owned())),
+        None => Cell::shown(replacement_for_figure(record).unwrap_or_else(|| MISSING_FIGURE.to_owned())),
         Some((unit, estimate)) => {
             let cell = Cell::shown(
                 units[column]
@@ -152,7 +152,9 @@ fn notes(records: &[&Record]) -> Vec<String> {
     notes.extend(without_transfer(records).iter().map(|note| format!("null: {note}")));
     let reasons = group_by_key(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
     notes.extend(
-        reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", distinct(labels).join(", "))),
+        reasons
+            .into_iter()
+            .map(|(reason, labels)| format!("{MISSING_FIGURE} {}: {reason}", distinct(labels).join(", "))),
     );
     notes.extend(warnings_by_trial(records, "cell", Record::mechanism));
     notes

@@ -31,7 +31,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     for (document, label) in runs() {
         sheet.text(Style::Heading, several_documents.then_some(label));
         sheet.text(Style::Plain, words::host(document));
-        sheet.text(Style::Aside, measured(document));
+        sheet.text(Style::Aside, measurement_facts(document));
         sheet.text(Style::Caution, words::partial(document));
         document.warnings.iter().for_each(|warning| sheet.text(Style::Caution, [warning.to_string()]));
     }
@@ -157,7 +157,7 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
 }
 
 /// The number of trials and runs, the host and the start.
-fn measured(document: &Document) -> Vec<String> {
+fn measurement_facts(document: &Document) -> Vec<String> {
     let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
     let started = words::time(&document.started);

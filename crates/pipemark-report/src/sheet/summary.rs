@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_that_the_medians_contradict_names_its_round() {
+    fn a_ratio_that_contradicts_the_medians_is_labelled_as_within_rounds() {
         let mut document = fixture::quick();
         let by_round = |document: &Document| of(document)[1][2].text.contains("within rounds)");
         assert!(!by_round(&document));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
+    fn two_copies_that_are_slower_than_a_pipe_are_no_bound() {
         let mut document = fixture::quick();
         let bounds_memory =
             |document: &Document| of(document).iter().any(|row| row[0].text.starts_with("shared-memory limit"));

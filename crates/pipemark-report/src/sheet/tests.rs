@@ -12,7 +12,7 @@ use pipemark_stats::verdict::Criterion;
 use crate::sheet;
 use crate::sheet::fixture::{self, assert_file};
 
-fn shown(sheet: &Sheet, width: usize, colour: Colour) -> String {
+fn render(sheet: &Sheet, width: usize, colour: Colour) -> String {
     Terminal { width, colour, characters: Characters::Unicode }.render(sheet)
 }
 
@@ -27,10 +27,10 @@ fn comparison(all: bool) -> Sheet {
             sample.bytes = sample.bytes * (by * 10 + u64::from(sample.round)) / 1000;
         }
     }
-    compared(&base, &new, all)
+    comparison_sheet(&base, &new, all)
 }
 
-fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
+fn comparison_sheet(base: &Document, new: &Document, all: bool) -> Sheet {
     let party = |name, document| SideInput { name, documents: std::slice::from_ref(document), settings: &[] };
     let report = Diff::of(party("before.json", base), party("after \x1b[2J.json", new), &[], &Criterion::new).unwrap();
     sheet::comparison(&report, all)
@@ -39,7 +39,7 @@ fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
 /// All sheets, each with the name of its files.
 fn sheets() -> Vec<(&'static str, Sheet)> {
     let documents = fixture::all().into_iter().map(|(name, document)| (name, sheet::document(&document)));
-    let hostile = compared(&fixture::hostile(), &fixture::hostile(), true);
+    let hostile = comparison_sheet(&fixture::hostile(), &fixture::hostile(), true);
     documents
         .chain([
             ("comparison", comparison(false)),
@@ -55,13 +55,13 @@ fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
     fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
 }
 
-/// This holds for every embedded suite, whatever its results are.
+/// Holds for every embedded suite, whatever its results are.
 #[test]
-fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
+fn main_experiments_are_shown_whole_on_one_screen() {
     for (seed, (name, text)) in EMBEDDED.into_iter().enumerate() {
         for scale in ["1", "0.05"] {
             let document = fixture::of_suite(text, scale, seed as u64);
-            let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
+            let text = render(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
             // The complete tables of these suites are longer than a screen.
             let most = if ["ipc", "large-pipe"].contains(&name) { 50 } else { 45 };
             assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
@@ -77,27 +77,27 @@ fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
 #[test]
 fn the_result_fits_one_screen() {
     for (name, sheet) in briefs().filter(|(name, _)| !["ipc", "hostile"].contains(name)) {
-        let lines = |width| shown(&sheet, width, Colour::Never).lines().count();
+        let lines = |width| render(&sheet, width, Colour::Never).lines().count();
         assert!(lines(80) <= 45 && lines(200) <= 45, "{name}: {}", lines(80));
     }
     // A document with one experiment, which has more trials than a screen has lines.
     let mut document = fixture::quick();
     let many: Vec<_> = document.trials.iter().cycle().take(200).cloned().collect();
     document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
-    let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+    let text = render(&sheet::brief(&document, &[]), 80, Colour::Never);
     assert!(text.lines().count() <= 45 && text.contains(" of 176 trials"), "{text}");
     // A single trial needs eight lines.
     let mut document = fixture::interrupted();
     document.warnings = fixture::quick().warnings;
     document.partial = false;
-    let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
+    let text = render(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
     assert!(text.lines().count() <= 8 && text.contains("2.50 GiB/s"), "{text}");
 }
 
 #[test]
 fn ascii_output_is_ascii_and_as_wide_as_unicode() {
     for (name, sheet) in sheets().into_iter().chain(briefs()) {
-        let unicode = shown(&sheet, 80, Colour::Never);
+        let unicode = render(&sheet, 80, Colour::Never);
         let ascii = Terminal { width: 80, colour: Colour::Never, characters: Characters::Ascii }.render(&sheet);
         let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
         assert_eq!(widths(&ascii), widths(&unicode), "{name}");
@@ -106,25 +106,25 @@ fn ascii_output_is_ascii_and_as_wide_as_unicode() {
 }
 
 #[test]
-fn sheets_are_as_kept() {
+fn sheets_match_the_stored_files() {
     for (name, sheet) in sheets() {
         for width in [80, 140] {
-            assert_file(&format!("src/sheet/snapshots/{name}.{width}.txt"), &shown(&sheet, width, Colour::Never));
+            assert_file(&format!("src/sheet/snapshots/{name}.{width}.txt"), &render(&sheet, width, Colour::Never));
         }
         assert_file(&format!("src/sheet/snapshots/{name}.md"), &markdown(&sheet));
     }
     for (name, sheet) in briefs() {
-        assert_file(&format!("src/sheet/snapshots/{name}.brief.txt"), &shown(&sheet, 80, Colour::Never));
+        assert_file(&format!("src/sheet/snapshots/{name}.brief.txt"), &render(&sheet, 80, Colour::Never));
     }
     let csv = pipemark_show::sheet_as_csv(&comparison(true)).unwrap();
     assert_file("src/sheet/snapshots/comparison.csv", &csv);
 }
 
 #[test]
-fn charts_are_as_kept() {
+fn charts_match_the_stored_files() {
     for (name, document) in fixture::all() {
         let charts = sheet::main_charts(&[document]);
-        assert_file(&format!("src/sheet/snapshots/{name}.charts.txt"), &shown(&charts, 80, Colour::Never));
+        assert_file(&format!("src/sheet/snapshots/{name}.charts.txt"), &render(&charts, 80, Colour::Never));
     }
 }
 
@@ -132,7 +132,7 @@ fn charts_are_as_kept() {
 fn no_line_is_wider_than_the_terminal() {
     for (name, sheet) in sheets().into_iter().chain(briefs()) {
         for columns in [60, 72, 80, 100, 120, 140, 200, 250] {
-            for line in shown(&sheet, columns, Colour::Never).lines() {
+            for line in render(&sheet, columns, Colour::Never).lines() {
                 assert!(width(line) <= columns, "{name} at {columns}: {line:?}");
             }
         }
@@ -142,9 +142,9 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn only_colours_of_pipemark_reach_the_terminal() {
     for (name, sheet) in sheets() {
-        let plain = shown(&sheet, 80, Colour::Never);
+        let plain = render(&sheet, 80, Colour::Never);
         assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{name}: {plain:?}");
-        let mut rest = shown(&sheet, 80, Colour::Always);
+        let mut rest = render(&sheet, 80, Colour::Always);
         for code in ["0", "1", "2", "31", "32", "33", "36"] {
             rest = rest.replace(&format!("\x1b[{code}m"), "");
         }
@@ -156,14 +156,14 @@ fn only_colours_of_pipemark_reach_the_terminal() {
 fn links_without_transfers_have_no_bar() {
     let mut document = fixture::ipc();
     document.experiments.iter_mut().for_each(|experiment| experiment.across = None);
-    let text = shown(&sheet::document(&document), 140, Colour::Never);
+    let text = render(&sheet::document(&document), 140, Colour::Never);
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("GiB/s")).collect();
     let null: Vec<&&str> = rows.iter().filter(|line| line.contains("null")).collect();
     assert!(!null.is_empty() && null.iter().all(|line| !line.contains('█')), "{null:#?}");
     assert!(rows.iter().any(|line| line.contains("in-place") && line.contains("████████")), "{rows:#?}");
 }
 
-/// This holds in both forms, with and without a parameter across the top.
+/// Holds with and without a parameter across the top.
 #[test]
 fn the_null_link_is_explained_on_one_screen() {
     let mut document = fixture::ipc();
@@ -171,7 +171,7 @@ fn the_null_link_is_explained_on_one_screen() {
         if !across {
             document.experiments.iter_mut().for_each(|experiment| experiment.across = None);
         }
-        let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+        let text = render(&sheet::brief(&document, &[]), 80, Colour::Never);
         assert!(text.contains("no transfer, the cost of the harness itself"), "{text}");
     }
 }
@@ -180,7 +180,7 @@ fn the_null_link_is_explained_on_one_screen() {
 fn a_chain_without_findings_has_its_rate_per_hop() {
     let mut document = fixture::chains();
     document.findings.clear();
-    let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+    let text = render(&sheet::brief(&document, &[]), 80, Colour::Never);
     let row = text.lines().find(|line| line.trim_start().starts_with("rate per hop, "));
     let row = row.unwrap_or_else(|| panic!("{text}"));
     assert!(row.contains("B/s") || row.contains("inconclusive"), "{row}");
@@ -207,7 +207,9 @@ fn every_row_of_markdown_has_the_cells_of_its_heading() {
 
 #[test]
 fn hostile_text_stays_text() {
-    for sheet in [sheet::document(&fixture::hostile()), compared(&fixture::hostile(), &fixture::hostile(), true)] {
+    for sheet in
+        [sheet::document(&fixture::hostile()), comparison_sheet(&fixture::hostile(), &fixture::hostile(), true)]
+    {
         let text = markdown(&sheet);
         assert!(!text.contains("<script") && !text.contains("[x]("), "{text}");
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
@@ -244,6 +246,6 @@ fn points_that_are_not_numbers_are_omitted() {
     };
     let sheet = Sheet { blocks: vec![Block::Chart(Box::new(chart))] };
     for width in [0, 10, 80] {
-        assert!(shown(&sheet, width, Colour::Never).lines().count() > 16);
+        assert!(render(&sheet, width, Colour::Never).lines().count() > 16);
     }
 }

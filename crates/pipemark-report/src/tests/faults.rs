@@ -45,10 +45,11 @@ const VARIES_IN_PAIR: [(&[&str], &[Key]); 5] = {
     ]
 };
 /// Rules about one trial, or about a line fitted through many trials.
-const OF_ONE: [&str; 6] = ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
+const SINGLE_TRIAL_RULES: [&str; 6] =
+    ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
 /// Rules that report shares in per cent. Rules call two trials equal within limits of 3, 5 and 10 %, and these limits
 /// need no evidence.
-const SHARES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
+const SHARE_RULES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
 const LIMITS: [&str; 3] = ["3", "5", "10"];
 
 fn of_filters(rule: &str) -> bool {
@@ -61,7 +62,7 @@ fn varies(rule: &str) -> Option<&'static [Key]> {
     match VARIES.iter().find(|(rules, _)| rules.contains(&rule)) {
         Some((_, keys)) => Some(keys),
         None if of_filters(rule) => Some(&[Key::Filter]),
-        None if OF_ONE.contains(&rule) => Some(&[]),
+        None if SINGLE_TRIAL_RULES.contains(&rule) => Some(&[]),
         // Each trial is compared with the figure published for it.
         None if rule == "published" => None,
         None => panic!("{rule}: say in VARIES what its trials may differ in"),
@@ -75,7 +76,7 @@ fn varies_in_pair(rule: &str) -> &'static [Key] {
 }
 
 /// Whether two jobs are equal except for the parameters `keys` and the volume.
-fn same_but(keys: &[Key], one: &Job, other: &Job) -> bool {
+fn equal_except(keys: &[Key], one: &Job, other: &Job) -> bool {
     let (own, their) = (one.settings(), other.settings());
     let fixed = |key: &Key| !key.is_volume() && !keys.contains(key);
     (keys.contains(&Key::Verify) || one.verify() == other.verify())
@@ -88,20 +89,20 @@ fn find<'a>(trial: &Json, all: &'a [Record]) -> Option<&'a Record> {
 }
 
 /// Collects each object in `json` that `wanted` accepts.
-fn below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool, found: &mut Vec<&'e Json>) {
+fn collect_matching<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool, found: &mut Vec<&'e Json>) {
     if wanted(json) {
         found.push(json);
     }
     match json {
-        Json::Object(fields) => fields.values().for_each(|inner| below(inner, wanted, found)),
-        Json::Array(items) => items.iter().for_each(|inner| below(inner, wanted, found)),
+        Json::Object(fields) => fields.values().for_each(|inner| collect_matching(inner, wanted, found)),
+        Json::Array(items) => items.iter().for_each(|inner| collect_matching(inner, wanted, found)),
         _ => {}
     }
 }
 
-fn all_below<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool) -> Vec<&'e Json> {
+fn all_matching<'e>(json: &'e Json, wanted: &dyn Fn(&Json) -> bool) -> Vec<&'e Json> {
     let mut found = Vec::new();
-    below(json, wanted, &mut found);
+    collect_matching(json, wanted, &mut found);
     found
 }
 
@@ -125,7 +126,7 @@ fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
         let (of, to) = (find(&comparison["of"], all)?, find(&comparison["to"], all)?);
         let alike = of.experiment == to.experiment
             && of.job.volume().is_like(to.job.volume())
-            && same_but(varies_in_pair(rule), &of.job, &to.job);
+            && equal_except(varies_in_pair(rule), &of.job, &to.job);
         let told = ["ratio", "low", "high"].map(|key| comparison[key].as_f64());
         let ends = |ratio: Estimate| [Some(ratio.median), ratio.low, ratio.high];
         let figure = comparison["figure"].as_str()?;
@@ -142,8 +143,8 @@ fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
 }
 
 /// Faults of a finding's trials as a whole: trials of different kinds, or of different experiments.
-fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
-    let trials = all_below(evidence, &|json| json["trial"].is_string());
+fn mixed_trials(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
+    let trials = all_matching(evidence, &|json| json["trial"].is_string());
     let records: Option<Vec<&Record>> = trials.iter().map(|trial| find(trial, all)).collect();
     let Some(records) = records else { return vec![format!("{rule}: no such row: {trials:?}")] };
     let Some(first) = records.first() else { return Vec::new() };
@@ -154,7 +155,7 @@ fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let alike = |other: &&&Record| {
         let volume = of_many || other.job.volume().is_like(first.job.volume());
         let beside = of_two || volume && other.experiment == first.experiment;
-        beside && varies(rule).is_none_or(|keys| same_but(keys, &other.job, &first.job))
+        beside && varies(rule).is_none_or(|keys| equal_except(keys, &other.job, &first.job))
     };
     let unlike = records.iter().filter(|other| !alike(other));
     let mut faults: Vec<String> = unlike.map(|other| format!("{rule}: {} beside {}", other.id, first.id)).collect();
@@ -173,7 +174,7 @@ fn mixed(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
 fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
     let published = |record: &Record| record.published.as_ref().map(|own| own.throughput);
     let own = |record: &Record| record.estimate.as_ref().map(|own| own.throughput().median);
-    let trials = all_below(evidence, &|json| json["trial"].is_string());
+    let trials = all_matching(evidence, &|json| json["trial"].is_string());
     let mut records = trials.into_iter().filter_map(|trial| find(trial, all));
     match rule {
         "published" => records.filter_map(|record| Some(own(record)? / published(record)?)).collect(),
@@ -214,7 +215,7 @@ fn unsupported_figures(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
     let shares: Vec<String> = known.iter().copied().map(percent).chain(LIMITS.map(str::to_owned)).collect();
     let mut unsupported_figures = before("×");
     unsupported_figures.retain(|figure| !times.contains(figure));
-    if SHARES.contains(&rule) {
+    if SHARE_RULES.contains(&rule) {
         unsupported_figures.extend(before(" %").into_iter().filter(|figure| !shares.contains(figure)));
     }
     unsupported_figures.into_iter().map(|figure| format!("{rule}: no evidence for {figure}: {text}")).collect()
@@ -229,14 +230,14 @@ fn rates(text: &str) -> Vec<String> {
 
 /// The throughputs in a text that belong to none of its trials, or aren't in the order of the two trials compared:
 /// `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
-fn misplaced(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
+fn misplaced_rates(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     // The rates in these findings belong to the stages of chains, or were published.
     if rule.starts_with("chain-") || rule.ends_with("published") {
         return Vec::new();
     }
     let shown = |record: &Record| record.estimate.as_ref().map(|own| Throughput(own.throughput().median).to_string());
     let of = |trial: &Json| find(trial, all).and_then(shown);
-    let trials = all_below(evidence, &|json| json["trial"].is_string());
+    let trials = all_matching(evidence, &|json| json["trial"].is_string());
     let mut known: Vec<String> = trials.into_iter().filter_map(of).collect();
     known.extend(evidence["limit"]["median"].as_f64().map(|limit| Throughput(limit).to_string()));
     let told = rates(text);
@@ -272,7 +273,7 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
                 let keys: Vec<Key> = Key::iter().filter(|key| wanted.get(*key).is_some()).collect();
                 let settings = to.job.settings();
                 let volumes = claim.is_per_byte() || keys.iter().any(|key| key.is_volume());
-                same_but(&keys, &of.job, &to.job)
+                equal_except(&keys, &of.job, &to.job)
                     && keys.iter().filter_map(|key| wanted.get(*key)).all(|value| settings.has(&value))
                     && (volumes || of.job.volume().is_like(to.job.volume()))
             }
@@ -293,13 +294,13 @@ pub(super) fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref()) {
         let evidence = Json::Object(evidence);
         let pair = |json: &Json| json.pointer("/of/trial").is_some() && json.pointer("/to/trial").is_some();
-        let comparisons = all_below(&evidence, &pair);
+        let comparisons = all_matching(&evidence, &pair);
         faults.extend(comparisons.iter().filter_map(|own| fault(&rule, own, all)));
-        faults.extend(mixed(&rule, &evidence, all));
+        faults.extend(mixed_trials(&rule, &evidence, all));
         let told = comparisons.iter().flat_map(|own| ["ratio", "low", "high"].map(|key| own[key].as_f64()));
         let known: Vec<f64> = told.flatten().chain(known_besides(&rule, &evidence, all)).collect();
         faults.extend(unsupported_figures(&rule, &text, &known));
-        faults.extend(misplaced(&rule, &text, &evidence, all));
+        faults.extend(misplaced_rates(&rule, &text, &evidence, all));
     }
     for claim in answer_claims(claims, all) {
         let evidence = claim.answer.iter().flat_map(|answer| &answer.evidence);
@@ -309,16 +310,17 @@ pub(super) fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
 }
 
 /// A pair of rows and their true ratio, as evidence.
-fn compared(of: &Record, to: &Record) -> Json {
+fn comparison_evidence(of: &Record, to: &Record) -> Json {
     let ratio = ratio_of(&of.samples, &to.samples).unwrap();
     let row = |own: &Record| json!({ "trial": own.id, "experiment": own.experiment });
     let (median, low, high) = (ratio.median, ratio.low, ratio.high);
     json!({ "figure": "throughput", "ratio": median, "low": low, "high": high, "of": row(of), "to": row(to) })
 }
 
-/// The checks above detect a correct ratio of two rows that a finding about capacity must not compare.
+/// The checks above detect a finding about capacity that compares two rows of different tables, although their ratio is
+/// right.
 #[test]
-fn a_ratio_of_two_tables_is_seen() {
+fn a_ratio_of_two_tables_is_detected() {
     let with = |experiment: &str, params: &[(&str, &str)]| {
         let own =
             [("capacity", "default"), ("place", "cross"), ("verify", "count"), ("time", "200ms"), ("block", "4k")];
@@ -328,8 +330,8 @@ fn a_ratio_of_two_tables_is_seen() {
     let base = with("one", &[]);
     let seen = |other: Record| {
         let all = [base.clone(), other];
-        let comparison = compared(&all[1], &all[0]);
-        let mixed = mixed("capacity", &comparison, &all);
+        let comparison = comparison_evidence(&all[1], &all[0]);
+        let mixed = mixed_trials("capacity", &comparison, &all);
         (fault("capacity", &comparison, &all).is_some(), !mixed.is_empty())
     };
     assert_eq!(seen(with("one", &[("capacity", "1m")])), (false, false), "one table shows the two");
@@ -357,9 +359,9 @@ fn a_ratio_of_two_tables_is_seen() {
 }
 
 #[test]
-fn an_invented_figure_is_seen() {
+fn an_invented_figure_is_detected() {
     let all = [record("e", &[], 1.0, &STEADY), record("e", &[("capacity", "1m")], 2.0, &STEADY)];
-    let true_one = compared(&all[1], &all[0]);
+    let true_one = comparison_evidence(&all[1], &all[0]);
     assert_eq!(fault("capacity", &true_one, &all), None);
     for (key, value) in [
         ("ratio", json!(2.5)),
@@ -380,14 +382,14 @@ fn an_invented_figure_is_seen() {
 #[test]
 fn a_throughput_of_another_trial_or_place_is_detected() {
     let all = [record("e", &[], 1.0, &STEADY), record("e", &[("send", "vmsplice")], 2.0, &STEADY)];
-    let evidence = compared(&all[1], &all[0]);
-    let faults = |text: &str| misplaced("zero-copy", text, &evidence, &all).len();
+    let evidence = comparison_evidence(&all[1], &all[0]);
+    let faults = |text: &str| misplaced_rates("zero-copy", text, &evidence, &all).len();
     assert_eq!(faults("vmsplice → read is 2.00× as fast (2.00 GiB/s against 1.00 GiB/s)."), 0);
     assert_eq!(faults("vmsplice → read is 2.00× as fast (1.00 GiB/s against 2.00 GiB/s)."), 1);
     assert_eq!(faults("vmsplice → read moves 3.00 GiB/s."), 1);
 }
 
-/// The checks detect two trials of one finding that none of its comparisons may pair.
+/// The checks detect a finding in which two trials differ in parameters that none of its comparisons may have.
 #[test]
 fn a_pair_that_differs_in_unstated_parameters_is_detected() {
     let all = [
@@ -395,11 +397,12 @@ fn a_pair_that_differs_in_unstated_parameters_is_detected() {
         record("e", &[("place", "cross"), ("block", "1k")], 2.0, &STEADY),
         record("e", &[("place", "cross"), ("block", "64")], 2.0, &STEADY),
     ];
-    assert_eq!(fault("place", &compared(&all[1], &all[0]), &all), None);
-    assert!(fault("place", &compared(&all[2], &all[0]), &all).is_some());
+    assert_eq!(fault("place", &comparison_evidence(&all[1], &all[0]), &all), None);
+    assert!(fault("place", &comparison_evidence(&all[2], &all[0]), &all).is_some());
 }
 
-/// The checks detect, for claims too, a correct ratio to a row that differs in more parameters than the claim says.
+/// The checks also detect a claim compared with a row that differs in more parameters than the claim says, although the
+/// ratio is right.
 #[test]
 fn a_claim_that_covers_unstated_parameters_is_detected() {
     let with = |experiment: &str, params: &[(&str, &str)]| {

@@ -8,13 +8,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 use pipemark_host::Room;
 use pipemark_model::{ByteSize, Host, Job};
 
-/// Descriptors needed besides one per stage: the ends' sockets, the next links, the shared page, standard streams,
+/// Descriptors needed besides one per stage: sockets to the ends, the next link, the shared page, standard streams and
 /// libraries.
 const SPARE_DESCRIPTORS: u64 = 64;
 /// Processes needed besides the stages.
 const SPARE_PROCESSES: u64 = 8;
-/// The least memory of a process in bytes: page tables, kernel stack, private pages. A small C program needed 250 to
-/// 400 KiB.
+/// The least memory that a process takes, in bytes, for page tables, kernel stack and private pages. A small C program
+/// took 250 to 400 KiB.
 const PROCESS_BYTES: u64 = 384 << 10;
 
 /// Why a chain of this length can't be started here, with the number needed and the number allowed. `None` if no
@@ -22,12 +22,12 @@ const PROCESS_BYTES: u64 = 384 << 10;
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let chain = job.chain()?;
     let length = u64::from(chain.length);
-    descriptors(length)
-        .or_else(|| (!host.pipe_user_limits_lifted).then(|| processes_of_user(length)).flatten())
+    descriptor_shortage(length)
+        .or_else(|| (!host.pipe_user_limits_lifted).then(|| process_shortage(length)).flatten())
         .or_else(|| control_group_shortage(length, &pipemark_host::room()))
 }
 
-fn descriptors(length: u64) -> Option<String> {
+fn descriptor_shortage(length: u64) -> Option<String> {
     let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
     let needed = open + length + SPARE_DESCRIPTORS;
     raise(Resource::Nofile, needed).map(|allowed| {
@@ -39,7 +39,7 @@ fn descriptors(length: u64) -> Option<String> {
 
 /// Why the user may not start `length` more processes; `None` if allowed. All tasks of the user count, threads
 /// included, in all sessions. The limit doesn't apply to root.
-fn processes_of_user(length: u64) -> Option<String> {
+fn process_shortage(length: u64) -> Option<String> {
     let running = task_count(getuid().as_raw());
     let needed = running + length + SPARE_PROCESSES;
     raise(Resource::Nproc, needed).map(|allowed| {
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_one_of_the_user_s() {
+    fn the_task_count_includes_this_process() {
         assert!(task_count(getuid().as_raw()) >= 1);
     }
 
     #[test]
-    fn no_hard_limit_is_passed() {
+    fn no_limit_is_raised_above_the_hard_limit() {
         assert_eq!(raise(Resource::Nofile, 1), None);
         if let Some(hard) = getrlimit(Resource::Nofile).maximum {
             assert_eq!(raise(Resource::Nofile, hard + 1), Some(hard));

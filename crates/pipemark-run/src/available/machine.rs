@@ -18,9 +18,9 @@ pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let piped = ends.link.is_pipe();
     None.or_else(|| needed(job, ends).into_iter().find_map(|(user, own)| not_permitted(&user, own, host)))
         .or_else(|| cpus_for(ends.place, host).err())
-        .or_else(|| piped.then(|| capacity(job, ends, host)).flatten())
-        .or_else(|| (ends.pages == PageKind::Huge).then(|| huge_pages(host)).flatten())
-        .or_else(|| memory(ends, host))
+        .or_else(|| piped.then(|| capacity_problem(job, ends, host)).flatten())
+        .or_else(|| (ends.pages == PageKind::Huge).then(|| huge_pages_problem(host)).flatten())
+        .or_else(|| memory_problem(ends, host))
 }
 
 /// The writer's and the reader's CPU; `None` if the scheduler chooses.
@@ -123,7 +123,7 @@ fn pipe_pages(capacity: Capacity, page_size: u64) -> u64 {
     }
 }
 
-fn capacity(job: &Job, ends: &Ends, host: &Host) -> Option<String> {
+fn capacity_problem(job: &Job, ends: &Ends, host: &Host) -> Option<String> {
     let pages = pipe_pages(ends.capacity, host.page_size);
     let granted = ByteSize(pages.saturating_mul(host.page_size));
     if granted.0 > host.pipe_max_size && !host.pipe_limits_lifted && matches!(ends.capacity, Capacity::Bytes(_)) {
@@ -144,7 +144,7 @@ fn capacity(job: &Job, ends: &Ends, host: &Host) -> Option<String> {
     })
 }
 
-fn huge_pages(host: &Host) -> Option<String> {
+fn huge_pages_problem(host: &Host) -> Option<String> {
     match (host.huge_page_size, host.huge_pages.as_deref()) {
         (None, _) | (_, None) => Some(
             "--pages huge: this system has no transparent huge pages (/sys/kernel/mm/transparent_hugepage); use --pages base"
@@ -159,8 +159,8 @@ fn huge_pages(host: &Host) -> Option<String> {
 }
 
 /// Why the ends need too much memory; `None` if they don't. Each source and each sink needs a block. A sender that
-/// gives pages away also needs as much memory as the pipe holds.
-fn memory(ends: &Ends, host: &Host) -> Option<String> {
+/// gives pages away (vmsplice) also needs as much memory as the pipe holds.
+fn memory_problem(ends: &Ends, host: &Host) -> Option<String> {
     let (per_pair, pairs) = match ends.link {
         LinkKind::MemoryCopy => (ends.block.0.saturating_mul(2), 1),
         link => {

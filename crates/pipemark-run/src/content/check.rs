@@ -4,8 +4,8 @@ use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use crate::content::{Payload, PayloadStream};
 
-/// A fault within this number of bytes from the start indicates different content, not a missing piece.
-const FIRST: u64 = 8;
+/// The number of bytes at the start in which a fault indicates different content instead of a missing piece.
+const START_BYTES: u64 = 8;
 
 fn other_content(position: u64) -> String {
     format!("byte {position} is wrong: it was changed, or the content or seed differs")
@@ -48,7 +48,7 @@ impl Check {
             Expected::Pattern(checker) => {
                 checker.check(bytes);
                 self.fault = checker.fault().map(|fault| match fault.origin {
-                    None if fault.position < FIRST => other_content(fault.position),
+                    None if fault.position < START_BYTES => other_content(fault.position),
                     _ => fault.to_string(),
                 });
             }
@@ -65,7 +65,7 @@ impl Check {
                         let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
                         let position = self.position + (bytes.len() - rest.len() + same) as u64;
                         let (found, expected) = (found[same], expected[same]);
-                        self.fault = Some(match position < FIRST {
+                        self.fault = Some(match position < START_BYTES {
                             true => other_content(position),
                             false => {
                                 format!("byte {position} is wrong: {found:#04x} instead of {expected:#04x}")
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_is_no_lost_piece() {
+    fn another_seed_is_not_reported_as_a_lost_piece() {
         for (sent_as, expected) in [("pattern:1", "pattern:3"), ("pattern:70000", "pattern"), ("random:2", "random:3")]
         {
             let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_piece_is_seen_and_a_pattern_says_where_it_went() {
+    fn a_lost_piece_is_reported_with_its_place() {
         let content = Payload::Pattern { seed: 6 };
         let mut bytes = sent(&content, 300_000);
         bytes.drain(100_000..108_192);

@@ -46,7 +46,7 @@ pub(super) struct LogLines {
 impl LogLines {
     pub(super) fn new(seed: u64) -> LogLines {
         let generator = Box::new(Xoshiro256PlusPlus::seed_from_u64(seed));
-        LogLines { generator, second: FIRST_SECOND, time: written(FIRST_SECOND) }
+        LogLines { generator, second: FIRST_SECOND, time: format_time(FIRST_SECOND) }
     }
 
     /// Appends the next line.
@@ -56,7 +56,7 @@ impl LogLines {
         let choice = |word: u64, number: u32, of: usize| ((word >> (16 * number)) & 0xffff) as usize % of;
         if choice(first, 0, 16) == 0 {
             self.second += 1;
-            self.time = written(self.second);
+            self.time = format_time(self.second);
         }
         let path = PATHS[choice(first, 1, PATHS.len())];
         let status = STATUSES[choice(first, 2, STATUSES.len())];
@@ -74,7 +74,7 @@ impl LogLines {
     }
 }
 
-fn written(second: i64) -> String {
+fn format_time(second: i64) -> String {
     match jiff::Timestamp::from_second(second) {
         Ok(time) => time.strftime("%d/%b/%Y:%H:%M:%S +0000").to_string(),
         // The log reaches the year 9999 after about 500 TiB.

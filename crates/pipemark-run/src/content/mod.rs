@@ -14,8 +14,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 pub use check::Check;
 use log::{LogLines, MAX_LINE};
 
-/// The number of bytes generated at a time, small enough for a core's second-level cache together with the pipe's
-/// pages.
+/// The number of bytes generated at a time. The chunk and the pipe's pages together fit into a core's second-level
+/// cache.
 const CHUNK: usize = 128 << 10;
 
 /// The default seed.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read() {
+    fn content_names_are_parsed() {
         for (word, payload) in [
             ("line", Payload::Line(b"y".to_vec())),
             ("line:", Payload::Line(Vec::new())),

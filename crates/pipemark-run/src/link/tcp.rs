@@ -17,7 +17,7 @@ use crate::link::{BoxSender, Handle, Handles, Link, options, socketpair, stream}
 pub struct Tcp;
 
 /// How long other processes may prevent our connection before the port counts as flooded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Link for Tcp {
     fn is_plain(&self) -> bool {
@@ -58,7 +58,7 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
     let ours = source.local_addr()?;
     let begin = Instant::now();
     let (mut strangers, mut sink) = (0u64, None);
-    while let Some(left) = PATIENCE.checked_sub(begin.elapsed()) {
+    while let Some(left) = CONNECT_TIMEOUT.checked_sub(begin.elapsed()) {
         // A connection of another process is refused by dropping it.
         match listener.accept() {
             Ok((accepted, peer)) if peer == ours => {
@@ -77,7 +77,7 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
     }
     let Some(sink) = sink else {
         let flood = format!(
-            "{strangers} connections of other programs arrived at the port within {PATIENCE:?}, but not ours; try again"
+            "{strangers} connections of other programs arrived at the port within {CONNECT_TIMEOUT:?}, but not ours; try again"
         );
         return Err(io::Error::other(flood));
     };
@@ -107,7 +107,7 @@ mod tests {
         assert!(matches!(strangers[0].read(&mut [0; 8]), Ok(0) | Err(_)));
     }
     #[test]
-    fn a_full_queue_does_not_lock_us_out() {
+    fn a_full_queue_does_not_prevent_the_connection() {
         // If the queue is full, the kernel doesn't answer new connections.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         rustix::net::listen(&listener, 0).unwrap();

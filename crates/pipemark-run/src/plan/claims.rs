@@ -20,8 +20,8 @@ pub struct ClaimDesign {
     pub at: Range<usize>,
 }
 
-/// The value of `figure` that means no difference: 0 per cent for a gain, 1 for a ratio. `None` for a figure that isn't
-/// compared.
+/// The value of `figure` if there is no difference: 0 per cent for a gain, 1 for a ratio. `None` for a figure that
+/// isn't compared.
 pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
     let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread", "copies"]);
     match figure {

@@ -12,8 +12,8 @@ impl Suite {
         axes.flat_map(|axis| &axis.values).map(|setting| setting.value.to_string()).collect()
     }
 
-    /// Sets the verification level of all experiments that don't set their own.
-    pub fn verify(&mut self, level: Value) {
+    /// Sets the verification level of those experiments that don't set their own.
+    pub fn set_verify(&mut self, level: Value) {
         self.defaults.retain(|setting| setting.value.key() != level.key());
         self.defaults.push(level.into());
     }
@@ -21,7 +21,7 @@ impl Suite {
     /// Restricts all axes of languages to `wanted`: first the suite's languages in the suite's order, then the others.
     /// Removes cases of other languages, experiments without cases, and published figures and claims about other
     /// languages.
-    pub fn of_languages(&mut self, wanted: &[Language]) {
+    pub fn restrict_languages(&mut self, wanted: &[Language]) {
         let mut omitted: Vec<String> = Vec::new();
         for design in &mut self.designs {
             let wanted = || wanted.iter().cloned().map(Value::Language);
@@ -93,7 +93,7 @@ mod tests {
     fn languages(wanted: &[&str]) -> Vec<String> {
         let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
         let wanted: Vec<Language> = wanted.iter().map(|word| word.parse().unwrap()).collect();
-        suite.of_languages(&wanted);
+        suite.restrict_languages(&wanted);
         let plan = suite.expand(VolumeScale::ONE).unwrap();
         let languages = plan.trials.iter().filter_map(|trial| trial.job.value(Key::Language));
         distinct(languages.map(|language| language.to_string()))
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn entrants_verify_as_requested_and_other_experiments_as_declared() {
         let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
-        suite.verify(Value::Verify(Verify::Xor));
+        suite.set_verify(Value::Verify(Verify::Xor));
         let plan = suite.expand(VolumeScale::ONE).unwrap();
         let (entrants, others): (Vec<_>, Vec<_>) = plan.trials.iter().partition(|trial| trial.job.entrant().is_some());
         assert!(entrants.len() > 50 && entrants.iter().all(|trial| trial.job.verify() == Verify::Xor));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_language_comes_last_and_the_baseline_is_always_there() {
+    fn a_language_outside_the_suite_comes_last_and_the_baseline_stays() {
         assert_eq!(languages(&["nim", "zig", "c"]), ["c", "zig", "nim"]);
         assert_eq!(languages(&["java"]), ["c", "java"]);
     }
@@ -119,7 +119,7 @@ mod tests {
     fn a_published_experiment_gains_no_languages() {
         let of = |wanted: &[&str]| {
             let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
-            suite.of_languages(&wanted.iter().map(|word| word.parse().unwrap()).collect::<Vec<Language>>());
+            suite.restrict_languages(&wanted.iter().map(|word| word.parse().unwrap()).collect::<Vec<Language>>());
             let plan = suite.expand(VolumeScale::ONE).unwrap();
             let trials = plan.trials.iter().filter(|trial| trial.experiment == "as-written");
             trials

@@ -91,24 +91,24 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, at: Range<usize>) -> String {
+    fn excerpt(text: &str, at: Range<usize>) -> String {
         PlanError::of_suite(Refusal::new("no", Some(at)), "x.toml", text).to_string()
     }
 
     #[test]
     fn the_wrong_word_is_underlined() {
-        assert_eq!(shown("a = 1\nµ = \"no\"\n", 11..15), "x.toml:2:5: no\n  |\n2 | µ = \"no\"\n  |     ^^^^");
+        assert_eq!(excerpt("a = 1\nµ = \"no\"\n", 11..15), "x.toml:2:5: no\n  |\n2 | µ = \"no\"\n  |     ^^^^");
     }
 
     #[test]
     fn the_end_of_the_file_has_a_place() {
-        assert_eq!(shown("a =", 3..3), "x.toml:1:4: no\n  |\n1 | a =\n  |    ^");
-        assert_eq!(shown("", 0..0), "x.toml:1:1: no\n  |\n1 |\n  | ^");
+        assert_eq!(excerpt("a =", 3..3), "x.toml:1:4: no\n  |\n1 | a =\n  |    ^");
+        assert_eq!(excerpt("", 0..0), "x.toml:1:1: no\n  |\n1 |\n  | ^");
     }
 
     #[test]
     fn a_range_over_lines_marks_the_first() {
-        assert_eq!(shown("[[a]]\nb = 1\n", 0..11), "x.toml:1:1: no\n  |\n1 | [[a]]\n  | ^^^^^");
+        assert_eq!(excerpt("[[a]]\nb = 1\n", 0..11), "x.toml:1:1: no\n  |\n1 | [[a]]\n  | ^^^^^");
     }
 
     #[test]

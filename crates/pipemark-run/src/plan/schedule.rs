@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_number_ends_adapting() {
+    fn a_fixed_number_of_runs_replaces_adaptive_choices() {
         let suite = ScheduleChoices { min_runs: Some(7), budget: Some(SECOND), seed: Some(9), ..Default::default() };
         let flags = ScheduleChoices { runs: Some(2), ..Default::default() };
         let schedule = flags.or(suite).complete(SECOND).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_named() {
+    fn contradictory_choices_are_refused() {
         let bounds = ScheduleChoices { min_runs: Some(7), max_runs: Some(6), ..Default::default() };
         assert!(bounds.complete(SECOND).unwrap_err().contains("is above max-runs = 6"));
         let limit = ScheduleChoices { run_limit: Some(SECOND), ..Default::default() };

@@ -103,9 +103,9 @@ impl Suite {
     }
 
     /// Renames the suite's own programs whose names equal one of these languages.
-    pub fn name_programs_apart(&mut self, languages: &[String]) {
+    pub fn rename_clashing_programs(&mut self, languages: &[String]) {
         for program in self.designs.iter_mut().flat_map(|design| &mut design.against) {
-            *program = program.clone().named_apart(languages);
+            *program = program.clone().with_unique_name(languages);
         }
     }
 

@@ -54,7 +54,7 @@ fn embedded_suites_can_be_run_together() {
 #[test]
 fn block_size_is_as_published() {
     let plan = embedded_plan("block-size");
-    // test_bandwidth.sh: blocks × size; pipe_bandwidth.c's table of averages, MiB/s.
+    // Blocks and sizes are from test_bandwidth.sh, and averages in MiB/s from the table in pipe_bandwidth.c.
     let document = [
         (64, 26_000_000, 250.91),
         (256, 6_500_000, 933.07),
@@ -339,7 +339,7 @@ fn syntax_errors_have_a_place() {
 }
 
 #[test]
-fn a_billion_trials_are_counted_not_made() {
+fn a_billion_trials_are_counted_without_making_them() {
     let thousand: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
     let list = thousand.join(", ");
     let axes = format!("[experiment.axes]\nblock = [{list}]\nread-block = [{list}]\nalign = [{list}]");
@@ -348,7 +348,7 @@ fn a_billion_trials_are_counted_not_made() {
 }
 
 #[test]
-fn the_bound_holds_for_all_experiments_and_baselines_together() {
+fn the_trial_limit_includes_all_experiments_and_baselines() {
     let list = |count: usize| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     let at_the_limit = with_experiment(&format!("axes = {{ block = [{}] }}", list(MAX_TRIALS)));
     assert_eq!(plan_of(&at_the_limit).unwrap().trials.len(), MAX_TRIALS);
@@ -619,7 +619,7 @@ fn a_program_of_the_user_has_a_row_for_each_block() {
 }
 
 #[test]
-fn suites_name_what_they_are_for() {
+fn suites_name_their_main_experiments() {
     for (name, _) in EMBEDDED {
         assert!(embedded_plan(name).experiments.iter().any(|experiment| experiment.headline), "{name}");
     }
@@ -631,7 +631,7 @@ fn suites_name_what_they_are_for() {
 }
 
 #[test]
-fn published_figures_stand_as_their_document_has_them() {
+fn published_figures_are_shown_as_in_their_document() {
     let of = |name: &str, experiment: &str| -> Vec<(String, Option<u64>)> {
         let trials = embedded_plan(name).trials.into_iter().filter(|trial| trial.experiment == experiment);
         trials.filter_map(|trial| trial.published).map(|figure| (figure.shown(), figure.total)).collect()

@@ -237,8 +237,7 @@ fn entries<T>(table: &SuiteTable<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
 }
 
 pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
-    let form: SuiteForm =
-        toml::from_str(text).map_err(|error| Refusal::new(reworded(error.message()), error.span()))?;
+    let form: SuiteForm = toml::from_str(text).map_err(|error| Refusal::new(reword(error.message()), error.span()))?;
     let defaults = settings(&form.defaults)?;
     if form.experiment.as_ref().is_empty() {
         return Err(Refusal::new("a suite needs at least one [[experiment]]", Some(form.experiment.span())));
@@ -540,7 +539,7 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoice
 }
 
 /// The TOML library's message in the style of our other errors, with the word that was probably meant.
-fn reworded(message: &str) -> String {
+fn reword(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     if unknown && let Some(word) = quoted.next() {

@@ -24,8 +24,8 @@ use crate::link::{self, Handle};
 /// The hidden verb that starts an end of a run.
 pub const END_VERB: &str = "__end";
 
-/// The largest message in bytes: far more than a reply for 1,024 CPUs, and far less than the kernel's default socket
-/// buffer.
+/// The largest message in bytes. A reply for 1,024 CPUs is far smaller, and the kernel's default socket buffer is far
+/// larger.
 const MESSAGE: usize = 64 << 10;
 
 /// The largest number of descriptors attached to a message.

@@ -18,7 +18,7 @@ use pipemark_model::{Ends, Rseq};
 use crate::runner::channel::{self, Assignment, END_VERB, EndRole, Reply};
 
 /// The time limit for a process to exit after it has closed its socket.
-const ENDING: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// This program, started again with a socket as its standard input. Dropping it kills the process and its group, and
 /// reaps the process.
@@ -84,7 +84,7 @@ impl Peer {
     fn wait_for_exit_reason(&mut self) -> String {
         let name = self.child.name().to_owned();
         // The process has closed its side of the socket, so it is about to exit.
-        let _ = self.child.wait(Instant::now() + ENDING, None);
+        let _ = self.child.wait(Instant::now() + EXIT_TIMEOUT, None);
         match self.child.end() {
             Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::describe_status(status)),
             Some((status, _)) => format!("the {name} ended without a reply ({status})"),

@@ -31,7 +31,7 @@ dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over "
 pub const LOG: Payload = Payload::Log { seed: 3 };
 
 /// The time limit for compression. gzip at its fastest needs half a minute per GiB.
-const PACKING: Duration = Duration::from_secs(600);
+const COMPRESSION_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The logs made so far, by requested total.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Feeds {
         }
         let log = self.logs.get_mut(&total).expect("made above");
         if command.is_some() && log.packed.is_none() {
-            log.packed = Some(log.pack(interrupt)?);
+            log.packed = Some(log.compress(interrupt)?);
         }
         let file = log.packed.as_ref().filter(|_| command.is_some()).unwrap_or(&log.plain);
         Ok(FilterInput { file: Some((reopen(file).map_err(failed)?, log.bytes)), command })
@@ -105,13 +105,13 @@ impl Log {
         Ok(Log { plain, bytes, packed: None })
     }
 
-    fn pack(&self, interrupt: &Interrupt) -> Result<File, RunError> {
+    fn compress(&self, interrupt: &Interrupt) -> Result<File, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("gzip could not be started: {}", explained(&error)));
         let packed = unnamed_file("log.gz").map_err(failed)?;
         let streams = (reopen(&self.plain).map_err(failed)?.into(), packed.try_clone().map_err(failed)?.into());
         let words = ["gzip", "-1", "-c"].map(str::to_owned);
         let mut gzip = Child::start_foreign("gzip", &words, streams, None, Begin::AtOnce).map_err(failed)?;
-        gzip.wait(Instant::now() + PACKING, Some(interrupt))?;
+        gzip.wait(Instant::now() + COMPRESSION_TIMEOUT, Some(interrupt))?;
         gzip.succeeded().map(|_| packed)
     }
 }

@@ -22,10 +22,10 @@ use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 
 /// The time limit for a program to be ready to execute.
-const READY: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time limit for a filter to exit after its feed.
-const MOMENT: Duration = Duration::from_millis(200);
+/// The time limit for a process to exit after it was killed or the other process has ended.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Makes one run of a filter. Before the filter's first run, its output is checked.
 ///
@@ -51,7 +51,7 @@ pub fn run(
     let mut pipeline = FilterPipeline::start(filter, &runnable.words, input)
         .map_err(|error| RunError::Failed(format!("the pipeline could not be started: {}", explained(&error))))?;
     let deadline = begin + conditions.limit;
-    let ready = Instant::now() + READY;
+    let ready = Instant::now() + READY_TIMEOUT;
     pipeline.all().try_for_each(|process| process.wait_until_held(ready, conditions.interrupt))?;
     let counters: Vec<Counters> = pipeline.all().map(|process| Counters::of(process.pid())).collect();
     let clock = Instant::now();
@@ -65,7 +65,7 @@ pub fn run(
     let ns = Nanos::from(clock.elapsed()).0;
     let bytes = pipeline.bytes()?;
     let usages = pipeline.reap(deadline, feed.endless(), conditions)?;
-    let mut stats = usages.iter().zip(counters).map(|(usage, counters)| counters.into_stats(used(usage)));
+    let mut stats = usages.iter().zip(counters).map(|(usage, counters)| counters.into_stats(process_stats(usage)));
     let stats = PipelineStats { filter: stats.next().unwrap_or_default(), feed: stats.next() };
     let sample = Sample {
         bytes,
@@ -82,7 +82,7 @@ pub fn run(
 }
 
 /// The resources that a process used, from its usage. Hardware counters aren't included.
-pub fn used(usage: &Usage) -> ProcessStats {
+pub fn process_stats(usage: &Usage) -> ProcessStats {
     ProcessStats {
         user_ns: usage.user_ns,
         sys_ns: usage.sys_ns,
@@ -110,7 +110,7 @@ struct FilterPipeline {
 }
 
 impl FilterPipeline {
-    /// Starts the processes and holds them.
+    /// Starts the processes, and holds them before they execute their programs.
     fn start(filter: &Filter, words: &[String], input: FilterInput) -> io::Result<FilterPipeline> {
         let null = || File::options().read(true).write(true).open("/dev/null");
         let stdin = input.file.as_ref().map_or_else(null, |(file, _)| file.try_clone())?.into();
@@ -136,9 +136,9 @@ impl FilterPipeline {
             return Ok(());
         }
         // The filter is checked first, because when it exits, its feed gets a broken pipe and exits too.
-        let moment = Instant::now() + MOMENT;
+        let exit_deadline = Instant::now() + EXIT_TIMEOUT;
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
-            if process.wait(moment, Some(conditions.interrupt))? {
+            if process.wait(exit_deadline, Some(conditions.interrupt))? {
                 return Err(RunError::Failed(format!("{} {}", process.name(), process.describe_end(0))));
             }
         }
@@ -164,7 +164,7 @@ impl FilterPipeline {
         }
         let Some(feed) = &self.feed else { return Ok(0) };
         // The feed was killed, and its last write is counted only once it has exited.
-        let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
+        let _ = wait_for_first([feed], Instant::now() + EXIT_TIMEOUT, None);
         let written = moved(feed, "wchar");
         let read = moved(&self.filter, "rchar");
         // /proc/PID/io doesn't count splice(2). A reader's count includes the libraries it loads, so the writer's count

@@ -1,5 +1,5 @@
-//! A chain with a command as its source: what a shell would start for `head -c N /dev/zero | cat |
-//! cat > /dev/null`. All its processes are foreign, so its real time is comparable with time(1).
+//! A chain with a command as its source, as a shell would start `head -c N /dev/zero | cat | cat > /dev/null`. All its
+//! processes are foreign programs, so its real time is comparable with time(1).
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use pipemark_model::{Chain, LinkKind, Nanos, Sample, StageStats, Stages, Volume}
 
 use crate::link::{self, Handle};
 use crate::runner::pair::{Conditions, RunResult};
-use crate::runner::stage::{RunningStages, used};
+use crate::runner::stage::{RunningStages, stage_stats};
 
 /// The placeholder for the number of bytes in a source's command.
 const TOTAL: &str = "{total}";
@@ -68,7 +68,7 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
         return Err(too_long());
     }
     let source = match process.succeeded() {
-        Ok(usage) => used(&usage),
+        Ok(usage) => stage_stats(&usage),
         // The source gets SIGPIPE if the stage behind it fails, so the stage's failure is reported.
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(stages.root_cause(reason))),
         Err(other) => return Err(other),

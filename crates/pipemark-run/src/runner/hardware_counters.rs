@@ -29,7 +29,7 @@ impl Counters {
 
     /// Adds the counts to `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
-        let mut counts = self.0.into_iter().map(counted);
+        let mut counts = self.0.into_iter().map(scaled_count);
         // The order is that of the counters in `of`.
         let mut next = || counts.next().flatten();
         ProcessStats {
@@ -62,7 +62,7 @@ fn counter(event: impl Event, process: Pid) -> Option<Counter> {
 }
 
 /// The count, scaled to the whole time if counters were multiplexed; `None` if the counter is missing.
-fn counted(counter: Option<Counter>) -> Option<u64> {
+fn scaled_count(counter: Option<Counter>) -> Option<u64> {
     let read = counter?.read_count_and_time().ok()?;
     match (read.time_enabled, read.time_running) {
         (_, 0) => None,

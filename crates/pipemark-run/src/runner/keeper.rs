@@ -39,7 +39,7 @@ pub struct Keeper {
 
 impl Keeper {
     fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
-        let folder = folder()?;
+        let folder = unused_path()?;
         // The name is stored for the guards, in case both this process and the keeper are killed.
         if let Some(ends) = job.ends() {
             guard::remember(&format!("{} {}", ends.link, folder.display()));
@@ -104,7 +104,7 @@ impl Scratch {
     /// # Errors
     /// If the directory can't be created.
     pub fn new() -> io::Result<Scratch> {
-        let folder = folder()?;
+        let folder = unused_path()?;
         guard::remember(&format!("{FOLDER} {}", folder.display()));
         make_folder(&folder)?;
         Ok(Scratch(folder))
@@ -127,7 +127,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// An unused and unguessable path for a directory.
-fn folder() -> io::Result<PathBuf> {
+fn unused_path() -> io::Result<PathBuf> {
     let mut random = [0u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(std::env::temp_dir().join(format!("pipemark-{:032x}", u128::from_le_bytes(random))))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
-use pipemark_entrants::{ByteStream, Entrants, Prints, ProgramAnswer, Runnable, judge, quoted};
+use pipemark_entrants::{ByteStream, Entrants, Prints, ProgramAnswer, Runnable, parse_answer, quoted};
 use pipemark_host::child::error::RunError;
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
@@ -17,14 +17,14 @@ use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::supervisor::{MAX_CAPTURED, ProgramResult, ProgramSpec, SUPERVISOR_VERB};
 
 /// The time limit for a supervisor to end the processes it started.
-const CLEANING: Duration = Duration::from_secs(20);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The largest number of characters of an entrant's stderr that an error quotes.
-const QUOTE: usize = 1000;
+const MAX_QUOTE: usize = 1000;
 
-/// The stream for checking whether an entrant reads its bytes: its length in bytes, its block size, and the position of
-/// one altered byte.
-const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
+/// A stream with one altered byte, to check whether an entrant reads its bytes: the number of bytes, the block size,
+/// and the position of that byte.
+const PROOF_STREAM: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 
 /// Makes one run of an entrant. Before the entrant's first run, checks that it reads the bytes.
 ///
@@ -38,7 +38,7 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let runnable = entrants.program(language, *program)?;
     match (&runnable.prints, verify.reads()) {
-        (Some(prints), false) => return printed(&runnable, prints, (block.0, total.0), conditions),
+        (Some(prints), false) => return run_third_party(&runnable, prints, (block.0, total.0), conditions),
         (None, true) => {}
         (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),
         (None, false) => return Err(RunError::NotHere("it checks what arrives; use verify full or xor".to_owned())),
@@ -46,7 +46,7 @@ pub fn run(
     let stream =
         ByteStream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
     if proven.insert(format!("{language} {program} {}", stream.pattern())) {
-        let (bytes, block, flip) = PROOF;
+        let (bytes, block, flip) = PROOF_STREAM;
         let proof = ByteStream { bytes, block, flip: Some(flip), ..stream };
         run_once(&runnable, &proof, conditions).map_err(|error| match error {
             RunError::Unverified(reason) => {
@@ -62,17 +62,17 @@ pub fn run(
 }
 
 /// Runs a third-party benchmark, which may print its own figure. Its data isn't checked.
-fn printed(
+fn run_third_party(
     runnable: &Runnable,
     prints: &Prints,
     (block, total): (u64, u64),
     conditions: &Conditions<'_>,
 ) -> Result<RunResult, RunError> {
     match prints {
-        Prints::Rate(unit) => printed_rate(runnable, unit, (block, total), conditions),
+        Prints::Rate(unit) => run_with_printed_rate(runnable, unit, (block, total), conditions),
         Prints::Custom(own) => {
             let (words, bytes) = own.command(block, total);
-            let outcome = supervised(runnable, words, conditions)?;
+            let outcome = run_supervised(runnable, words, conditions)?;
             let (out, err) = (outcome.stdout.text.as_bytes(), outcome.stderr.text.as_bytes());
             let (ns, notes) = match &own.figure {
                 Some(figure) => {
@@ -86,7 +86,7 @@ fn printed(
     }
 }
 
-fn printed_rate(
+fn run_with_printed_rate(
     runnable: &Runnable,
     unit: &str,
     (block, total): (u64, u64),
@@ -94,7 +94,7 @@ fn printed_rate(
 ) -> Result<RunResult, RunError> {
     let filled = |word: &String| word.replace("{block}", &block.to_string()).replace("{total}", &total.to_string());
     let words = runnable.words.iter().map(filled).collect();
-    let outcome = supervised(runnable, words, conditions)?;
+    let outcome = run_supervised(runnable, words, conditions)?;
     let output = format!("{} {}", outcome.stdout.text, outcome.stderr.text);
     let per_second = match unit {
         "MB/sec" => 1e6,
@@ -103,7 +103,7 @@ fn printed_rate(
     let words: Vec<&str> = output.split_whitespace().collect();
     let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
     let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
-        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&output, QUOTE)), &outcome))
+        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&output, MAX_QUOTE)), &outcome))
     })?;
     let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
     let sample = sample(runnable.name.clone(), (total, ns), &outcome);
@@ -142,15 +142,19 @@ fn run_once(
     if let Some(flip) = stream.flip {
         words.extend(["--flip".to_owned(), flip.to_string()]);
     }
-    let outcome = supervised(runnable, words, conditions)?;
-    match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
+    let outcome = run_supervised(runnable, words, conditions)?;
+    match parse_answer(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
         Ok(answer) => Ok((answer, outcome)),
         Err(RunError::Unverified(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
         Err(error) => Err(RunError::Failed(with_stderr(error.to_string(), &outcome))),
     }
 }
 
-fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<ProgramResult, RunError> {
+fn run_supervised(
+    runnable: &Runnable,
+    words: Vec<String>,
+    conditions: &Conditions<'_>,
+) -> Result<ProgramResult, RunError> {
     let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
     let spec = ProgramSpec {
         words,
@@ -185,7 +189,7 @@ fn check_end(outcome: &ProgramResult) -> Result<(), RunError> {
 fn with_stderr(sentence: String, outcome: &ProgramResult) -> String {
     match outcome.stderr.text.trim() {
         "" => sentence,
-        output => format!("{sentence}; its stderr: {}", quoted(output, QUOTE)),
+        output => format!("{sentence}; its stderr: {}", quoted(output, MAX_QUOTE)),
     }
 }
 
@@ -213,7 +217,7 @@ impl Supervisor {
     /// The supervisor's reply after it was told to stop; `None` at the deadline. The supervisor is resumed first,
     /// because the entrant may have stopped it.
     fn wait_for_result(&mut self) -> Result<Option<ProgramResult>, RunError> {
-        let deadline = Instant::now() + CLEANING;
+        let deadline = Instant::now() + CLEANUP_TIMEOUT;
         while Instant::now() < deadline {
             self.0.resume();
             if let Some(outcome) = self.take(Instant::now() + Duration::from_millis(100), None)? {

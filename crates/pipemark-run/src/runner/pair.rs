@@ -66,7 +66,7 @@ pub fn run(
     let begun_ns = run.control.begun_at();
     // All replies have arrived. An end that doesn't exit by itself, for example because it was stopped, is killed.
     drop(run);
-    let mut measured = measured(job, ends, replies, stages, granted, begin.elapsed())?;
+    let mut measured = combine_replies(job, ends, replies, stages, granted, begin.elapsed())?;
     let around = u64::try_from((started + ended).as_nanos()).unwrap_or(u64::MAX);
     measured.sample.real_ns = Some(measured.sample.ns.saturating_add(around));
     measured.sample.pieces = begun_ns.and_then(|begun_ns| sampler.pieces(begun_ns, measured.sample.ns));
@@ -251,7 +251,7 @@ fn describe_hang(processes: &[EndProcess], control: &Control, limit: Duration) -
 }
 
 /// Checks the replies of the ends and combines them into a sample.
-fn measured(
+fn combine_replies(
     job: &Job,
     ends: &Ends,
     replies: Vec<(EndRole, Done)>,

@@ -61,13 +61,13 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler of these ends. `conversation` means round trips, in which the source counts the bytes that arrived.
-    pub fn new(processes: &[EndProcess], conversation: bool, interval: Duration) -> Sampler {
+    /// A sampler of these ends. `round_trips` means round trips, in which the source counts the bytes that arrived.
+    pub fn new(processes: &[EndProcess], round_trips: bool, interval: Duration) -> Sampler {
         let few = processes.len() <= MAX_ENDS;
         let end = |process: &EndProcess| {
             let file = few.then(|| File::open(format!("/proc/{}/schedstat", process.pid())).ok()).flatten();
             let source = process.role == EndRole::Source;
-            (process.line, source == conversation, usize::from(!source), file)
+            (process.line, source == round_trips, usize::from(!source), file)
         };
         let ends = processes.iter().map(end).collect();
         Sampler {

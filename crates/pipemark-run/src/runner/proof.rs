@@ -23,7 +23,7 @@ const LOG_PART: usize = 3 << 20;
 const SLACK: u64 = 64 << 10;
 
 /// The largest number of characters of a wrong line that are quoted.
-const QUOTE: usize = 60;
+const MAX_QUOTE: usize = 60;
 
 /// Runs the filter on the text and checks its output.
 ///
@@ -45,7 +45,7 @@ pub fn check_filter(
         return Err(RunError::Failed(format!("{filter} did not transform {bytes} bytes within {limit:?}")));
     }
     running.succeeded()?;
-    let output = written(file).map_err(failed)?;
+    let output = read_to_offset(file).map_err(failed)?;
     let fault = match does {
         FilterTask::Count => {
             let printed = String::from_utf8_lossy(&output);
@@ -110,13 +110,13 @@ fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
     let number = expected[..start].iter().filter(|&&byte| byte == b'\n').count() + 1;
     let line = |bytes: &[u8]| {
         let rest = &bytes[start.min(bytes.len())..];
-        quoted(&String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or_default()), QUOTE)
+        quoted(&String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or_default()), MAX_QUOTE)
     };
     Some(format!("line {number} is '{}' instead of '{}'", line(output), line(expected)))
 }
 
 /// The contents of a file up to its current offset.
-fn written(mut file: File) -> io::Result<Vec<u8>> {
+fn read_to_offset(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(file.stream_position()?).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)

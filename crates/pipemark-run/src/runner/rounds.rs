@@ -162,7 +162,7 @@ pub fn measure(
     let stopped = if partial { Stopped::Interrupted } else { Stopped::Budget };
     let mut last = |current: TrialInProgress<'_>| {
         let open = current.conditions.is_some();
-        let outcome = finished(current, stopped);
+        let outcome = outcome_of(current, stopped);
         if open {
             progress.ended(&outcome);
         }
@@ -207,7 +207,7 @@ fn prepare<'a>(
     current
 }
 
-fn finished(current: TrialInProgress<'_>, stopped: Stopped) -> Outcome {
+fn outcome_of(current: TrialInProgress<'_>, stopped: Stopped) -> Outcome {
     let mut outcome = current.outcome;
     if current.conditions.is_some() {
         outcome = match outcome.samples.is_empty() {

@@ -18,8 +18,8 @@ use pipemark_model::{Chain, StageStats};
 use crate::link::{Handle, Handles};
 use crate::runner::pair::Conditions;
 
-/// The time limit for the stage behind a failed end to exit.
-const MOMENT: Duration = Duration::from_millis(200);
+/// After an end has failed, the time in which a failed stage must exit to count as the cause.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The stages of a run, ordered from the source. Dropping them kills them.
 #[derive(Default)]
@@ -102,14 +102,14 @@ impl RunningStages {
         }
         match self.failed_stage(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
-            None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| used(&usage)).collect()),
+            None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| stage_stats(&usage)).collect()),
         }
     }
 
     /// The reason for an end's failure. If a stage failed and so broke the end's link, the stage's failure followed by
     /// `reason`. Otherwise `reason` alone.
     pub fn root_cause(&mut self, reason: String) -> String {
-        let until = Instant::now() + MOMENT;
+        let until = Instant::now() + EXIT_TIMEOUT;
         // Stages before the failed one get SIGPIPE, or continue if they don't write, so SIGPIPE is not a cause.
         let is_failure = |status: ExitStatus| status.signal() != Some(Signal::PIPE.as_raw());
         while !self.stages.is_empty() {
@@ -145,7 +145,7 @@ impl RunningStages {
 }
 
 /// Converts the resources that a process used to the model's type.
-pub fn used(usage: &Usage) -> StageStats {
+pub fn stage_stats(usage: &Usage) -> StageStats {
     StageStats {
         user_ns: usage.user_ns,
         sys_ns: usage.sys_ns,

@@ -21,7 +21,7 @@ use pipemark_host::child::{self, Child, ProcessGroup, wait_readable};
 use pipemark_model::{Cpu, StageStats};
 
 use crate::runner::channel;
-use crate::runner::stage::used;
+use crate::runner::stage::stage_stats;
 
 /// The hidden verb that starts a supervisor.
 pub const SUPERVISOR_VERB: &str = "__supervise";
@@ -34,7 +34,7 @@ pub const MAX_CAPTURED: usize = 4000;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The time limit for killed processes to exit. The kernel has to free their memory.
-const DEATH: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The shortest and the longest sampling interval of memory use. The interval is short at first, because a run may be
 /// short, and becomes longer.
@@ -175,14 +175,14 @@ impl ProcessTree {
                 }
                 (Some(until), None) if now > until => {
                     self.completion.left_behind = u32::try_from(children.len()).unwrap_or(u32::MAX);
-                    kill_until = Some(now + DEATH);
+                    kill_until = Some(now + KILL_TIMEOUT);
                 }
                 (Some(_), None) => {}
                 (None, None) => self.sample_memory(&children),
             }
             let runs = linger_until.is_none() && kill_until.is_none();
             if self.wait(if runs { pause } else { Duration::from_millis(1) })? {
-                kill_until.get_or_insert(Instant::now() + DEATH);
+                kill_until.get_or_insert(Instant::now() + KILL_TIMEOUT);
             }
             pause = (pause * 2).min(SAMPLING_INTERVALS.1);
         }
@@ -191,7 +191,7 @@ impl ProcessTree {
     fn reap_all(&mut self) -> io::Result<()> {
         while let Reap::Ended(reaped) = self.main.reap_this_or_any()? {
             let completion = &mut self.completion;
-            completion.used.add(&used(&reaped.usage));
+            completion.used.add(&stage_stats(&reaped.usage));
             completion.max_rss = completion.max_rss.max(Some(reaped.max_rss).filter(|&peak| peak > self.own_rss));
         }
         if let Some((status, _)) = self.main.end() {

@@ -1,5 +1,5 @@
-//! Writes lines at a fixed rate through a filter, and times each line from the write of its newline until the line
-//! comes out. This is the cost per line of a filter that waits for more input.
+//! Writes lines at a fixed rate through a filter, and times each from the write of its newline until the filter outputs
+//! it. This is the price of a filter that waits for more input before it writes.
 //!
 //! A line contains its number and its time, so the reader of the output knows both and verifies each byte. A line is
 //! timed from when it was due, so that a filter that reads slowly gets no advantage, but not from before its writer had
@@ -22,15 +22,15 @@ use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child, wait_readable};
 use pipemark_model::{Filter, Latency, Nanos, PipelineStats, Sample};
 
-use crate::runner::filter::used;
+use crate::runner::filter::process_stats;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{end, proof};
 
 /// The length of a line in bytes, newline included.
-const LINE: usize = 64;
+const LINE_BYTES: usize = 64;
 
 /// Number of lines that aren't timed. The first shows that the filter reads. The others follow one at a time.
-const WARM_UP: u64 = 16;
+const WARM_UP_LINES: u64 = 16;
 const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 
 /// The time after the last write in which the remaining lines may come out.
@@ -74,14 +74,14 @@ pub fn run(
     child.wait(deadline.max(Instant::now() + Duration::from_secs(1)), Some(conditions.interrupt))?;
     let usage = child.succeeded()?;
     let written = written.map_err(|error| RunError::Failed(format!("the lines could not be written: {error}")))?;
-    if arrivals.next != written.lines + WARM_UP {
-        let (came, went) = (arrivals.next, written.lines + WARM_UP);
+    if arrivals.next != written.lines + WARM_UP_LINES {
+        let (came, went) = (arrivals.next, written.lines + WARM_UP_LINES);
         return Err(RunError::Unverified(format!("{filter} output {came} of {went} lines")));
     }
     let due = (f64::from(rate) * written.ns as f64 / 1e9).round() as u64;
     let latency = Latency { held: Some(arrivals.held), ..end::summary(&arrivals.times, Some(due)).map_err(started)? };
     let sample = Sample {
-        bytes: written.lines * LINE as u64,
+        bytes: written.lines * LINE_BYTES as u64,
         ns: written.ns,
         wall_ns: Nanos::from(begin.elapsed()).0,
         user_ns: usage.user_ns,
@@ -89,7 +89,7 @@ pub fn run(
         voluntary_switches: usage.voluntary_switches,
         involuntary_switches: usage.involuntary_switches,
         latency: Some(latency),
-        pipeline: Some(PipelineStats { filter: used(&usage), feed: None }),
+        pipeline: Some(PipelineStats { filter: process_stats(&usage), feed: None }),
         ..Sample::default()
     };
     Ok(RunResult { sample, notes: Vec::new() })
@@ -108,7 +108,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut to = std::fs::File::from(to);
     let mut number = 0;
-    while number < WARM_UP && !stop.load(Ordering::Relaxed) {
+    while number < WARM_UP_LINES && !stop.load(Ordering::Relaxed) {
         to.write_all(&line(number, monotonic_ns()))?;
         number += 1;
         thread::sleep(WARM_UP_PAUSE);
@@ -140,12 +140,12 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
 }
 
 /// A line with its number, its time, spaces, and padding. The number determines how many spaces there are.
-fn line(number: u64, ns: u64) -> [u8; LINE] {
-    let mut line = [b'x'; LINE];
+fn line(number: u64, ns: u64) -> [u8; LINE_BYTES] {
+    let mut line = [b'x'; LINE_BYTES];
     line[..16].copy_from_slice(&hex(number));
     line[16..32].copy_from_slice(&hex(ns));
     line[32..32 + (number % SPACES) as usize].fill(b' ');
-    line[LINE - 1] = b'\n';
+    line[LINE_BYTES - 1] = b'\n';
     line
 }
 
@@ -168,7 +168,7 @@ impl Arrivals {
         let header = |spaces: u64| match does {
             FilterTask::Transform => {
                 let mut header = proof::expected(&line(spaces, 0));
-                header.truncate(header.len() - LINE);
+                header.truncate(header.len() - LINE_BYTES);
                 header
             }
             _ => Vec::new(),
@@ -204,7 +204,8 @@ impl Arrivals {
                 rest = &rest[end + 1..];
             }
             if read == 0 || rest.len() > buffer.len() / 2 {
-                let begun = format!("the last line is incomplete: '{}'", quoted(&String::from_utf8_lossy(rest), LINE));
+                let begun =
+                    format!("the last line is incomplete: '{}'", quoted(&String::from_utf8_lossy(rest), LINE_BYTES));
                 return if rest.is_empty() { Ok(()) } else { Err(RunError::Unverified(begun)) };
             }
             let start = filled - rest.len();
@@ -220,12 +221,12 @@ impl Arrivals {
             .and_then(|hex| u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
         let as_sent = time.filter(|ns| whole.strip_prefix(&header[..]) == Some(&line(self.next, *ns)));
         let Some(ns) = as_sent else {
-            let shown = quoted(String::from_utf8_lossy(whole).trim_end(), 2 * LINE);
+            let shown = quoted(String::from_utf8_lossy(whole).trim_end(), 2 * LINE_BYTES);
             return Err(RunError::Unverified(format!("line {} came out as '{shown}'", self.next + 1)));
         };
         self.next += 1;
         match held {
-            _ if self.next <= WARM_UP => {}
+            _ if self.next <= WARM_UP_LINES => {}
             true => self.held += 1,
             false => self.times.saturating_record(now.saturating_sub(ns).max(1)),
         }
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_differs_in_anything_is_refused() {
+    fn a_line_with_any_wrong_byte_is_refused() {
         let whole = |number: u64| [b"[spaces: 0]".as_slice(), &line(number, 5)].concat();
         let arrived = |whole: &[u8]| Arrivals::new(FilterTask::Transform).unwrap().arrived(whole, 9, false);
         assert!(arrived(&whole(0)).is_ok());
@@ -254,8 +255,8 @@ mod tests {
     #[test]
     fn only_lines_before_the_end_are_timed() {
         let mut arrivals = Arrivals::new(FilterTask::Copy).unwrap();
-        for number in 0..WARM_UP + 3 {
-            arrivals.arrived(&line(number, 1000), 3000, number == WARM_UP + 2).unwrap();
+        for number in 0..WARM_UP_LINES + 3 {
+            arrivals.arrived(&line(number, 1000), 3000, number == WARM_UP_LINES + 2).unwrap();
         }
         assert_eq!((arrivals.times.len(), arrivals.times.max(), arrivals.held), (2, 2000, 1));
     }

@@ -14,15 +14,16 @@ use crate::runner::Observer;
 use crate::runner::foreign_chain;
 use crate::runner::pair::{self, Conditions, RunResult};
 
-/// The target share of start time, 0 to 1. It is below the limit, because runs differ.
-const AIM: f64 = 0.9 * MAX_START;
+/// The share of start time to aim for, 0 to 1. It is below the limit, because runs differ.
+const TARGET_START_SHARE: f64 = 0.9 * MAX_START;
 /// The largest number of runs to find the volume of one chain.
 const MAX_RUNS: usize = 4;
 /// The largest factor by which the volume grows from one run to the next. The rate at a small volume predicts little
 /// about a large one.
 const MAX_GROWTH: f64 = 32.0;
-/// The time limit for one round of these chains, if the number of runs is fixed.
-const ROUND: Duration = Duration::from_secs(60);
+/// The time limit for one round of all these chains. It applies if the number of runs is fixed; otherwise the budget
+/// does.
+const ROUND_LIMIT: Duration = Duration::from_secs(60);
 /// The largest volume, in bytes.
 const MAX_VOLUME: f64 = 1e12;
 
@@ -45,9 +46,9 @@ impl ChainTiming {
         self.bytes * (ns - self.start_ns).max(0.0) / self.transfer_ns
     }
 
-    /// The duration of a run in which the start takes the share [`AIM`], in nanoseconds.
+    /// The duration of a run in which the start takes the share [`TARGET_START_SHARE`], in nanoseconds.
     fn wanted_run_ns(self) -> f64 {
-        self.start_ns / AIM
+        self.start_ns / TARGET_START_SHARE
     }
 }
 
@@ -72,9 +73,10 @@ pub fn with_volumes(
     }
     let round = match plan.schedule.runs {
         Runs::Adaptive { min, .. } => plan.schedule.budget / min.max(1),
-        Runs::Fixed(_) => ROUND,
+        Runs::Fixed(_) => ROUND_LIMIT,
     };
-    let limit = limit(&found.values().map(|one| one.wanted_run_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
+    let limit =
+        run_limit(&found.values().map(|one| one.wanted_run_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
     // Chains that are compared with each other must move the same volume.
     let group = |trial: &Trial| (trial.experiment.clone(), trial.baseline.clone().unwrap_or_else(|| trial.id.clone()));
     let mut totals: BTreeMap<_, u64> = BTreeMap::new();
@@ -133,7 +135,7 @@ fn find_volume(
         let RunResult { sample, .. } = run.ok()?;
         let timing = ChainTiming::of(&sample);
         last = Some(timing);
-        if timing.start_ns <= MAX_START * (timing.start_ns + timing.transfer_ns) || begin.elapsed() > ROUND {
+        if timing.start_ns <= MAX_START * (timing.start_ns + timing.transfer_ns) || begin.elapsed() > ROUND_LIMIT {
             break;
         }
         let bytes =
@@ -145,9 +147,9 @@ fn find_volume(
     last
 }
 
-/// The time limit for one run, such that all runs together take at most `round`. `each` has their durations without a
-/// limit. Infinite if no limit is needed.
-fn limit(each: &[f64], round: f64) -> f64 {
+/// The time limit for one run, in the unit of `each`, with which all runs together take at most `round`. `each` has
+/// their durations without a limit. Infinite if no limit is needed.
+fn run_limit(each: &[f64], round: f64) -> f64 {
     let mut each = each.to_vec();
     each.sort_by(f64::total_cmp);
     let mut left = round;
@@ -174,11 +176,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_are_shortened_until_all_fit() {
-        assert_eq!(limit(&[1.0, 2.0, 3.0], 6.0), f64::INFINITY);
-        assert_eq!(limit(&[1.0, 20.0, 3.0], 10.0), 6.0);
-        assert_eq!(limit(&[20.0, 20.0], 10.0), 5.0);
-        assert_eq!(limit(&[], 10.0), f64::INFINITY);
+    fn only_the_longest_runs_are_limited() {
+        assert_eq!(run_limit(&[1.0, 2.0, 3.0], 6.0), f64::INFINITY);
+        assert_eq!(run_limit(&[1.0, 20.0, 3.0], 10.0), 6.0);
+        assert_eq!(run_limit(&[20.0, 20.0], 10.0), 5.0);
+        assert_eq!(run_limit(&[], 10.0), f64::INFINITY);
     }
 
     #[test]
@@ -186,7 +188,7 @@ mod tests {
         let found = ChainTiming { bytes: 1e6, start_ns: 1e6, transfer_ns: 2e6 };
         let bytes = found.bytes_of(found.wanted_run_ns());
         let transfer = found.transfer_ns * bytes / found.bytes;
-        assert!((found.start_ns / (found.start_ns + transfer) - AIM).abs() < 1e-9);
+        assert!((found.start_ns / (found.start_ns + transfer) - TARGET_START_SHARE).abs() < 1e-9);
         assert_eq!(found.bytes_of(0.5e6), 0.0, "there is no time to transfer anything");
     }
 

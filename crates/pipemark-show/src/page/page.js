@@ -7,8 +7,9 @@
   const states = new Map(boxes.map((box) => [box, { hidden: new Set(), view: null, width: 0 }]));
   const EDITOR = "https://vega.github.io/editor/";
 
-  // The style of charts. Its colours are those of the style sheet, where alone they are chosen.
-  function look(width, light) {
+  // The style of charts. Its colours come from the style sheet, the only place that defines
+  // colours.
+  function chartStyle(width, light) {
     if (light) root.dataset.theme = "light";
     const style = getComputedStyle(root);
     const colour = (name) => style.getPropertyValue("--" + name).trim();
@@ -49,7 +50,7 @@
     return config;
   }
 
-  // Rows are as high as their longest name needs.
+  // A row is as high as the longest name needs.
   function height({ height, layer }, letters) {
     if (!height.step) return height;
     const lines = Math.max(...layer[0].encoding.y.scale.domain.map((name) => Math.ceil((name.length + 4) / letters)));
@@ -75,7 +76,7 @@
     const state = states.get(box);
     state.width = box.clientWidth;
     if (state.width < 40) return;
-    const spec = compiled(specs[box.dataset.chart], state.width, look(state.width, light));
+    const spec = compiled(specs[box.dataset.chart], state.width, chartStyle(state.width, light));
     // The page's legend consists of buttons, so that it works with a keyboard.
     delete spec.legends;
     state.view?.finalize();
@@ -151,7 +152,7 @@
   async function saveChart(box, kind) {
     const spec = specs[box.dataset.chart];
     const width = Math.max(box.clientWidth, 640);
-    const config = look(width, true);
+    const config = chartStyle(width, true);
     if (kind === "editor") return openEditor(spec, config);
     const picture = view(compiled(spec, width, config), { renderer: "none" });
     await picture.signal("hidden", [...states.get(box).hidden]).runAsync();

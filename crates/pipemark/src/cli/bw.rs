@@ -1,5 +1,5 @@
-//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma-separated list is an axis. The
-//! experiment runs like one of a suite.
+//! `pipemark bw` and `pipemark latency`: an experiment defined by flags. A comma-separated list becomes an axis. The
+//! experiment is run like one of a suite.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use pipemark_model::{Key, Mode, Value, parse_duration};
 use pipemark_run::plan::Plan;
 
 use crate::cli::measure::FlagOptions;
-use crate::cli::parameters::{KeySet, refuse_twice};
+use crate::cli::parameters::{KeySet, check_unique};
 
 /// The parameters of `bw`.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl KeySet for LatencyKeys {
         &[(Key::Total, "limited by --time"), (Key::Time, "250ms"), (Key::Block, "64")];
 }
 
-/// What `bw` and `latency` take.
+/// The options of `bw` and `latency`.
 #[derive(Debug, Clone, Args)]
 pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
@@ -91,7 +91,7 @@ fn plan<K: KeySet>(
     defaults: &[(Key, &str)],
 ) -> Result<Plan, ExitError> {
     let mut design = options.flags.parameters.design(verb, title, defaults);
-    refuse_twice("--baseline", &options.baseline)?;
+    check_unique("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();
     let mut plan = options.flags.plan(design)?;
     plan.schedule.by_interval = options.interval.is_some();

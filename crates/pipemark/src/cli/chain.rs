@@ -1,5 +1,5 @@
-//! `pipemark chain`: the cost of one more process in a pipeline. The flags make an experiment, which runs like one of a
-//! suite.
+//! `pipemark chain`: the cost of one more process in a pipeline. The flags define an experiment, which is run like one
+//! of a suite.
 
 use clap::Args;
 
@@ -33,7 +33,7 @@ impl KeySet for ChainKeys {
     ];
 }
 
-/// What `chain` takes.
+/// The options of `chain`.
 #[derive(Debug, Clone, Args)]
 pub struct ChainOptions {
     #[command(flatten)]
@@ -72,7 +72,7 @@ fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
         design.baseline = vec![first.clone().into()];
     }
     let mut plan = options.flags.plan(design)?;
-    // Each length gets a row with the real time.
+    // A headline experiment has a row with the real time for each length.
     plan.experiments.iter_mut().for_each(|experiment| experiment.headline = true);
     Ok(plan)
 }

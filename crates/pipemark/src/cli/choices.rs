@@ -14,7 +14,7 @@ pub struct ListedChoice {
     pub missing: Option<String>,
 }
 
-/// A sheet of choices, grouped by headings such as `Links (--link)`. In other formats than text, the kind of a choice
+/// A sheet of choices, grouped by headings such as `Links (--link)`. In formats other than text, the kind of a choice
 /// is its heading up to the bracket.
 pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));

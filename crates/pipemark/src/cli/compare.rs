@@ -10,10 +10,10 @@ use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Verdict;
 
 use crate::cli::output::DbOption;
-use crate::cli::parameters::refuse_twice;
+use crate::cli::parameters::check_unique;
 use crate::cli::{noise_floor, read};
 
-/// What `compare` takes.
+/// The options of `compare`.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
     /// The reference and the new measurement: a run number or label of the history, or a JSON file; - is standard input
@@ -124,7 +124,7 @@ pub fn run(options: &CompareOptions) -> VerbResult {
 
 fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
-        refuse_twice(flag, settings)?;
+        check_unique(flag, settings)?;
     }
     let read = |name: &String| {
         let documents = read::sessions(name, &options.db)?;
@@ -154,7 +154,7 @@ fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
         _ => return Err(ExitError::usage("compare needs two measurements, or one with --base and --new")),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
-    let history = if new.is_some() { read::history_of(&base[0], &options.db) } else { Vec::new() };
+    let history = if new.is_some() { read::similar_sessions(&base[0], &options.db) } else { Vec::new() };
     let base = SideInput { name: one, documents: &base, settings: &options.base };
     let new = SideInput { name: other, documents: new.as_deref().unwrap_or(base.documents), settings: &options.new };
     let criterion = |better| criterion(options.threshold, better);

@@ -31,7 +31,7 @@ pub struct EntrantOptions {
 }
 
 /// The entrants in the folder, and the languages chosen from them.
-fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
+fn find_entrants(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(options.entrants.as_deref())?;
     // A third-party benchmark isn't a language, and takes part only if a suite names it.
     let languages =
@@ -45,7 +45,7 @@ fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> 
 
 /// Lists the languages, their tools' versions, and what is missing.
 pub fn list(options: &EntrantOptions, format: &FormatOption) -> VerbResult {
-    let (entrants, languages) = found(options)?;
+    let (entrants, languages) = find_entrants(options)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
         let detected = entrant.detect();
@@ -64,13 +64,13 @@ pub fn list(options: &EntrantOptions, format: &FormatOption) -> VerbResult {
 
 /// Rebuilds the languages' programs.
 pub fn build(options: &EntrantOptions) -> VerbResult {
-    let (mut entrants, languages) = found(options)?;
+    let (mut entrants, languages) = find_entrants(options)?;
     let mut failed = false;
     let mut begun = Instant::now();
     let mut written = Ok(());
-    let mut waiting = waiting(false, languages.len());
+    let mut show_step = build_progress(false, languages.len());
     entrants.prepare(&languages.iter().collect(), &BTreeSet::<&Filter>::new(), Rebuild::Always, |step| {
-        waiting(&step);
+        show_step(&step);
         let line = match step {
             Step::Begun(_) => {
                 begun = Instant::now();
@@ -101,7 +101,7 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
 /// a folder.
 ///
 /// # Errors
-/// When there is no such language, or the suite has none.
+/// If there is no such language, or the suite has none.
 pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: Option<&str>) -> Result<(), String> {
     let named = suite.languages();
     if named.is_empty() {
@@ -111,16 +111,16 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
         };
     }
     if word == SUITE || !options.only.is_empty() {
-        let (_, mut languages) = found(options)?;
+        let (_, mut languages) = find_entrants(options)?;
         // Languages that the suite names but that have no folder are shown as skipped, unless the user chose languages.
         if options.only.is_empty() {
             let named = named.into_iter().filter_map(|name| name.parse().ok());
             languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));
         }
-        suite.of_languages(&languages);
+        suite.restrict_languages(&languages);
     }
     if let Some(level) = verify {
-        suite.verify(Value::parse(Key::Verify, level).map_err(|error| error.to_string())?);
+        suite.set_verify(Value::parse(Key::Verify, level).map_err(|error| error.to_string())?);
     }
     Ok(())
 }
@@ -128,8 +128,8 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
 /// The entrants that the plans need, built if they are stale; none if the plans need none.
 ///
 /// # Errors
-/// When entrants are needed but there are none.
-pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
+/// If entrants are needed but there are none.
+pub fn prepare_entrants(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
     let trials = || plans.iter().flat_map(|plan| &plan.trials);
     let wanted = BTreeSet::from_iter(trials().filter_map(|trial| trial.job.entrant().map(|entrant| &entrant.language)));
     let filters = BTreeSet::from_iter(trials().filter_map(|trial| Some(&trial.job.lines()?.filter)));
@@ -148,13 +148,13 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
         entrants.languages()?;
     }
     entrants.check(&[], filters.iter().copied())?;
-    let mut waiting = waiting(quiet, wanted.len() + filters.len());
-    entrants.prepare(&wanted, &filters, Rebuild::IfStale, |step| waiting(&step));
+    let mut show_step = build_progress(quiet, wanted.len() + filters.len());
+    entrants.prepare(&wanted, &filters, Rebuild::IfStale, |step| show_step(&step));
     Ok(entrants)
 }
 
-/// Shows what is being built.
-fn waiting(quiet: bool, all: usize) -> impl FnMut(&Step<'_>) {
+/// Returns a function that shows what is being built.
+fn build_progress(quiet: bool, all: usize) -> impl FnMut(&Step<'_>) {
     let (mut progress, mut done) = (Progress::new(quiet), 0);
     move |step| match step {
         Step::Begun(name) => progress.show(&format!("{done} of {all} built · {name}")),

@@ -15,7 +15,7 @@ use pipemark_console::{ExitError, VerbResult, check_stdout};
 use pipemark_model::{ByteSize, bounded};
 use pipemark_run::content::{Payload, PayloadStream};
 
-/// What `gen` takes.
+/// The options of `gen`.
 #[derive(Debug, Clone, Args)]
 pub struct GenOptions {
     /// Content to write
@@ -49,14 +49,14 @@ pub fn run(options: &GenOptions) -> VerbResult {
 fn generate(output: BorrowedFd<'_>, mut stream: PayloadStream, total: u64, rate: Option<ByteSize>) -> io::Result<()> {
     let mut left = total;
     if rate.is_none()
-        && let Some(mut sender) = sender(output, &stream)?
+        && let Some(mut sender) = repeating_sender(output, &stream)?
     {
         let block = stream.repeated().map_or(0, <[u8]>::len);
         return send_repeated(sender.as_mut(), block, left);
     }
     let start = Instant::now();
     while left > 0 {
-        let limit = rate.map_or(u64::MAX, |rate| wait(rate, start, total - left)).min(left);
+        let limit = rate.map_or(u64::MAX, |rate| wait_until_due(rate, start, total - left)).min(left);
         let piece = stream.next(usize::try_from(limit).unwrap_or(usize::MAX));
         write_all(output, piece)?;
         left -= piece.len() as u64;
@@ -64,9 +64,9 @@ fn generate(output: BorrowedFd<'_>, mut stream: PayloadStream, total: u64, rate:
     Ok(())
 }
 
-/// A sender of repeated bytes, which gives the same pages to the pipe again and again. The pages never change, so a
-/// reader may hold them for any time. `None` if the output or the kernel doesn't support that.
-fn sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<Box<dyn Sender + Send>>> {
+/// A sender of repeated bytes, which passes the same pages to the pipe again and again. The pages never change, so a
+/// reader may keep them for any time. `None` if the output or the kernel doesn't support this.
+fn repeating_sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<Box<dyn Sender + Send>>> {
     let Some(repeated) = stream.repeated() else { return Ok(None) };
     let stat = rustix::fs::fstat(output)?;
     let granted = pipeio_harness::probe::vmsplice().is_ok();
@@ -110,7 +110,7 @@ fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Waits until more than `sent` bytes are due at the steady rate. Returns the number of bytes to send now. After a
 /// delay by a slow reader, it catches up by one piece at most.
-fn wait(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
+fn wait_until_due(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
     let piece = (rate / 100).max(1);
     let due = Duration::from_secs_f64((sent + piece) as f64 / rate as f64);
     thread::sleep(due.saturating_sub(start.elapsed()));

@@ -47,7 +47,7 @@ const fn topic(name: &'static str, about: &'static str, page: &'static str, sect
     Topic { name, about, page, section }
 }
 
-/// What `help` takes.
+/// The options of `help`.
 #[derive(Debug, Clone, Args)]
 pub struct HelpOptions {
     /// A verb, such as bw or 'history show', or a topic, such as method [default: list all]

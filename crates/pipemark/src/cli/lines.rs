@@ -20,7 +20,7 @@ use pipeio_harness::usage::Usage;
 use pipemark_console::{ExitError, VerbResult, WordChoice, check_stdout, one_of, say};
 use pipemark_model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
 
-/// What `lines` takes.
+/// The options of `lines`.
 #[derive(Debug, Clone, Args)]
 #[command(
     subcommand_value_name = "TRANSFORM",
@@ -70,7 +70,7 @@ const INSTRUCTIONS: [WordChoice<Instructions>; 2] = [
     ("portable", Instructions::Portable, "Vectors that every CPU has; slower, with the same output"),
 ];
 
-/// What is read.
+/// The files to read.
 #[derive(Debug, Clone, Default, Args)]
 struct InputFiles {
     /// Files to read in this order; - is standard input [default: -]
@@ -205,10 +205,10 @@ pub fn run(options: &LinesOptions) -> VerbResult {
     let mut all: Option<Report> = None;
     for (index, path) in files.files.iter().enumerate() {
         let report = match path.to_str() {
-            Some("-") => transform(options, io::stdin().as_fd()).map_err(|error| stop(&error, None))?,
+            Some("-") => transform(options, io::stdin().as_fd()).map_err(|error| exit_error(&error, None))?,
             _ => {
                 let file = File::open(path).map_err(|error| not_opened(path, &error))?;
-                let report = transform(options, file.as_fd()).map_err(|error| stop(&error, Some(path)))?;
+                let report = transform(options, file.as_fd()).map_err(|error| exit_error(&error, Some(path)))?;
                 if index + 1 < files.files.len() && report.ended == Ended::Input {
                     end_last_line(&file, options)?;
                 }
@@ -226,7 +226,7 @@ pub fn run(options: &LinesOptions) -> VerbResult {
     Ok(())
 }
 
-fn stop(error: &Error, path: Option<&Path>) -> ExitError {
+fn exit_error(error: &Error, path: Option<&Path>) -> ExitError {
     let name = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match error {
         Error::LineTooLong { .. } => ExitError::failed(format_args!("{name}{error}; raise --max-line to accept it")),
@@ -255,7 +255,7 @@ fn not_opened(path: &Path, error: &io::Error) -> ExitError {
     }
 }
 
-/// Ends the last line of a file that is followed by another file.
+/// Writes the line end that the last line of a file lacks, if another file follows.
 fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     let end = if options.zero_terminated { 0 } else { b'\n' };
     let mut last = [end];
@@ -273,7 +273,7 @@ fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// The sum of two consecutive runs.
+/// Adds up the reports of two files.
 fn add(mut all: Report, report: Report) -> Report {
     all.ended = report.ended;
     all.bytes_in += report.bytes_in;

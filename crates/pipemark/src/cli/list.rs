@@ -15,7 +15,7 @@ use crate::cli::entrants::{self, EntrantOptions};
 use crate::cli::machine::host as machine_sheet;
 use crate::cli::{rehearsal, suite_file};
 
-/// A part of the list.
+/// A part of the list, which can be requested by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Part {
     Suites,
@@ -76,7 +76,7 @@ const LISTED: [(Key, &str); 6] = [
     (Key::Place, "Placements (--place)"),
 ];
 
-/// What `list` takes.
+/// The options of `list`.
 #[derive(Debug, Clone, Args)]
 pub struct ListOptions {
     /// What to list [default: everything that can be measured]; for a suite or a file with one: its trials

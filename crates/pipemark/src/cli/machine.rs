@@ -41,7 +41,7 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
         ("virtual", virtualization(host)),
         ("clock source", host.clock_source.clone().unwrap_or_else(|| "unknown".to_owned())),
         ("governor", host.governor.clone().unwrap_or_else(|| "not available".to_owned())),
-        ("memory", limited(ByteSize(host.memory), host.memory_limit.map(ByteSize))),
+        ("memory", with_limit(ByteSize(host.memory), host.memory_limit.map(ByteSize))),
         ("pages", pages(host)),
         ("pipes", pipes(host)),
         ("vmsplice", vmsplice.to_owned()),
@@ -94,7 +94,7 @@ fn virtualization(host: &Host) -> String {
     }
 }
 
-fn limited(value: ByteSize, limit: Option<ByteSize>) -> String {
+fn with_limit(value: ByteSize, limit: Option<ByteSize>) -> String {
     match limit {
         Some(limit) if limit < value => format!("{value}, limited to {limit} by the control group"),
         _ => value.to_string(),

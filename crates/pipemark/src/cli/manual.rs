@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(page: &str, section: Option<&str>, colour: Colour) -> String {
+    fn render(page: &str, section: Option<&str>, colour: Colour) -> String {
         Terminal { width: 40, colour, characters: Characters::Unicode }.render(&manual(page, section))
     }
 
@@ -88,16 +88,16 @@ mod tests {
     #[test]
     fn pages_are_plain_text() {
         assert_eq!(
-            shown(PAGE, None, Colour::Never),
+            render(PAGE, None, Colour::Never),
             "Title\nSome text with code and a link\n(https://example.org), which goes on.\n\
              • one\n• two, which is so long that it needs\n  another line\n\n  ls  -l\n\n\
              Second\n  a  b\n  1  long words that are wrapped here\n"
         );
-        assert!(shown(PAGE, None, Colour::Always).starts_with("\x1b[1mTitle\x1b[0m\n"));
+        assert!(render(PAGE, None, Colour::Always).starts_with("\x1b[1mTitle\x1b[0m\n"));
     }
 
     #[test]
     fn sections_are_cut_out() {
-        assert!(shown(PAGE, Some("Second"), Colour::Never).starts_with("Second\n  a  b\n"));
+        assert!(render(PAGE, Some("Second"), Colour::Never).starts_with("Second\n  a  b\n"));
     }
 }

@@ -16,13 +16,13 @@ use pipemark_report::findings;
 use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
 
 use crate::cli::history::lists::sessions as sessions_sheet;
-use crate::cli::output::{OutputOptions, document_as, keep, printed};
+use crate::cli::output::{OutputOptions, document_as, render_document, save_document};
 use crate::cli::parameters::{KeySet, ParameterFlags};
 use crate::cli::reporter::Reporter;
 use crate::cli::schedule_flags::ScheduleOptions;
 use crate::store::Id;
 
-/// What a verb takes that makes an experiment of flags.
+/// The options of a verb whose experiment is defined by flags.
 #[derive(Debug, Clone, Args)]
 pub struct FlagOptions<K: KeySet> {
     #[command(flatten)]
@@ -89,16 +89,16 @@ pub fn measure(
     }
 
     let keep = |document: Document| {
-        let kept = keep(&document, &output.keep);
+        let kept = save_document(&document, &output.keep);
         (document, kept)
     };
     let measured: Vec<(Document, Option<Id>)> = documents.into_iter().map(keep).collect();
     let written = output.targets().write(|format| match measured.as_slice() {
-        [(document, kept)] if sessions == 1 => printed(format, output.all, document, *kept),
+        [(document, kept)] if sessions == 1 => render_document(format, output.all, document, *kept),
         all if format == Format::Json => all.iter().map(|(document, _)| document_as(format, document)).collect(),
         all => format.of_sheet(&sessions_sheet(&all.iter().map(|(document, _)| document).collect::<Vec<_>>()), None),
     });
-    measured.iter().try_for_each(|(document, _)| verdict(document, written.is_ok()))
+    measured.iter().try_for_each(|(document, _)| exit_result(document, written.is_ok()))
 }
 
 fn document(
@@ -133,7 +133,7 @@ fn document(
         let mut rest = plan.clone();
         rest.trials.retain(|trial| known(trial, &outcomes).is_none());
         let measurement = pipemark_run::measure(&rest, &machine, entrants, interrupt, &mut progress);
-        progress.written()?;
+        progress.check_written()?;
         partial = measurement.partial;
         elapsed_ns += Nanos::from(measurement.elapsed).0;
         let all = [outcomes.as_slice(), &measurement.outcomes].concat();
@@ -184,8 +184,8 @@ pub fn empty_document() -> Document {
     }
 }
 
-/// The exit code. Wrong data takes precedence over failed trials, and failed trials over an interruption.
-fn verdict(document: &Document, written: bool) -> VerbResult {
+/// The result of the verb. Wrong data takes precedence over failed trials, and failed trials over an interruption.
+fn exit_result(document: &Document, written: bool) -> VerbResult {
     for record in document.trials.iter().filter(|record| record.status == Status::Failed) {
         say(format_args!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed")));
     }

@@ -40,10 +40,10 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
-use pipemark_console::{Destination, ExitError, VerbResult, end, say};
+use pipemark_console::{Destination, ExitError, VerbResult, finish, say};
 use pipemark_model::nearest;
 
-use output::keep_watched;
+use output::save_watched_report;
 
 #[derive(Parser)]
 #[command(
@@ -112,11 +112,11 @@ verbs! {
     /// Measure the cost of one more process in a pipeline
     Chain(Box<chain::ChainOptions>) "chain" examples!("chain"), chain::run;
     /// Find out what limits a pipeline
-    Why(pipemark_watch::verbs::why::WhyOptions) "why" pipemark_watch::verbs::why::EXAMPLES, |options| pipemark_watch::verbs::why::run(options, &keep_watched);
+    Why(pipemark_watch::verbs::why::WhyOptions) "why" pipemark_watch::verbs::why::EXAMPLES, |options| pipemark_watch::verbs::why::run(options, &save_watched_report);
     /// Show a running pipeline on a live screen
-    Watch(pipemark_watch::verbs::watch::WatchOptions) "watch" pipemark_watch::verbs::watch::EXAMPLES, |options| pipemark_watch::verbs::watch::run(options, &keep_watched);
+    Watch(pipemark_watch::verbs::watch::WatchOptions) "watch" pipemark_watch::verbs::watch::EXAMPLES, |options| pipemark_watch::verbs::watch::run(options, &save_watched_report);
     /// Try larger pipes in a running pipeline; keep them if they help
-    Tune(pipemark_watch::verbs::tune::TuneOptions) "tune" pipemark_watch::verbs::tune::EXAMPLES, |options| pipemark_watch::verbs::tune::run(options, &keep_watched);
+    Tune(pipemark_watch::verbs::tune::TuneOptions) "tune" pipemark_watch::verbs::tune::EXAMPLES, |options| pipemark_watch::verbs::tune::run(options, &save_watched_report);
     /// Write results as an HTML page, or draw them in the terminal
     Report(report::ReportOptions) "report" examples!("report"), report::run;
     /// List suites, links, methods and this machine's properties
@@ -201,19 +201,19 @@ pub fn main(words: Vec<OsString>) -> u8 {
     if let [_, verb, folder] = words.as_slice()
         && verb == MAN_VERB
     {
-        return end(completions::man(Path::new(folder)));
+        return finish(completions::man(Path::new(folder)));
     }
     // A stage of a pipeline should start as fast as cat. Parsing even this short command line takes 0.14 of 1.6 ms.
     if let [_, verb] = words.as_slice()
         && verb == "relay"
     {
-        return end(relay::run(&relay::RelayOptions::default()));
+        return finish(relay::run(&relay::RelayOptions::default()));
     }
     let first = words.get(1).and_then(|word| word.to_str());
     if let Some((name, replacement)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
-        return end(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {replacement}"))));
+        return finish(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {replacement}"))));
     }
-    // On bad usage clap ends with code 2, which these verbs would seem to have got from the pipeline.
+    // On bad usage, clap exits with code 2. For these verbs, it would be mistaken for the pipeline's exit code.
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
@@ -233,13 +233,13 @@ pub fn main(words: Vec<OsString>) -> u8 {
             true => say(error.render().to_string().replacen("error: ", "pipemark: ", 1).trim_end()),
             false => {
                 if let Err(failure) = error.print() {
-                    std::process::exit(end(Err(failure.into())).into());
+                    std::process::exit(finish(Err(failure.into())).into());
                 }
             }
         }
         std::process::exit(code);
     });
-    end(match (verb, shell) {
+    finish(match (verb, shell) {
         (Some(verb), _) => verb.run(),
         (None, Some(shell)) => completions::completions(shell),
         (None, None) => Destination::Stdout.write("help", Ok(START.to_owned())).map_err(ExitError::from),

@@ -19,7 +19,7 @@ use crate::cli::reporter::Reporter;
 /// Common numbers of sessions, for which the smallest detectable change is printed.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];
 
-/// What `--aa` takes.
+/// The options of `--aa`.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Noise floor (with --aa)")]
 pub struct NoiseFloorOptions {
@@ -40,7 +40,7 @@ pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOpt
     output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
 }
 
-/// The trial twice, in two experiments, because the trials of one experiment differ.
+/// A plan with the trial in two experiments, because the trials of one experiment must differ.
 fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     let mut design = Design::new("a", "");
     design.params = options.with.iter().cloned().map(Into::into).collect();
@@ -48,7 +48,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     let mut plan = suite.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
-    // Trials with the same id are measured once.
+    // Another id, because trials with the same id are measured once.
     again.id.push_str(" again");
     plan.trials.push(again);
     plan.schedule.runs = Runs::Fixed(options.rounds);
@@ -144,8 +144,9 @@ pub struct NoiseFloor {
     pub criterion: Criterion,
     /// The trial compared with itself, alternating within each session.
     pub itself: Comparison,
-    /// The number of pairs of sessions, and of pairs that a comparison of runs calls better or worse.
+    /// The number of pairs of sessions.
     pub pairs: usize,
+    /// The number of those pairs that a comparison of runs calls better or worse.
     pub differ_by_runs: usize,
     /// The typical difference of a session from the mean of all, as a fraction.
     pub between_sessions: f64,

@@ -21,7 +21,7 @@ use crate::store::{History, Id};
 /// A document in a format.
 ///
 /// # Errors
-/// When one of its figures isn't a number.
+/// If one of its figures isn't a number.
 pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
     match format {
         Format::Text | Format::Markdown => format.of_sheet(&sheet::document(document), None),
@@ -67,13 +67,13 @@ impl OutputOptions {
     /// The destination for lines of JSON, opened.
     ///
     /// # Errors
-    /// When it can't be opened.
+    /// If it can't be opened.
     pub fn json_lines(&self) -> Result<Option<JsonLines>, ExitError> {
         self.json_lines.as_ref().map(JsonLines::open).transpose()
     }
 }
 
-/// Which history: for every verb that has to do with it.
+/// The option for the history file, for every verb that uses the history.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DbOption {
     /// History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]
@@ -85,7 +85,7 @@ impl DbOption {
     /// Opens the history for reading; `None` if there is no default one yet.
     ///
     /// # Errors
-    /// When it can't be read, or `--db` names a file that doesn't exist.
+    /// If it can't be read, or `--db` names a file that doesn't exist.
     pub fn open(&self) -> Result<Option<History>, ExitError> {
         let history = History::open(self.db.as_deref())?;
         match &self.db {
@@ -98,7 +98,7 @@ impl DbOption {
     }
 }
 
-/// Whether and how a measurement is kept.
+/// The options for saving a measurement.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "History")]
 pub struct KeepOptions {
@@ -112,7 +112,7 @@ pub struct KeepOptions {
     db: DbOption,
 }
 
-/// The longest label in characters. Longer labels don't fit a list.
+/// The longest label in characters. Longer ones don't fit in a list.
 const MAX_LABEL: usize = 200;
 
 fn label(text: &str) -> Result<String, String> {
@@ -124,7 +124,7 @@ fn label(text: &str) -> Result<String, String> {
 }
 
 /// Saves the document. If the history can't be written, only a message is printed, so that the measurement isn't lost.
-pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
+pub fn save_document(document: &Document, options: &KeepOptions) -> Option<Id> {
     let save = || -> Result<Id, ExitError> {
         let json = document_as(Format::Json, document)?;
         Ok(History::create(options.db.db.as_deref())?.save(document, &json)?)
@@ -134,7 +134,7 @@ pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
 }
 
 /// Saves the report of a watched pipeline.
-pub fn keep_watched(report: &PipelineReport) {
+pub fn save_watched_report(report: &PipelineReport) {
     let elapsed = Duration::from_secs_f64(report.seconds);
     let Ok(watched) = report.record() else { return };
     let document = Document {
@@ -146,13 +146,13 @@ pub fn keep_watched(report: &PipelineReport) {
         watched: Some(watched),
         ..measure::empty_document()
     };
-    if let Some(id) = keep(&document, &KeepOptions::default()) {
+    if let Some(id) = save_document(&document, &KeepOptions::default()) {
         say(format_args!("recorded as run {id}: 'pipemark report {id}' draws it"));
     }
 }
 
-/// A document as printed: as text, one screen, or everything with `all`. Other formats always have everything.
-pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
+/// Renders a document. Text is limited to one screen unless `all`. Other formats are always complete.
+pub fn render_document(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
     if format != Format::Text || all {
         return document_as(format, document);
     }
@@ -176,7 +176,7 @@ pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>)
 /// The report of documents, as a page that contains them.
 ///
 /// # Errors
-/// When one of them can't be written as JSON or compressed.
+/// If one of them can't be written as JSON or compressed.
 pub fn page(documents: &[Document]) -> io::Result<String> {
     let labels = sheet::labels(documents);
     let attachment = |(index, document): (usize, &Document)| {
@@ -186,7 +186,7 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
             file: format!("pipemark-{}.json", index + 1),
             label: if documents.len() > 1 { labels[index].clone() } else { String::new() },
             content: serde_json::to_vec(document)?,
-            shorter: serde_json::to_vec(&rounded(serde_json::to_value(&short)?))?,
+            shorter: serde_json::to_vec(&round_figures(serde_json::to_value(&short)?))?,
         })
     };
     let attachments = documents.iter().enumerate().map(attachment).collect::<io::Result<Vec<_>>>()?;
@@ -194,13 +194,13 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
 }
 
 /// The JSON with figures rounded to six digits, which take half of the space.
-fn rounded(json: Value) -> Value {
+fn round_figures(json: Value) -> Value {
     match json {
         Value::Number(number) if number.is_f64() => {
             number.as_f64().and_then(|figure| format!("{figure:.5e}").parse::<f64>().ok()).into()
         }
-        Value::Array(values) => values.into_iter().map(rounded).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        Value::Array(values) => values.into_iter().map(round_figures).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, round_figures(value))).collect(),
         other => other,
     }
 }

@@ -109,9 +109,9 @@ fn flag(key: Key, default: &str) -> Arg {
         .help(first)
         .long_help(long)
         .value_parser(ValueParser(key))
-        // The text of help lists the choices of these parameters, because they accept other values too.
+        // The help of these parameters lists their choices in its text, because they accept other values too.
         .hide_possible_values(matches!(key, Key::Capacity | Key::Buffer | Key::Place | Key::Rate))
-        // Allowed here because the value's parser refuses a minus.
+        // Passes values such as `-1` to the value's parser, whose message is clearer than clap's.
         .allow_hyphen_values(true)
         .action(ArgAction::Append);
     match key {
@@ -147,11 +147,11 @@ impl TypedValueParser for ValueParser {
     }
 }
 
-/// Refuses a list of KEY=VALUE that names a parameter twice.
+/// Checks that a list of KEY=VALUE names no parameter twice.
 ///
 /// # Errors
-/// A sentence.
-pub fn refuse_twice(flag: &str, values: &[Value]) -> Result<(), String> {
+/// A message, if a parameter is named twice.
+pub fn check_unique(flag: &str, values: &[Value]) -> Result<(), String> {
     let twice =
         values.iter().enumerate().find(|(n, value)| values[..*n].iter().any(|other| other.key() == value.key()));
     twice.map_or(Ok(()), |(_, value)| Err(format!("{flag} names '{}' twice; omit one", value.key())))

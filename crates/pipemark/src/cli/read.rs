@@ -22,16 +22,16 @@ struct SchemaOnly {
     schema: Option<String>,
 }
 
-/// The sessions that `name` refers to: a run of the history by its number, such as 12 or #12, the documents of a file,
-/// or of standard input for `-`, or the runs with a label, oldest first.
+/// The sessions that `name` refers to, oldest first: a run of the history, by its number such as 12 or #12; all documents
+/// of a file, or of standard input for `-`; or all runs with a label.
 ///
 /// # Errors
-/// When there is none, or it can't be read.
+/// If there is none, or it can't be read.
 pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, ExitError> {
     let path = Path::new(name);
     let a_file = name == "-" || name.contains('/') || (path.exists() && !path.is_dir());
     if name.parse::<Id>().is_ok() && name != "-" {
-        return Ok(vec![kept(Some(name), db)?]);
+        return Ok(vec![saved_document(Some(name), db)?]);
     }
     if !a_file && let Some(history) = db.open()? {
         let label = Filter { label: Some(name.to_owned()), limit: Some(MAX_SESSIONS), ..Filter::default() };
@@ -40,7 +40,7 @@ pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, ExitError> {
             return Ok(documents);
         }
     }
-    Ok(file(name)?.into_iter().map(|(document, _)| document).collect())
+    Ok(documents_of_file(name)?.into_iter().map(|(document, _)| document).collect())
 }
 
 /// The newest of the sessions that `name` refers to.
@@ -51,18 +51,18 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, ExitError> {
     Ok(sessions(name, db)?.pop().expect("there is one, or an error"))
 }
 
-/// The most sessions of a label that are read for one side of a comparison.
+/// The largest number of sessions with one label that are read for one side of a comparison.
 const MAX_SESSIONS: u32 = 100;
-/// The most runs of the history that are read to estimate how much sessions differ.
-const MAX_OTHERS: u32 = 60;
+/// The largest number of runs of the history that are read to estimate how much sessions differ.
+const MAX_SIMILAR: u32 = 60;
 
 /// Sessions in the history that measured this document's first trial on the same machine; none if they can't be read.
-pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
+pub fn similar_sessions(document: &Document, db: &DbOption) -> Vec<Document> {
     let first = document.trials.iter().find(|record| !record.job.is_memory_copy());
     let filter = Filter {
         host: Some(document.host.name.clone()),
         trial: first.map(|record| record.job.id()),
-        limit: Some(MAX_OTHERS),
+        limit: Some(MAX_SIMILAR),
         ..Filter::default()
     };
     let history = db.open().ok().flatten();
@@ -72,16 +72,16 @@ pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
 /// The documents that match the filter, oldest first.
 fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, ExitError> {
     let entries = history.list(filter)?;
-    let documents = entries.iter().rev().map(|entry| history.document(entry.id)?.ok_or_else(|| no_run(entry.id)));
+    let documents = entries.iter().rev().map(|entry| history.document(entry.id)?.ok_or_else(|| unknown_run(entry.id)));
     documents.collect()
 }
 
 /// Refuses to overwrite an input with the result.
 ///
 /// # Errors
-/// When one of the destinations is one of the files.
+/// If one of the destinations is one of the files.
 pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Result<(), ExitError> {
-    let clash = |destination: &&&Destination| files.iter().any(|file| destination.is_file(Path::new(file)));
+    let clash = |destination: &&&Destination| files.iter().any(|file| destination.is_same_file(Path::new(file)));
     match destinations.iter().find(clash) {
         Some(file) => {
             Err(ExitError::usage(format_args!("{file} is an input, so it can't also be the output; write elsewhere")))
@@ -93,35 +93,35 @@ pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Res
 /// A run of the history by its number or label, or the newest.
 ///
 /// # Errors
-/// When there is none, or the history can't be read.
-pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, ExitError> {
-    let history = db.open()?.ok_or_else(empty)?;
-    let id = run(&history, name)?;
-    history.document(id)?.ok_or_else(|| no_run(id))
+/// If there is none, or the history can't be read.
+pub fn saved_document(name: Option<&str>, db: &DbOption) -> Result<Document, ExitError> {
+    let history = db.open()?.ok_or_else(empty_history)?;
+    let id = run_id(&history, name)?;
+    history.document(id)?.ok_or_else(|| unknown_run(id))
 }
 
-/// The number of the run that `name` refers to: the number itself, the newest run with this label, or without a name
-/// the newest of all.
+/// The number of the run that `name` refers to: `name` itself as a number, or the newest run with this label. Without a
+/// name, the newest run.
 ///
 /// # Errors
-/// When there is no such run.
-pub fn run(history: &History, name: Option<&str>) -> Result<Id, ExitError> {
+/// If there is no such run.
+pub fn run_id(history: &History, name: Option<&str>) -> Result<Id, ExitError> {
     match name {
-        None => newest(history, None)?.ok_or_else(empty),
+        None => newest(history, None)?.ok_or_else(empty_history),
         Some(name) => match name.parse() {
             Ok(id) => Ok(id),
-            Err(_) => newest(history, Some(name.to_owned()))?.ok_or_else(|| no_run(neutral(name))),
+            Err(_) => newest(history, Some(name.to_owned()))?.ok_or_else(|| unknown_run(neutral(name))),
         },
     }
 }
 
 /// The error for an empty history.
-pub fn empty() -> ExitError {
+pub fn empty_history() -> ExitError {
     ExitError::usage("the history is empty; measure with 'pipemark run', or name a JSON file")
 }
 
 /// The error for an unknown run.
-pub fn no_run(name: impl std::fmt::Display) -> ExitError {
+pub fn unknown_run(name: impl std::fmt::Display) -> ExitError {
     ExitError::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
 }
 
@@ -134,7 +134,7 @@ fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, ExitEr
 ///
 /// # Errors
 /// A sentence that names the file and its fault.
-pub fn text(name: &str, most: u64) -> Result<String, String> {
+pub fn file_text(name: &str, most: u64) -> Result<String, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed = |error: io::Error| format!("cannot read {shown}: {error}");
     let mut bytes = Vec::new();
@@ -153,7 +153,7 @@ pub fn text(name: &str, most: u64) -> Result<String, String> {
 ///
 /// # Errors
 /// A sentence that names the file and its fault.
-pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
+pub fn documents_of_file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => format!("there is no run, label or file '{shown}'"),

@@ -17,7 +17,7 @@ use crate::cli::read;
 /// The most documents on one page. More could not be distinguished.
 const MAX_FILES: usize = 12;
 
-/// What `report` takes.
+/// The options of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportOptions {
     /// Run numbers or labels of the history, or JSON files; - is standard input [default: the newest run]
@@ -73,7 +73,7 @@ const GENERATOR: &str = "<meta name=\"generator\" content=\"pipemark ";
 
 fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, ExitError> {
     if files.is_empty() {
-        return Ok(vec![read::kept(None, db)?]);
+        return Ok(vec![read::saved_document(None, db)?]);
     }
     if files.len() > MAX_FILES {
         let sentence = format_args!("{} files are too many for one page; name at most {MAX_FILES}", files.len());

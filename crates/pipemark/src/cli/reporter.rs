@@ -72,7 +72,7 @@ impl<'a> Reporter<'a> {
     ///
     /// # Errors
     /// The first error.
-    pub fn written(self) -> Result<(), ExitError> {
+    pub fn check_written(self) -> Result<(), ExitError> {
         self.failed.map_or(Ok(()), Err)
     }
 

@@ -13,7 +13,7 @@ use crate::cli::output::OutputOptions;
 use crate::cli::schedule_flags::ScheduleOptions;
 use crate::cli::{measure, rehearsal, suite_file};
 
-/// What `run` takes.
+/// The options of `run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunOptions {
     /// Suites by name, or suite files
@@ -67,7 +67,7 @@ pub fn run(options: &RunOptions) -> VerbResult {
     let interrupt = catch_interrupts()?;
     options.output.targets().check()?;
     let plans = plans(options)?;
-    let entrants = entrants::prepared(&plans, &options.entrants, options.output.export.quiet)?;
+    let entrants = entrants::prepare_entrants(&plans, &options.entrants, options.output.export.quiet)?;
     measure::measure(&plans, &entrants, &options.output, options.schedule.sessions, interrupt)
 }
 
@@ -94,14 +94,14 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
     for (suite, word) in suites.iter_mut().zip(&options.suites) {
         entrants::choose(suite, word, &options.entrants, options.verify.as_deref())?;
     }
-    // Programs are identified by name. So no name may be that of a program in these suites, or in the embedded suites,
-    // whose results are in the history.
+    // Programs are identified by name, so a name must differ from those of all programs in these suites. It must also
+    // differ from those in the embedded suites, whose results are in the history.
     let embedded = EMBEDDED.iter().filter_map(|(name, text)| Suite::parse(name, text).ok());
     let languages: Vec<String> = embedded.chain(suites.iter().cloned()).flat_map(|suite| suite.languages()).collect();
     let against: Vec<AgainstProgram> =
-        against(options)?.into_iter().map(|program| program.named_apart(&languages)).collect();
+        against(options)?.into_iter().map(|program| program.with_unique_name(&languages)).collect();
     for mut suite in suites {
-        suite.name_programs_apart(&languages);
+        suite.rename_clashing_programs(&languages);
         against.iter().try_for_each(|program| suite.add_against(program)).map_err(ExitError::usage)?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
         plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(ExitError::usage)?);

@@ -23,7 +23,7 @@ use pipemark_show::{Cell, Column, Grid, Sheet, Style};
 
 use crate::cli::r#gen;
 
-/// What `sink` takes.
+/// The options of `sink`.
 #[derive(Debug, Clone, Args)]
 pub struct SinkOptions {
     /// Compare the bytes with those of 'pipemark gen CONTENT'

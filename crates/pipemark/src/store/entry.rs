@@ -86,7 +86,7 @@ impl Entry {
     /// The entry of a document that has no number yet.
     ///
     /// # Errors
-    /// When the document does not say when it was measured.
+    /// If the document does not say when it was measured.
     pub fn of(document: &Document) -> Result<Entry, HistoryError> {
         let no_time = || {
             let text = document.started.escape_debug();

@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 
 use pipemark_model::without_number;
 
-use crate::store::PATIENCE;
+use crate::store::LOCK_TIMEOUT;
 
 /// An error of the history file, as a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ impl HistoryError {
     /// Adds the file's name if the error doesn't name one yet.
     pub(super) fn at(mut self, path: &Path) -> HistoryError {
         if self.path.is_empty() {
-            self.path = shown(path) + " ";
+            self.path = escaped_path(path) + " ";
         }
         self
     }
@@ -42,7 +42,7 @@ impl HistoryError {
         if !locks && self.what.contains("locked by another process") {
             self.what.push_str(&format!(
                 "; its file system has no locks, so if no pipemark runs, remove the folder {}.lock",
-                shown(path)
+                escaped_path(path)
             ));
         }
         self
@@ -59,7 +59,7 @@ impl HistoryError {
 }
 
 /// A path in which characters that a terminal would act on are escaped.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn escaped_path(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
@@ -67,7 +67,7 @@ impl From<rusqlite::Error> for HistoryError {
     fn from(error: rusqlite::Error) -> HistoryError {
         HistoryError::new(match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                let seconds = PATIENCE.as_secs();
+                let seconds = LOCK_TIMEOUT.as_secs();
                 format!("was locked by another process for {seconds} seconds; end it, or use another --db FILE")
             }
             Some(ErrorCode::DiskFull) => "is on a full disk; free some space, or use another --db FILE".into(),

@@ -23,7 +23,7 @@ pub use error::HistoryError;
 pub use path::default_path;
 
 /// How long a writer or reader waits for a lock on the database. Saving takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Columns of an [`Entry`], in the order in which [`entry()`] reads them.
 const ENTRY_COLUMNS: &str =
@@ -72,17 +72,17 @@ impl History {
     /// Opens the history at `path`, or at the default path, for writing. Creates it if there is none.
     ///
     /// # Errors
-    /// When the place doesn't belong to the user, can't be written, or holds something else or a newer format.
+    /// If the place doesn't belong to the user, can't be written, or holds something else or a newer format.
     pub fn create(path: Option<&Path>) -> Result<History, HistoryError> {
         let path = match path {
             Some(path) => path.to_owned(),
             None => {
                 let path = default_path()?;
-                path::make_folder(&path)?;
+                path::create_folder(&path)?;
                 path
             }
         };
-        History::connect(path::make(&path)?)
+        History::connect(path::create(&path)?)
     }
 
     /// Opens the history at `path`, or at the default path, for reading; `None` if there is none yet.
@@ -108,14 +108,14 @@ impl History {
                 true => Connection::open_with_flags(&path, flags)?,
                 false => Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile")?,
             };
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(LOCK_TIMEOUT)?;
             // The schema of another user's file must not run any code.
             connection.pragma_update(None, "trusted_schema", false)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             connection.pragma_update(None, "temp_store", "MEMORY")?;
             // The folder is synchronized too, so that a deleted journal doesn't reappear after a power cut.
             connection.pragma_update(None, "synchronous", "EXTRA")?;
-            version::bring_up_to_date(&mut connection)?;
+            version::migrate(&mut connection)?;
             Ok(connection)
         };
         let connection = connect().map_err(|error| error.without_locks(locks, &path).at(&path))?;
@@ -137,7 +137,7 @@ impl History {
     /// already stored is not saved again, and its number is returned.
     ///
     /// # Errors
-    /// When it can't be written. The history is then unchanged.
+    /// If it can't be written. The history is then unchanged.
     pub fn save(&mut self, document: &Document, json: &str) -> Result<Id, HistoryError> {
         let entry = Entry::of(document).map_err(|error| error.at(&self.path))?;
         let query = "SELECT id FROM run WHERE started = ?";
@@ -154,7 +154,7 @@ impl History {
     /// The runs that match the filter, newest first.
     ///
     /// # Errors
-    /// When the database can't be read, here and in the functions below.
+    /// If the database can't be read, here and in the functions below.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
         let Filter { suite, label, host, since, trial, limit } = filter;
         let limit = limit.map_or(-1, i64::from);
@@ -193,7 +193,7 @@ impl History {
     /// Deletes runs. If one of the ids is unknown, deletes none and returns that id.
     ///
     /// # Errors
-    /// When the database can't be written.
+    /// If the database can't be written.
     pub fn delete(&mut self, ids: &[Id]) -> Result<Option<Id>, HistoryError> {
         let mut delete = || -> rusqlite::Result<Option<Id>> {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -283,9 +283,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_locks_of_the_file_system_writers_take_turns_by_a_folder() {
+    fn without_file_locks_writers_exclude_each_other_by_a_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let path = path::make(&folder.path().join("history.db")).unwrap();
+        let path = path::create(&folder.path().join("history.db")).unwrap();
         let lock = folder.path().join("history.db.lock");
         let mut history = History::connect_with(path.clone(), false).unwrap();
         assert_eq!(history.count().unwrap(), 0);

@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::store::HistoryError;
-use crate::store::error::shown;
+use crate::store::error::escaped_path;
 
 /// The default path of the history, by the XDG base directory specification.
 ///
 /// # Errors
-/// When the environment names no place.
+/// If the environment names no place.
 pub fn default_path() -> Result<PathBuf, HistoryError> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = match (set("XDG_DATA_HOME"), set("HOME")) {
@@ -23,7 +23,7 @@ pub fn default_path() -> Result<PathBuf, HistoryError> {
         (Some(data), _) => {
             return Err(HistoryError::new(format!(
                 "XDG_DATA_HOME is '{}', which is not an absolute path, so there is no place for the history; correct it, or use --db FILE",
-                shown(&data)
+                escaped_path(&data)
             )));
         }
         (None, Some(home)) if home.is_absolute() => home.join(".local/share"),
@@ -37,12 +37,12 @@ pub fn default_path() -> Result<PathBuf, HistoryError> {
 }
 
 /// Creates the folder of the default path, and missing ones above it, for the user alone.
-pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
-    let folder = folder(path);
+pub(super) fn create_folder(path: &Path) -> Result<(), HistoryError> {
+    let folder = parent_folder(path);
     // The nearest existing folder, with links followed. Under sudo, HOME may belong to another user, and a link may
     // lead to another user's folder.
-    let there = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
-    if let Some((above, metadata)) = there
+    let nearest = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
+    if let Some((above, metadata)) = nearest
         && metadata.uid() != geteuid().as_raw()
         && (above == folder || geteuid().is_root())
     {
@@ -55,7 +55,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
 }
 
 /// The real path of the file at `path`. Creates the file if it doesn't exist.
-pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
+pub(super) fn create(path: &Path) -> Result<PathBuf, HistoryError> {
     let real = real_path(path)?;
     // SQLite doesn't create the file, because it would use mode 0644 less the umask. The file is never created through
     // a link.
@@ -80,7 +80,7 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
 /// links too.
 fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
     let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
-    let folder = folder(path);
+    let folder = parent_folder(path);
     Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
 }
 
@@ -98,7 +98,7 @@ fn means_no_locks(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -106,13 +106,13 @@ fn folder(path: &Path) -> &Path {
 fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
-    let there = |path: &Path| match fs::symlink_metadata(path) {
+    let exists = |path: &Path| match fs::symlink_metadata(path) {
         Ok(metadata) => refusal_reason(&metadata).map_or(Ok(true), |why| Err(HistoryError::of(path, why))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(HistoryError::file(path, &error)),
     };
-    there(Path::new(&journal))?;
-    there(path)
+    exists(Path::new(&journal))?;
+    exists(path)
 }
 
 /// Why a file must not be used; `None` if it may be used.

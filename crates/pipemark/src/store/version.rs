@@ -9,7 +9,7 @@ const APPLICATION: i64 = 0x7069_7065;
 
 /// The migrations from version N to N + 1. A migration must not change once it is released, because databases of every
 /// version exist.
-const STEPS: [&str; 2] = [
+const MIGRATIONS: [&str; 2] = [
     // Lists read only the table `run`. If it held the documents, its rows would be far apart.
     "CREATE TABLE run (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -49,20 +49,20 @@ const STEPS: [&str; 2] = [
 ];
 
 /// The version that this program reads and writes.
-const CURRENT: i64 = STEPS.len() as i64;
+const CURRENT: i64 = MIGRATIONS.len() as i64;
 
 /// Migrates an older version, or a new empty file, to the current version, or changes nothing.
-pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), HistoryError> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), HistoryError> {
     // One transaction, so that all values are read at the same moment.
     let transaction = connection.transaction()?;
-    if state(&transaction)? == CURRENT {
+    if checked_version(&transaction)? == CURRENT {
         return Ok(());
     }
     drop(transaction);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have migrated the database meanwhile.
-    let version = state(&transaction)?;
-    for step in STEPS.iter().skip(version as usize) {
+    let version = checked_version(&transaction)?;
+    for step in MIGRATIONS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
@@ -71,7 +71,7 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), Histor
 }
 
 /// The version, 0 to [`CURRENT`], or the reason not to use the database.
-fn state(connection: &Connection) -> Result<i64, HistoryError> {
+fn checked_version(connection: &Connection) -> Result<i64, HistoryError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! Tokio with a single task: a line is awaited, then its writes are awaited.
+//! Tokio with a single task, which awaits a line and then the writes of that line.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;

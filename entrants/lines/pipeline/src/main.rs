@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 /// A line and the header before it.
 type Transformed = (&'static str, String);
 
-/// Lines a queue holds before its sender waits.
+/// The number of lines that a queue holds before its sender waits.
 const QUEUE: usize = 1024;
 
 /// Runs on one thread for each CPU, as published; with an argument N on N threads.
@@ -29,8 +29,8 @@ async fn run() -> io::Result<()> {
     let input = tokio::spawn(read(to_transform));
     let transform = tokio::spawn(transform(from_input, to_output));
     let output = tokio::spawn(write(from_transform));
-    // The output first: if it fails, the others stop because their queue closes, and its error is the one to report.
-    // Awaiting the input after a failed output could wait for a line that never arrives.
+    // Awaits the output first. If it fails, the other tasks stop because their queue closes, and its error is the one
+    // to report. Awaiting the input first could wait for a line that never arrives.
     output.await??;
     transform.await?;
     input.await?

@@ -8,13 +8,13 @@ use pipemark_model::{
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
-use crate::sheet::brief::LINE;
+use crate::sheet::brief::TEXT_WIDTH;
 use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, times};
 use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
 
-/// The fewest values of a parameter shown in columns. A parameter with fewer values is shown in rows.
+/// The fewest values for which a parameter gets columns. With fewer values it is shown in rows.
 const MIN_COLUMNS: usize = 5;
 /// The shortest bar in characters. Shorter bars show nothing.
 const MIN_BAR: usize = 8;
@@ -95,7 +95,7 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
     let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
-    if widths.sum::<usize>() > LINE + 2 {
+    if widths.sum::<usize>() > TEXT_WIDTH + 2 {
         columns.pop();
         rows.iter_mut().for_each(|row| row.truncate(columns.len()));
     }
@@ -120,7 +120,7 @@ pub(super) fn lines_per_row(experiment: &MeasuredExperiment) -> usize {
     const BESIDE: usize = 26;
     let keys = experiment.varying();
     let labels = experiment.records.iter().map(|record| label_by(&keys, record).chars().count());
-    labels.max().unwrap_or(0).div_ceil(LINE - BESIDE).max(1)
+    labels.max().unwrap_or(0).div_ceil(TEXT_WIDTH - BESIDE).max(1)
 }
 
 /// The unit of the figures beside bars. It doesn't depend on the rows shown.
@@ -194,7 +194,7 @@ pub(super) fn in_words(volume: Volume) -> String {
     }
 }
 
-/// The mark after a ratio. Its legend is shown if a ratio differs from the ratio of the medians beside it.
+/// The sign after a ratio. The legend explains it if a ratio differs from the ratio of the medians beside it.
 pub(super) const BY_ROUND: &str = "×";
 
 /// A table with a row for each trial with its figure, its ratio to the baseline, and a bar.
@@ -202,7 +202,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    // If the bytes of some rows are read, rows with unread bytes get no ratio and no bar.
+    // If the bytes of some rows are read, rows whose bytes aren't read get no ratio and no bar.
     let aside = |record: &Record| differs && is_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
@@ -285,7 +285,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let chars = |cell: &Cell| cell.text.chars().count() + cell.mark.chars().count();
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
     let needed: usize = widths.filter(|width| *width > 0).map(|width| width + 2).sum();
-    if needed + MIN_BAR > LINE && (needed <= LINE || lines_per_row(experiment) > 1) {
+    if needed + MIN_BAR > TEXT_WIDTH && (needed <= TEXT_WIDTH || lines_per_row(experiment) > 1) {
         columns.pop();
         rows.iter_mut().for_each(|row| row.truncate(columns.len()));
     }

@@ -30,7 +30,7 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
         .into_iter()
         .map(|(label, trials)| {
             let points = trials.iter().filter_map(|trial| Some(context.point(trial, number(trial, key)? as f64)));
-            Series { label, role: SeriesRole::Measured, points: downsample(sorted(points.collect())) }
+            Series { label, role: SeriesRole::Measured, points: downsample(sort_points(points.collect())) }
         })
         .collect();
     let unit = context.unit();
@@ -80,7 +80,7 @@ pub(super) fn chains(context: &Context) -> Chart {
                 add(&mut elsewhere, Point { x: length as f64, y: ns, ..point });
             }
         }
-        let points = sorted(points);
+        let points = sort_points(points);
         let line = fit(&label, &points);
         series.push(Series { label, role: SeriesRole::Measured, points });
         series.extend(line);
@@ -105,7 +105,7 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
     let (groups, omitted) = truncate_with_note(context.grouped(&[Key::Feed]), MAX_CURVES, "curves");
     let curve = |(label, trials): (String, Vec<&Trial>)| {
         let points: Vec<Point> = trials.into_iter().filter_map(point).collect();
-        (points.len() > 1).then(|| Series { label, role: SeriesRole::Measured, points: sorted(points) })
+        (points.len() > 1).then(|| Series { label, role: SeriesRole::Measured, points: sort_points(points) })
     };
     let series: Vec<Series> = groups.into_iter().filter_map(curve).collect();
     let x = Axis::new("length of a line", Unit::Bytes, Scale::Log);
@@ -191,7 +191,7 @@ fn add(curves: &mut Vec<Series>, point: Point) {
     }
 }
 
-fn sorted(mut points: Vec<Point>) -> Vec<Point> {
+fn sort_points(mut points: Vec<Point>) -> Vec<Point> {
     points.sort_by(|one, other| one.x.total_cmp(&other.x));
     points
 }

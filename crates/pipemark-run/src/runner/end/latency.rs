@@ -24,16 +24,16 @@ use crate::runner::end::{Done, TrialEnd, early_end_error};
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// Back-to-back round trips are made for this long before the window begins, in nanoseconds, because the barrier has
-/// interrupted their rhythm.
+/// The time of back-to-back round trips before the window, in nanoseconds. They restore the rhythm that the barrier has
+/// interrupted.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly, in nanoseconds. The time limit of a run is far shorter.
 pub(in crate::runner) const MAX_NS: u64 = 3_600_000_000_000;
 
-/// The time before a message is due at which sleep ends and polling of the clock begins, in nanoseconds. Polling keeps
+/// The source sleeps until this long before a message is due, in nanoseconds, and then polls the clock. Polling keeps
 /// the wake-up time out of the link's time.
-const WATCH_NS: u64 = 100_000;
+const POLL_NS: u64 = 100_000;
 
 /// One side of a round trip: a link to the other side and one back.
 struct LatencySide<S: ?Sized, R: ?Sized> {
@@ -221,7 +221,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let mut stats = meter.stop(side.sent - before, own_ns, end.stats(None));
     let due = timer.due(begun_ns + stats.ns);
     // The CPU time for polling the clock isn't a cost of the link.
-    stats.user_ns = stats.user_ns.saturating_sub(timer.watched_ns);
+    stats.user_ns = stats.user_ns.saturating_sub(timer.polled_ns);
     end.control.sink_done(ends.pairs);
     // The windows of other pairs may not be over.
     while !end.control.stopped() {
@@ -299,7 +299,7 @@ fn requester_overhead_ns(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
 struct Timer {
     pace: Pacing,
     /// Time spent polling the clock until a message was due, in nanoseconds.
-    watched_ns: u64,
+    polled_ns: u64,
 }
 
 enum Pacing {
@@ -319,7 +319,7 @@ impl Timer {
             MessagePace::Gap(gap) if gap.0 > 0 => Pacing::Gap(gap.into()),
             MessagePace::Gap(_) => Pacing::Closed { next_ns: monotonic_ns() },
         };
-        Timer { pace, watched_ns: 0 }
+        Timer { pace, polled_ns: 0 }
     }
 
     /// Waits until the next message may be sent. Returns the time from which its round trip is measured, in monotonic
@@ -336,16 +336,16 @@ impl Timer {
                 *nth += 1;
                 let due = *first_ns + (*interval * *nth as f64) as u64;
                 let now = monotonic_ns();
-                if due > now + WATCH_NS {
-                    std::thread::sleep(Duration::from_nanos(due - now - WATCH_NS));
+                if due > now + POLL_NS {
+                    std::thread::sleep(Duration::from_nanos(due - now - POLL_NS));
                 }
-                let watched_from = monotonic_ns();
-                let mut now = watched_from;
+                let polled_from = monotonic_ns();
+                let mut now = polled_from;
                 while now < due {
                     std::hint::spin_loop();
                     now = monotonic_ns();
                 }
-                self.watched_ns += now - watched_from;
+                self.polled_ns += now - polled_from;
                 due
             }
         }

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_moment_is_no_ceiling() {
+    fn a_slow_batch_does_not_lower_the_ceiling() {
         for slow in [0..0, 2_000_000..2_600_000, 2_900_000..3_300_000] {
             let clock = Cell::new(0);
             let block = || {

@@ -17,7 +17,8 @@ use crate::runner::end::{Done, TrialEnd, early_end_error};
 const CALLS_PER_CLOCK_READ: u32 = 16;
 const BYTES_PER_CLOCK_READ: u64 = 64 << 10;
 
-/// The time for which bytes flow before the window begins, in nanoseconds, because the barrier has put the ends in step.
+/// The time for which bytes flow before the window begins, in nanoseconds. The barrier has synchronized the ends, and
+/// they need this time to get out of step.
 const RUN_IN_NS: u64 = 10_000_000;
 /// The same for unpinned ends, which the scheduler has to place first.
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;

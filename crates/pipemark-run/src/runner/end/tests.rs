@@ -1,5 +1,4 @@
-//! Tests that skipped work is detected. For each link, there is a source that doesn't write and a sink that doesn't
-//! read.
+//! Tests that skipped work is detected: on each link, by a source that doesn't write and by a sink that doesn't read.
 
 use std::path::Path;
 use std::thread;
@@ -15,28 +14,32 @@ use crate::link::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming};
 use crate::runner::pair::verify;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Left {
+enum SkippedWork {
     Nothing,
     Write,
     Read,
 }
 
 /// A link whose ends skip part of the work.
-struct Lazy(&'static dyn Link, Left);
+struct LazyLink(&'static dyn Link, SkippedWork);
 
-impl Link for Lazy {
+impl Link for LazyLink {
     fn connect(&self, ends: &Ends, name: &Path) -> io::Result<Handles> {
         self.0.connect(ends, name)
     }
 
     fn sender(&self, end: Handle, ends: &Ends) -> io::Result<BoxSender> {
         let sender = self.0.sender(end, ends)?;
-        Ok(if self.1 == Left::Write { Box::new(Unwritten(sender, vec![0; ends.block.as_usize()])) } else { sender })
+        Ok(if self.1 == SkippedWork::Write {
+            Box::new(Unwritten(sender, vec![0; ends.block.as_usize()]))
+        } else {
+            sender
+        })
     }
 
     fn receiver(&self, end: Handle, ends: &Ends) -> io::Result<BoxReceiver> {
         let receiver = self.0.receiver(end, ends)?;
-        Ok(if self.1 == Left::Read { Box::new(Unread(receiver)) } else { receiver })
+        Ok(if self.1 == SkippedWork::Read { Box::new(Unread(receiver)) } else { receiver })
     }
 }
 
@@ -73,9 +76,9 @@ impl Receiver for Unread {
 }
 
 /// The result of a run whose ends are threads; `None` if the link is not available.
-fn run(job: &Job, left: Left) -> Option<Result<(), String>> {
+fn run(job: &Job, skipped: SkippedWork) -> Option<Result<(), String>> {
     let ends = job.ends().unwrap();
-    let link = Lazy(link::of(ends.link).unwrap(), left);
+    let link = LazyLink(link::of(ends.link).unwrap(), skipped);
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("link");
     let connected = link.connect(ends, &name);
@@ -120,10 +123,10 @@ fn skipped_work_is_detected_on_every_link() {
         for verify in ["count", "xor", "full"] {
             let job =
                 job(&[("link", &link), ("verify", verify), ("block", "4k"), ("total", "256k"), ("place", "cross")]);
-            let Some(whole) = run(&job, Left::Nothing) else { continue };
+            let Some(whole) = run(&job, SkippedWork::Nothing) else { continue };
             assert_eq!(whole, Ok(()), "{job:?}");
-            for left in [Left::Write, Left::Read] {
-                assert!(run(&job, left).unwrap().is_err(), "{link} {verify}");
+            for skipped in [SkippedWork::Write, SkippedWork::Read] {
+                assert!(run(&job, skipped).unwrap().is_err(), "{link} {verify}");
                 tried += 1;
             }
         }
@@ -147,9 +150,9 @@ fn in_place_bytes_are_written_and_read_at_any_verify_level() {
             let work = job.ends().unwrap().work();
             assert!(work.written || send != "in-place");
             assert!(work.read || recv != "in-place");
-            assert_eq!(run(&job, Left::Nothing).unwrap(), Ok(()));
-            assert!(run(&job, Left::Write).unwrap().is_err(), "{send} {recv} {verify}");
-            assert!(run(&job, Left::Read).unwrap().is_err(), "{send} {recv} {verify}");
+            assert_eq!(run(&job, SkippedWork::Nothing).unwrap(), Ok(()));
+            assert!(run(&job, SkippedWork::Write).unwrap().is_err(), "{send} {recv} {verify}");
+            assert!(run(&job, SkippedWork::Read).unwrap().is_err(), "{send} {recv} {verify}");
         }
     }
 }

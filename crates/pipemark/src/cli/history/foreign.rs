@@ -51,7 +51,7 @@ enum ForeignFigure {
 
 impl ForeignFigure {
     /// # Errors
-    /// When the number isn't a plausible time.
+    /// If the number isn't a plausible time.
     fn seconds(real: f64) -> Result<ForeignFigure, String> {
         match real {
             real if real > 0.0 && real <= MAX_SECONDS => Ok(ForeignFigure::Seconds { real, user: 0.0, system: 0.0 }),
@@ -82,9 +82,9 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
     let asked: Vec<Key> =
         settings.iter().filter(|setting| setting.value.is_none()).map(|setting| setting.key).collect();
     let runs = match text.trim_start().starts_with('{') {
-        true => of_hyperfine(text, &asked)?,
-        false if text.lines().any(|line| timed(line).is_some()) => of_time(text, &asked)?,
-        false => of_csv(text, &asked)?,
+        true => read_hyperfine(text, &asked)?,
+        false if text.lines().any(|line| parse_time_line(line).is_some()) => read_time_log(text, &asked)?,
+        false => read_csv(text, &asked)?,
     };
     if runs.is_empty() {
         return Err("it has no figures".to_owned());
@@ -159,7 +159,7 @@ fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String
 
 /// The word (`real`, `user` or `sys`) and the seconds in a line of a shell's time, such as `real 1m2.345s` or `real
 /// 62.35`. `None` for other lines.
-fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
+fn parse_time_line(line: &str) -> Option<(&str, Result<f64, String>)> {
     let (word, time) = line.trim().split_once(char::is_whitespace)?;
     if !["real", "user", "sys"].contains(&word) {
         return None;
@@ -174,7 +174,7 @@ fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
 
 /// Reads a log of time(1). If `--as` names a parameter without a value, the last other line before each time is its
 /// value.
-fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
+fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
             "a log of time(1) has one parameter, in the line before each time; give the other --as parameters a value"
@@ -185,7 +185,7 @@ fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     let mut before = "";
     for (line, number) in text.lines().zip(1..) {
         let at = |error: String| format!("line {number}: {error}");
-        match timed(line) {
+        match parse_time_line(line) {
             Some(("real", seconds)) => {
                 let values =
                     asked.iter().map(|key| Value::parse(*key, before.trim()).map_err(|error| at(error.to_string())));
@@ -222,7 +222,7 @@ struct HyperfineResult {
     parameters: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
-fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
+fn read_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     let all: Hyperfine = serde_json::from_str(text).map_err(|error| {
         let what = neutral(&error.to_string());
         format!("line {}: not the format of hyperfine's --export-json: {what}", error.line())
@@ -259,7 +259,7 @@ fn unit_of(heading: &str) -> Option<Option<f64>> {
     })
 }
 
-fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
+fn read_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let wrong = |error: csv::Error| match error.position().map(csv::Position::line) {
         Some(line) => format!("line {line}: {}", neutral(&error.to_string())),

@@ -15,11 +15,11 @@ use jiff::{Span, Timestamp, ZonedDateTime};
 use pipemark_console::{Destination, ExitError, Format, FormatOption, VerbResult, count, destination, exit, say};
 use pipemark_model::{Document, neutral};
 
-use crate::cli::output::{DbOption, printed};
+use crate::cli::output::{DbOption, render_document};
 use crate::cli::read;
 use crate::store::{Entry, Filter, History, Id};
 
-/// What `history` takes.
+/// The options of `history`.
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_subcommand = true, subcommand_value_name = "WHAT")]
 pub struct HistoryOptions {
@@ -174,7 +174,7 @@ fn open_if_any(db: &DbOption) -> Result<Option<History>, ExitError> {
 
 /// Opens the history for a verb that needs one.
 fn open_required(db: &DbOption) -> Result<History, ExitError> {
-    db.open()?.ok_or_else(read::empty)
+    db.open()?.ok_or_else(read::empty_history)
 }
 
 fn list(options: &HistoryListOptions) -> VerbResult {
@@ -191,24 +191,24 @@ fn list(options: &HistoryListOptions) -> VerbResult {
 
 fn show(options: &ShowOptions) -> VerbResult {
     let history = open_required(&options.db)?;
-    let id = read::run(&history, options.run.as_deref())?;
-    let document = history.document(id)?.ok_or_else(|| read::no_run(id))?;
+    let id = read::run_id(&history, options.run.as_deref())?;
+    let document = history.document(id)?.ok_or_else(|| read::unknown_run(id))?;
     let format = options.format.format;
-    Ok(Destination::Stdout.write(format.name(), printed(format, options.all, &document, Some(id)))?)
+    Ok(Destination::Stdout.write(format.name(), render_document(format, options.all, &document, Some(id)))?)
 }
 
 fn export(options: &HistoryExportOptions) -> VerbResult {
     let history = open_required(&options.db)?;
-    let id = read::run(&history, options.run.as_deref())?;
-    let json = history.json(id)?.ok_or_else(|| read::no_run(id))?;
+    let id = read::run_id(&history, options.run.as_deref())?;
+    let json = history.json(id)?.ok_or_else(|| read::unknown_run(id))?;
     Ok(options.output.write("JSON", Ok(json))?)
 }
 
 fn import(options: &ImportOptions) -> VerbResult {
     // All files are read before any is saved.
     let read = |path: &PathBuf| match options.settings.is_empty() {
-        true => read::file(&path.to_string_lossy()).map_err(ExitError::usage),
-        false => of_others(&path.to_string_lossy(), options).map_err(ExitError::usage),
+        true => read::documents_of_file(&path.to_string_lossy()).map_err(ExitError::usage),
+        false => read_foreign(&path.to_string_lossy(), options).map_err(ExitError::usage),
     };
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     for (path, sessions) in options.files.iter().zip(&documents) {
@@ -229,9 +229,9 @@ fn import(options: &ImportOptions) -> VerbResult {
     Ok(())
 }
 
-/// A file of another tool, read as `--as` describes it.
-fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, String)>, String> {
-    let text = read::text(name, foreign::MAX_BYTES)?;
+/// Reads a file of another tool as `--as` describes it.
+fn read_foreign(name: &str, options: &ImportOptions) -> Result<Vec<(Document, String)>, String> {
+    let text = read::file_text(name, foreign::MAX_BYTES)?;
     let document =
         foreign::read(name, &text, &options.settings).map_err(|error| format!("{}: {error}", neutral(name)))?;
     let document = Document { label: options.label.clone(), ..document };

@@ -19,7 +19,7 @@ use crate::cli::history::{FilterOptions, open_if_any, open_required};
 use crate::cli::output::DbOption;
 use crate::store::{Entry, Filter, KnownTrial};
 
-/// What `trend` takes.
+/// The options of `trend`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrendOptions {
     /// Trial, by parameters or by its whole key; if several match, other parameters have their defaults [default: list all]
@@ -53,7 +53,7 @@ pub(super) fn trend(options: &TrendOptions) -> VerbResult {
         _ => open_required(&options.db)?,
     };
     let filter = options.filter.filter(options.limit);
-    let trials = wanted.of_all(history.trials(&filter)?);
+    let trials = wanted.resolve(history.trials(&filter)?);
     let one = match trials.as_slice() {
         [] if options.trial.is_empty() => {
             say("pipemark: no runs match");
@@ -122,8 +122,8 @@ impl TrendRequest {
         }
     }
 
-    /// The requested trials. Parameters that the user didn't name have their defaults, if there is such a trial.
-    fn of_all(&self, mut trials: Vec<KnownTrial>) -> Vec<KnownTrial> {
+    /// The trials that match the request. Parameters not named in it have their defaults, if there is such a trial.
+    fn resolve(&self, mut trials: Vec<KnownTrial>) -> Vec<KnownTrial> {
         match self {
             TrendRequest::Key(key) => trials.retain(|trial| trial.key == *key),
             TrendRequest::Params(values) => {
@@ -220,7 +220,7 @@ mod tests {
         ];
         let found = |words: &str| {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            TrendRequest::of(&words).unwrap().of_all(all.to_vec())
+            TrendRequest::of(&words).unwrap().resolve(all.to_vec())
         };
         assert_eq!(found("block=64k send=write place=cross"), [plain]);
         assert_eq!(found("link=socketpair"), [all[3].clone()]);

@@ -11,7 +11,7 @@ use pipeio::relay::{RelayHandle, unread};
 use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
 
-/// The form of progress.
+/// How progress is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressForm {
     /// One line that is redrawn on a terminal; a line for each interval elsewhere.
@@ -41,7 +41,7 @@ impl Display {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn start(handle: &RelayHandle, options: DisplayOptions) -> io::Result<Display> {
         let (end, ended) = channel();
         let handle = handle.clone();

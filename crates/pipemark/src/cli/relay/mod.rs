@@ -21,7 +21,7 @@ use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
 use display::{Display, DisplayOptions, ProgressForm};
 
-/// What `relay` takes.
+/// The options of `relay`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
     /// Set the capacity of the pipes on both sides; keep leaves it [default: 1m, or 256k if the output is a file]
@@ -100,20 +100,21 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     }
     check_stdout()?;
     let begin = Instant::now();
-    let mut relay = Relay::new().method(options.method).capacity(set_or_largest(options.capacity.unwrap_or_default()));
+    let mut relay =
+        Relay::new().method(options.method).capacity(set_capacity_or_largest(options.capacity.unwrap_or_default()));
     if let Some(size) = options.buffer {
         let buffer = MemoryBuffer::new(size.as_usize()).start_at(options.start_at.unwrap_or(0));
         relay = relay.buffer(buffer.stop_at(options.stop_at.unwrap_or(100)));
     }
     // The descriptors are used instead of std's standard input and output, which buffer.
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
-    let outcome = if options.is_watched() {
+    let outcome = if options.needs_handle() {
         let handle = RelayHandle::new();
         let display = prepare(options, &handle).map_err(|error| ExitError::failed(sentence(&error)))?;
         let outcome = relay.run_with(input, output, &handle);
         drop(display);
         if outcome.is_err() && options.buffer.is_some() {
-            say_undelivered(handle.buffered());
+            report_undelivered(handle.buffered());
         }
         outcome
     } else {
@@ -124,7 +125,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
     if report.end == End::Output {
-        say_undelivered(report.undelivered);
+        report_undelivered(report.undelivered);
         // The process continues here if SIGPIPE is ignored, or if it is process 1, which SIGPIPE doesn't end.
         if sigpipe_was_ignored() || process::id() == 1 {
             return Err(ExitError::failed("standard input could not be passed to standard output: Broken pipe"));
@@ -137,7 +138,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
 
 impl RelayOptions {
     /// Whether the relay needs a handle: for a buffer, progress or a limit.
-    fn is_watched(&self) -> bool {
+    fn needs_handle(&self) -> bool {
         self.buffer.is_some() || self.progress.is_some() || self.limit.is_some()
     }
 }
@@ -177,14 +178,14 @@ fn report_signals(handle: &RelayHandle) -> io::Result<()> {
     let handle = handle.clone();
     thread::Builder::new().spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            say_undelivered(handle.buffered());
+            report_undelivered(handle.buffered());
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     })?;
     Ok(())
 }
 
-fn say_undelivered(bytes: u64) {
+fn report_undelivered(bytes: u64) {
     if bytes > 0 {
         say(format_args!("pipemark relay: {bytes} bytes were read and not delivered"));
     }
@@ -192,7 +193,7 @@ fn say_undelivered(bytes: u64) {
 
 /// Sets the capacity, and returns the capacity to continue with. If the system refuses it, prints a message and makes
 /// the pipes as large as allowed, because stopping a running pipeline would be worse.
-fn set_or_largest(capacity: Capacity) -> Capacity {
+fn set_capacity_or_largest(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
     let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let mut last_sentence = String::new();

@@ -101,11 +101,11 @@ fn find(pid: u32) -> Result<OwnedFd, ExitError> {
         name(words.first()).is_some_and(|name| name == "pipemark") && words.get(1).is_some_and(|verb| verb == b"relay");
     Err(ExitError::failed(match is_relay {
         true => format!("process {pid} is a relay without a limit; start it with --limit to change it later"),
-        false => format!("process {pid} is not a relay ({})", shown(name(words.first()))),
+        false => format!("process {pid} is not a relay ({})", description(name(words.first()))),
     }))
 }
 
-fn shown(name: Option<std::ffi::OsString>) -> String {
+fn description(name: Option<std::ffi::OsString>) -> String {
     name.filter(|name| !name.is_empty()).map_or_else(
         || "it has no command line".to_owned(),
         |name| format!("it is {}", pipemark_model::neutral(&name.to_string_lossy())),

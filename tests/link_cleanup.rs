@@ -1,11 +1,11 @@
-//! Nothing of a link remains when any of its processes is killed at any time.
+//! Nothing of a link remains, whichever of its processes is killed, and whenever.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::program::{Started, placement, posix_queues, report_skip, samples, trials};
+use crate::program::{RunningProgram, placement, posix_queues, report_skip, samples, trials};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LINKS: [&str; 13] = [
@@ -24,9 +24,9 @@ const LINKS: [&str; 13] = [
     "null",
 ];
 
-/// Delays since a process was first seen: before it has its job, while it gets ready, warms up and measures, and near
-/// its end.
-const POINTS: [Duration; 6] = [
+/// Delays from the moment when a process is first seen: before it has its job, while it gets ready, warms up and
+/// measures, and near its end.
+const KILL_DELAYS: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_micros(400),
     Duration::from_micros(1200),
@@ -36,7 +36,7 @@ const POINTS: [Duration; 6] = [
 ];
 
 /// Waits for a run not yet in `seen` and returns its `nth` process, or `None` once the program ends.
-fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Option<u32> {
+fn nth_process_of_next_run(started: &mut RunningProgram, seen: &mut Vec<u32>, nth: usize) -> Option<u32> {
     let mut run: Vec<u32> = Vec::new();
     while !started.is_over() {
         let now = started.children();
@@ -56,15 +56,15 @@ fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Op
     None
 }
 
-/// Kills each process of a link at each of these points.
-fn ends_killed(link: &str, mode: &str) {
+/// Kills each process of a link after each of these delays.
+fn kill_each_process(link: &str, mode: &str) {
     let keepers = match (link, mode) {
         ("fifo" | "unix-stream" | "sysv-mq" | "posix-mq", "throughput") => 1,
         ("fifo" | "unix-stream" | "sysv-mq" | "posix-mq", _) => 2,
         _ => 0,
     };
     let kills: Vec<(usize, Duration)> =
-        POINTS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
+        KILL_DELAYS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
     let mut killed = kill(link, mode, &kills);
     let hit = |killed: &[String], name: &str| killed.iter().any(|reason| reason.contains(&format!("the {name}")));
     // A keeper makes its link within a millisecond. On a busy machine all these kills may come later.
@@ -88,10 +88,11 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     let blocks = blocks.join(",");
     let verify = if link == "null" { "count" } else { "full" };
     let words = ["bw", "--link", link, "--mode", mode, "--block", &blocks, "--verify", verify, "--place", placement()];
-    let mut started = Started::pipemark(&[&words[..], &["--time", "5ms", "--runs", "1", "--json", "-"]].concat());
+    let mut started =
+        RunningProgram::pipemark(&[&words[..], &["--time", "5ms", "--runs", "1", "--json", "-"]].concat());
     let mut seen = Vec::new();
     for &(nth, point) in kills {
-        let Some(process) = nth_of_next_run(&mut started, &mut seen, nth) else { break };
+        let Some(process) = nth_process_of_next_run(&mut started, &mut seen, nth) else { break };
         thread::sleep(point);
         // As long as the process is a child of pipemark, even a dead one, no other process has its number.
         if started.children().contains(&process) {
@@ -121,24 +122,25 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
 #[test]
 fn nothing_remains_of_a_link_whose_end_is_killed() {
     for link in LINKS {
-        ends_killed(link, "throughput");
+        kill_each_process(link, "throughput");
     }
 }
 
 #[test]
 fn nothing_remains_of_two_links_whose_end_is_killed() {
     for link in ["fifo", "unix-stream", "sysv-mq", "posix-mq", "shm", "process-vm"] {
-        ends_killed(link, "latency");
+        kill_each_process(link, "latency");
     }
 }
 
-/// Kills the parent at times from the first process of a run on; a keeper makes its link in about a millisecond.
+/// Kills the parent at several times after it has started the first process of a run. A keeper makes its link in about
+/// a millisecond.
 #[test]
 fn nothing_remains_of_a_link_whose_parent_is_killed() {
     for link in LINKS {
         for step in 0..8u32 {
             let words = ["bw", "--link", link, "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3"];
-            let mut started = Started::pipemark(&words);
+            let mut started = RunningProgram::pipemark(&words);
             while started.children().is_empty() && !started.is_over() {}
             thread::sleep(Duration::from_micros(step.pow(3).into()) * 100);
             started.signal(Signal::KILL);
@@ -155,8 +157,8 @@ fn nothing_remains_of_a_link_whose_parent_is_killed() {
 fn a_stopped_keeper_is_done_without() {
     for link in ["fifo", "sysv-mq"] {
         let words = ["bw", "--link", link, "--place", "free", "--time", "2s", "--runs", "1", "--limit", "3s"];
-        let mut started = Started::pipemark(&words);
-        let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0).unwrap();
+        let mut started = RunningProgram::pipemark(&words);
+        let keeper = nth_process_of_next_run(&mut started, &mut Vec::new(), 0).unwrap();
         // A keeper that is stopped before its exec would block the call that starts it.
         let name = || fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
         while !started.is_over() && !name().ends_with(b"__end\0") {}
@@ -179,8 +181,8 @@ fn no_posix_queue_remains() {
     let before = ours(before);
     for step in 0..12u32 {
         let words = ["bw", "--link", "posix-mq", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "1"];
-        let mut started = Started::pipemark(&words);
-        let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0);
+        let mut started = RunningProgram::pipemark(&words);
+        let keeper = nth_process_of_next_run(&mut started, &mut Vec::new(), 0);
         thread::sleep(Duration::from_micros(u64::from(step) * 125));
         let victim = if step % 2 == 0 { Some(started.process()) } else { keeper };
         if let Some(victim) = victim {

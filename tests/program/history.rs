@@ -7,24 +7,24 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Ended, pipemark};
+use super::{ProgramOutput, pipemark};
 
 /// A temporary folder with a database.
-pub struct Past {
+pub struct TestHistory {
     folder: TempDir,
 }
 
 /// The words of a short measurement: five runs of one trial.
 pub const SMALL: [&str; 8] = ["bw", "--block", "4k", "--place", "free", "--runs", "5", "--time"];
 
-/// [`SMALL`] with its time and `--quiet`, and then `more`.
+/// [`SMALL`] with a time and `--quiet`, followed by `more`.
 pub fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], &["2ms", "--quiet"], more].concat()
 }
 
-impl Past {
-    pub fn new() -> Past {
-        Past { folder: tempfile::tempdir().unwrap() }
+impl TestHistory {
+    pub fn new() -> TestHistory {
+        TestHistory { folder: tempfile::tempdir().unwrap() }
     }
 
     pub fn folder(&self) -> &Path {
@@ -45,7 +45,7 @@ impl Past {
     }
 
     /// Runs `pipemark WORDS --db FILE`.
-    pub fn run(&self, words: &[&str]) -> Ended {
+    pub fn run(&self, words: &[&str]) -> ProgramOutput {
         let flag = self.flag();
         let flag = [flag[0].as_str(), flag[1].as_str()];
         pipemark(&[words, &flag].concat())
@@ -81,8 +81,8 @@ impl Past {
         self.history(&["import", path.to_str().unwrap()]);
     }
 
-    /// Opens the database with SQLite, which repairs what a kill left, and checks that it is whole and each run has a
-    /// document. Returns the labels of the runs, oldest first.
+    /// Opens the database with SQLite, which repairs what a kill left. Checks that the database is whole and that each
+    /// run has a document. Returns the labels of the runs, oldest first.
     pub fn checked_labels(&self) -> Vec<Option<String>> {
         let database = Connection::open(self.db()).unwrap();
         let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::program::past::small;
+use crate::program::history::small;
 use crate::program::{self, PIPEMARK, pipemark, report_skip, run};
 use serde_json::Value;
 

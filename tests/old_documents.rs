@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::program::past::Past;
+use crate::program::history::TestHistory;
 use crate::program::pipemark;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/pipemark-1");
@@ -40,8 +40,8 @@ fn trials(document: &Value) -> &Vec<Value> {
 }
 
 /// A history that holds this document.
-fn with(name: &str) -> Past {
-    let past = Past::new();
+fn history_with(name: &str) -> TestHistory {
+    let past = TestHistory::new();
     past.history(&["import", &path(name)]);
     past
 }
@@ -57,7 +57,7 @@ fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
 #[test]
 fn documents_are_stored_and_returned_unchanged() {
     for (name, document) in documents() {
-        let past = with(&name);
+        let past = history_with(&name);
         let exported: Value = serde_json::from_str(&past.history(&["export"])).unwrap();
         assert!(exported == document, "{name}");
     }
@@ -66,7 +66,7 @@ fn documents_are_stored_and_returned_unchanged() {
 #[test]
 fn documents_are_shown_with_all_their_experiments() {
     for (name, document) in documents() {
-        let past = with(&name);
+        let past = history_with(&name);
         for format in ["table", "markdown"] {
             let shown = past.history(&["show", "--all", "--format", format]);
             // Line breaks depend on the width.
@@ -83,7 +83,7 @@ fn documents_are_shown_with_all_their_experiments() {
 #[test]
 fn each_trial_is_a_row_of_csv() {
     for (name, document) in documents() {
-        let rows = rows(&with(&name).history(&["show", "--format", "csv"]));
+        let rows = rows(&history_with(&name).history(&["show", "--format", "csv"]));
         let of = |key: &str| rows.iter().map(|row| row[key].clone()).collect::<Vec<_>>();
         for key in ["id", "status"] {
             let expected: Vec<_> =
@@ -94,7 +94,7 @@ fn each_trial_is_a_row_of_csv() {
 }
 
 /// Whether a CSV cell holds this JSON value.
-fn says(cell: &str, value: &Value) -> bool {
+fn cell_holds(cell: &str, value: &Value) -> bool {
     match value {
         Value::Null => cell.is_empty(),
         Value::String(text) => cell == text,
@@ -158,15 +158,15 @@ fn column<'a>(row: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn whatever_is_in_json_is_in_csv() {
+fn csv_has_every_value_of_json() {
     let mut missing: BTreeMap<String, String> = BTreeMap::new();
     for (name, document) in documents() {
-        let rows = rows(&with(&name).history(&["show", "--format", "csv"]));
+        let rows = rows(&history_with(&name).history(&["show", "--format", "csv"]));
         for (trial, row) in trials(&document).iter().zip(&rows) {
             for (key, value) in facts(trial) {
                 let problem = match column(row, &key) {
                     None => "no such column".to_owned(),
-                    Some(cell) if says(cell, &value) => continue,
+                    Some(cell) if cell_holds(cell, &value) => continue,
                     // The column is empty unless the read block differs from the block.
                     Some("") if key == "read_block" => continue,
                     // With a rate the column is empty; old documents had a gap of 0.
@@ -199,7 +199,7 @@ fn documents_are_compared_with_themselves() {
 
 /// Comparisons give what the old program gave, trial by trial, except verdicts that need more sessions.
 #[test]
-fn comparisons_are_as_they_were() {
+fn comparisons_match_those_of_the_old_program() {
     let (bw, after) = (path("bw.json"), path("bw-after.json"));
     for (kept, words) in [
         ("compare.json", vec![bw.as_str(), &after]),
@@ -230,8 +230,8 @@ fn comparisons_are_as_they_were() {
 }
 
 #[test]
-fn pages_and_charts_are_made_of_them() {
-    let past = Past::new();
+fn pages_and_charts_show_old_documents() {
+    let past = TestHistory::new();
     let page = past.file("page.html");
     for (name, _) in documents() {
         let ended = pipemark(&["report", &path(&name), "--output", page.to_str().unwrap()]);
@@ -250,7 +250,7 @@ fn pages_and_charts_are_made_of_them() {
 /// README names one trial of the suite `quick` by these words. A parameter that isn't named has its default.
 #[test]
 fn a_trial_is_named_by_its_nondefault_parameters() {
-    let past = with("quick.json");
+    let past = history_with("quick.json");
     let trial = |words: &[&str]| {
         let shown = past.history(&[&["trend"], words].concat());
         shown.lines().next().unwrap_or_default().to_owned()
@@ -270,7 +270,7 @@ fn a_trial_is_named_by_its_nondefault_parameters() {
 #[test]
 fn measurements_are_distinguished_by_label() {
     let (before, after) = (path("bw.json"), path("bw-after.json"));
-    let past = Past::new();
+    let past = TestHistory::new();
     let page = past.file("page.html");
     let ended = pipemark(&["report", &before, &after, "--output", page.to_str().unwrap()]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
@@ -291,7 +291,7 @@ fn comparisons_show_labels() {
 
 #[test]
 fn an_older_history_is_read_and_extended() {
-    let past = Past::new();
+    let past = TestHistory::new();
     fs::copy(path("history.db"), past.db()).unwrap();
     fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
     let runs = past.list(&[]);
