@@ -33,7 +33,7 @@ use crate::shell_start::ShellStart;
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 
-/// What `ab` takes.
+/// The options of `pipemark ab`.
 #[derive(Debug, Clone, Args)]
 pub struct AbOptions {
     /// Shell commands, each in quotes: one is timed, several are compared with the first

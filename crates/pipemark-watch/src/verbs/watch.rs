@@ -17,7 +17,7 @@ use crate::{Timeline, Watcher, live};
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
 
-/// What `watch` takes.
+/// The options of `pipemark watch`.
 #[derive(Debug, Clone, Args)]
 pub struct WatchOptions {
     #[command(flatten)]

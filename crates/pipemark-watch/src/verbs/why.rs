@@ -43,7 +43,7 @@ const NOT_FOUND: u8 = 127;
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("why.txt").trim_ascii_end();
 
-/// What `why` takes.
+/// The options of `pipemark why`.
 #[derive(Debug, Clone, Args)]
 pub struct WhyOptions {
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct WhyOptions {
     time: Option<Duration>,
 }
 
-/// What to watch and how, for `why` and `watch`.
+/// The options that `why` and `watch` share: what to watch, and how.
 #[derive(Debug, Clone, Args)]
 pub struct WatchedOptions {
     /// A pipeline in quotes, to run in your shell, or PIDs of a running one
