@@ -218,11 +218,11 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         self.capacity as usize
     }
 
-    /// Sets the true capacity, also after bytes have been published.
+    /// Sets the capacity, even after bytes have been published.
     ///
     /// # Errors
     /// `InvalidData` if more bytes than the capacity have been published.
-    pub(crate) fn learn(&mut self, capacity: usize) -> io::Result<()> {
+    pub(crate) fn set_capacity(&mut self, capacity: usize) -> io::Result<()> {
         self.capacity = capacity as u64;
         if self.head - self.tail > self.capacity { Err(position_error("sender")) } else { Ok(()) }
     }

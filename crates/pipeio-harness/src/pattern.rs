@@ -75,8 +75,8 @@ pub enum Rule {
         /// Distinguishes this stream from others.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255, over and over. The XOR of every whole period is 0, so a period that is lost or replaced
-    /// by zeros is not detected.
+    /// The bytes 0, 1, … 255, repeated. The XOR of every whole period is 0, so a period that is lost or replaced by
+    /// zeros is not detected.
     Counting,
 }
 
@@ -159,8 +159,8 @@ impl Pattern {
         matched
     }
 
-    /// Cuts `len` bytes from `position` on at the ends of periods. Calls `piece` with each piece's position in its
-    /// period and its range in the bytes.
+    /// Cuts the `len` bytes from `position` on into pieces that end with the periods. Calls `piece` with each piece's
+    /// position in its period and its range in the bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;

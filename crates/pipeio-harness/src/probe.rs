@@ -283,7 +283,7 @@ mod tests {
 
     /// The right answer depends on the kernel, but it must be the same each time.
     #[test]
-    fn the_aliasing_test_has_an_answer_where_vmsplice_works() {
+    fn page_sharing_is_detected_consistently() {
         if vmsplice().is_ok() {
             let first = vmsplice_shares_pages().unwrap();
             assert!((0..100).all(|_| vmsplice_shares_pages().unwrap() == first));

@@ -45,11 +45,11 @@ macro_rules! start {
 #[doc(hidden)]
 pub unsafe fn run(argc: c_int, argv: *const *const c_char, main: impl FnOnce() -> u8 + UnwindSafe) -> c_int {
     let words = (0..usize::try_from(argc).unwrap_or(0)).map(|at| {
-        // SAFETY: `at` is below `argc`, so by the caller's promise the address is that of a pointer in `argv`,
+        // SAFETY: `at` is below `argc`, so the address is that of a pointer in `argv`, as the caller promises.
         let place = unsafe { argv.add(at) };
-        // SAFETY: which can be read,
+        // SAFETY: the caller promises that the pointers in `argv` can be read.
         let word = unsafe { *place };
-        // SAFETY: and by the caller's promise points to a C string.
+        // SAFETY: the caller promises that each pointer is to a C string.
         let word = unsafe { CStr::from_ptr(word) };
         OsStr::from_bytes(word.to_bytes()).to_owned()
     });

@@ -32,13 +32,16 @@ pub const RING_BYTES: usize = 1 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The line in which both ends identify themselves. The receiver opens this line's gate after it has identified itself.
-const ABOUT: usize = LINES;
-/// Words of the line `ABOUT`: the process ids of both ends, and the address and length of the sender's memory.
+const IDENTITY_LINE: usize = LINES;
+/// The word of the line `ABOUT` with the receiver's process id.
 const RECEIVER: usize = 0;
+/// The word with the sender's process id.
 const SENDER: usize = 1;
+/// The word with the address of the sender's memory.
 const ADDRESS: usize = 2;
+/// The word with the length of the sender's memory, in bytes.
 const CAPACITY: usize = 3;
-/// A word that is not 0 once the sender's memory may be gone before all of it was read.
+/// The word that is not 0 once the sender's memory may be gone before all of it was read.
 const TORN: usize = 4;
 
 /// Makes the shared lines of one link.
@@ -46,13 +49,13 @@ const TORN: usize = 4;
 /// # Errors
 /// If there is no memory or no descriptor for them.
 pub fn create() -> io::Result<OwnedFd> {
-    Ok(Shared::create(ABOUT + 1)?.0)
+    Ok(Shared::create(IDENTITY_LINE + 1)?.0)
 }
 
 fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     check_block(block)?;
     let lines = Shared::open(fd)?;
-    if lines.len() == ABOUT + 1 {
+    if lines.len() == IDENTITY_LINE + 1 {
         Ok(lines)
     } else {
         Err(refused("a link for process_vm_readv", "it has another number of lines"))
@@ -95,7 +98,7 @@ pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions) -> io::Result<Box<dyn 
     let buffer = options.buffer()?;
     // The ring's capacity is known with the first block.
     let sink = Sink::new(lines, isize::MAX as usize, options.wait)?;
-    let about = &sink.lines[ABOUT];
+    let about = &sink.lines[IDENTITY_LINE];
     about.words[RECEIVER].store(number(getpid()), Relaxed);
     about.gate.store(1, Release);
     futex::wake(&about.gate, futex::Flags::empty(), 1)?;
@@ -144,7 +147,7 @@ impl VmSender {
     fn connect(&mut self) -> io::Result<()> {
         let source = self.inner.source();
         let (capacity, start) = (source.capacity(), source.lines.start);
-        let about = &source.lines[ABOUT];
+        let about = &source.lines[IDENTITY_LINE];
         let begin = Instant::now();
         while about.gate.load(Acquire) == 0 {
             let Some(left) = CONNECT_TIMEOUT.checked_sub(begin.elapsed()) else {
@@ -204,7 +207,7 @@ impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
             // Set before the memory is unmapped, because its addresses may hold anything from then on.
-            self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
+            self.inner.source().lines[IDENTITY_LINE].words[TORN].store(1, SeqCst);
         }
         if self.connected {
             let _ = set_ptracer(PTracer::None);
@@ -227,14 +230,14 @@ struct VmReader {
 impl VmReader {
     /// Takes the sender's process id, address and capacity, which it stored before the first block.
     fn connect(&mut self) -> io::Result<VmPeer> {
-        let word = |word: usize| self.sink.lines[ABOUT].words[word].load(Relaxed);
+        let word = |word: usize| self.sink.lines[IDENTITY_LINE].words[word].load(Relaxed);
         let (process, address, capacity) = (word(SENDER), word(ADDRESS), word(CAPACITY));
         let ((Ok(process @ 1..), Ok(address)), Ok(capacity)) =
             ((i32::try_from(process), usize::try_from(address)), usize::try_from(capacity))
         else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the sender does not say where its memory is"));
         };
-        self.sink.learn(capacity)?;
+        self.sink.set_capacity(capacity)?;
         address.checked_add(capacity).ok_or(io::ErrorKind::InvalidData)?;
         Ok(*self.peer.insert(VmPeer { process, address }))
     }
@@ -250,7 +253,7 @@ impl VmReader {
         *calls += 1;
         let read = read(peer, offset, capacity, &mut buffer[..len]);
         // The memory may have been unmapped during the read.
-        if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
+        if self.sink.lines[IDENTITY_LINE].words[TORN].load(SeqCst) != 0 {
             return Err(sender_gone());
         }
         let bytes = read?;

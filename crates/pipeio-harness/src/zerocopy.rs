@@ -349,8 +349,9 @@ fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
     Ok(None)
 }
 
-/// From linux/errqueue.h: the origin of reports on zero copy, and the code in reports that the kernel copied.
+/// The origin of reports on zero copy: linux/errqueue.h.
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
+/// The code in reports that the kernel copied: linux/errqueue.h.
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl Trial {
 }
 
 #[test]
-fn every_sender_meets_every_receiver() {
+fn every_sender_works_with_every_receiver() {
     for send in SENDERS {
         for recv in RECEIVERS {
             for wait in [Wait::Block, Wait::Poll] {
@@ -160,7 +160,7 @@ fn fresh_content_survives_memory_being_reused() {
 }
 
 #[test]
-fn odd_blocks_and_small_pipes() {
+fn odd_blocks_move_through_small_pipes() {
     for send in SENDERS {
         for block in [1, 2, 255, 4095, 4096, 8192] {
             Trial {

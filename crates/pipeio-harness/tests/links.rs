@@ -77,7 +77,7 @@ fn receive_all(mut receiver: Box<dyn Receiver + Send>, pattern: Pattern, block: 
 }
 
 /// Moves `blocks` blocks from a sender to a receiver in another thread.
-fn carry(
+fn move_blocks(
     what: &str,
     block: usize,
     read_block: usize,
@@ -95,7 +95,7 @@ fn carry(
 }
 
 /// The number of blocks of this size that make a few hundred kilobytes; three at least.
-fn enough(block: usize) -> usize {
+fn enough_blocks(block: usize) -> usize {
     (300_000 / block).clamp(3, 3000)
 }
 
@@ -132,7 +132,7 @@ fn a_ring_carries_blocks_of_every_size() {
                     for wait in [Wait::Block, Wait::Poll] {
                         let what = format!("ring {accesses:?}, {wait:?}");
                         let ends = ring_ends(20_000, block, accesses, (block, read_block), (wait, content));
-                        carry(&what, block, read_block, content, enough(block), ends);
+                        move_blocks(&what, block, read_block, content, enough_blocks(block), ends);
                     }
                 }
             }
@@ -141,11 +141,18 @@ fn a_ring_carries_blocks_of_every_size() {
 }
 
 #[test]
-fn spinning_ends_of_a_ring() {
+fn spinning_ends_of_a_ring_move_all_bytes() {
     for accesses in ACCESSES {
         for block in [1, 4096, 65537] {
             let ends = ring_ends(1 << 20, block, accesses, (block, block), (Wait::Spin, Content::Fresh));
-            carry(&format!("ring {accesses:?}, spinning"), block, block, Content::Fresh, enough(block), ends);
+            move_blocks(
+                &format!("ring {accesses:?}, spinning"),
+                block,
+                block,
+                Content::Fresh,
+                enough_blocks(block),
+                ends,
+            );
         }
     }
 }
@@ -157,7 +164,7 @@ fn ends_of_a_ring_that_wait_differently_still_wake_each_other() {
         let other = fd.try_clone().unwrap();
         let sender = ring::sender(fd, &send_options(64, waits.0, Content::Fresh), RingAccess::InPlace).unwrap();
         let receiver = ring::receiver(other, &recv_options(64, waits.1), RingAccess::InPlace).unwrap();
-        carry(&format!("ring {waits:?}"), 64, 64, Content::Fresh, 20_000, (sender, receiver));
+        move_blocks(&format!("ring {waits:?}"), 64, 64, Content::Fresh, 20_000, (sender, receiver));
     }
 }
 
@@ -165,7 +172,7 @@ fn ends_of_a_ring_that_wait_differently_still_wake_each_other() {
 fn a_ring_takes_blocks_larger_than_itself_by_copy_only() {
     let ends =
         ring_ends(1000, 100, (RingAccess::Copy, RingAccess::Copy), (12_345, 7000), (Wait::Block, Content::Fresh));
-    carry("small ring", 12_345, 7000, Content::Fresh, 20, ends);
+    move_blocks("small ring", 12_345, 7000, Content::Fresh, 20, ends);
     let fd = ring::create(1000, 100).unwrap();
     let refused = ring::sender(fd, &send_options(1001, Wait::Block, Content::Fresh), RingAccess::InPlace);
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::InvalidInput);
@@ -241,7 +248,7 @@ fn an_end_of_a_ring_can_be_taken_once() {
 }
 
 #[test]
-fn a_ring_that_lies_is_an_error() {
+fn positions_outside_a_ring_are_an_error() {
     for access in [RingAccess::Copy, RingAccess::InPlace] {
         // The positions are the first words of the lines 0 and 2, which have 64 bytes.
         for position in [1u64 << 40, u64::MAX, 1001] {
@@ -283,7 +290,7 @@ fn a_mapping_that_is_not_a_ring_is_refused() {
 }
 
 /// Sizes around a limit on messages, and sizes that are no power of two.
-fn around(limit: usize) -> [usize; 8] {
+fn sizes_around(limit: usize) -> [usize; 8] {
     [1, 7, limit - 1, limit, limit + 1, 2 * limit, 2 * limit + 1, 9 * limit + 5]
 }
 
@@ -296,13 +303,20 @@ fn sockets_for_messages_carry_blocks_of_every_size() {
     for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
         for wait in WAITS {
             for content in CONTENTS {
-                for block in around(4096) {
+                for block in sizes_around(4096) {
                     for read_block in [block, block.div_ceil(3), 5000] {
                         let (near, far) = socket_pair(kind);
                         let sender = message::sender(near, &send_options(block, wait, content), 4096).unwrap();
                         let receiver = message::receiver(far, &recv_options(read_block, wait), 4096).unwrap();
                         let what = format!("{kind:?}, {wait:?}");
-                        carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
+                        move_blocks(
+                            &what,
+                            block,
+                            read_block,
+                            content,
+                            enough_blocks(block).min(20),
+                            (sender, receiver),
+                        );
                     }
                 }
             }
@@ -318,7 +332,7 @@ fn a_socket_carries_messages_up_to_its_limit_and_refuses_larger_ones() {
         let options = send_options(limit + 1, Wait::Block, Content::Fresh);
         let sender = message::sender(near.try_clone().unwrap(), &options, limit).unwrap();
         let receiver = message::receiver(far, &recv_options(limit, Wait::Block), limit).unwrap();
-        carry(&format!("{kind:?}"), limit + 1, limit, Content::Fresh, 3, (sender, receiver));
+        move_blocks(&format!("{kind:?}"), limit + 1, limit, Content::Fresh, 3, (sender, receiver));
 
         let (near, _far) = socket_pair(kind);
         let mut sender = message::sender(near, &options, limit + 1).unwrap();
@@ -328,7 +342,7 @@ fn a_socket_carries_messages_up_to_its_limit_and_refuses_larger_ones() {
 }
 
 #[test]
-fn a_message_that_was_cut_off_is_an_error() {
+fn a_truncated_message_is_an_error() {
     let (near, far) = socket_pair(SocketType::SEQPACKET);
     let mut sender = message::sender(near, &send_options(100, Wait::Block, Content::Fresh), 100).unwrap();
     let mut receiver = message::receiver(far, &recv_options(200, Wait::Block), 99).unwrap();
@@ -356,7 +370,7 @@ fn a_closed_peer_is_detected_where_the_kernel_reports_it() {
 }
 
 #[test]
-fn streams_are_no_sockets_for_messages() {
+fn stream_sockets_are_refused_for_messages() {
     let (near, _far) = socket_pair(SocketType::STREAM);
     assert!(message::receiver(near, &recv_options(8, Wait::Block), 8).is_err());
 }
@@ -381,7 +395,7 @@ fn posix_queues_carry_blocks_of_every_size() {
     for limit in [100, 4096] {
         for wait in WAITS {
             for content in CONTENTS {
-                for block in around(limit) {
+                for block in sizes_around(limit) {
                     for read_block in [block, block.div_ceil(3), limit + 1] {
                         let fd = posix_queue(limit);
                         assert_eq!(mq::posix::message_size(&fd).unwrap(), limit);
@@ -390,7 +404,14 @@ fn posix_queues_carry_blocks_of_every_size() {
                         let sender = mq::posix::sender(fd, &options, limit).unwrap();
                         let receiver = mq::posix::receiver(other, &recv_options(read_block, wait), limit).unwrap();
                         let what = format!("POSIX queue of {limit}, {wait:?}");
-                        carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
+                        move_blocks(
+                            &what,
+                            block,
+                            read_block,
+                            content,
+                            enough_blocks(block).min(20),
+                            (sender, receiver),
+                        );
                     }
                 }
             }
@@ -414,7 +435,7 @@ fn system_v_queues_carry_blocks_of_every_size() {
     };
     for wait in WAITS {
         for content in CONTENTS {
-            for block in around(limits.message_bytes) {
+            for block in sizes_around(limits.message_bytes) {
                 for read_block in [block, block.div_ceil(3), limits.message_bytes + 1] {
                     let id = mq::sysv::create(0).unwrap();
                     let limit = mq::sysv::message_size(id).unwrap();
@@ -422,7 +443,7 @@ fn system_v_queues_carry_blocks_of_every_size() {
                     let sender = mq::sysv::sender(id, &send_options(block, wait, content)).unwrap();
                     let receiver = mq::sysv::receiver(id, &recv_options(read_block, wait)).unwrap();
                     let what = format!("System V queue, {wait:?}");
-                    carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
+                    move_blocks(&what, block, read_block, content, enough_blocks(block).min(20), (sender, receiver));
                     mq::sysv::remove(id).unwrap();
                     assert!(mq::sysv::message_size(id).is_err(), "the queue is still there");
                 }
@@ -473,7 +494,7 @@ fn private_memory_is_read_from_outside_in_blocks_of_every_size() {
                     let sender = vm::sender(fd, &send_options(block, wait, content)).unwrap();
                     let receiver = vm::receiver(other, &recv_options(read_block, wait)).unwrap();
                     let blocks = (3 * vm::RING_BYTES / block).clamp(3, 500);
-                    carry(&format!("vm, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
+                    move_blocks(&format!("vm, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
                 }
             }
         }
@@ -630,7 +651,7 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
                 let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(read_block, wait)).unwrap();
                 // Several times the memory that fresh blocks cycle through.
                 let blocks = ((12 << 20) / block).clamp(3, 2000);
-                carry(&format!("zero copy, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
+                move_blocks(&format!("zero copy, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
             }
         }
     }
@@ -654,7 +675,7 @@ fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
 }
 
 #[test]
-fn zero_copy_admits_that_loopback_copies() {
+fn zero_copy_reports_that_loopback_copies() {
     let (near, far) = tcp_pair();
     let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, Wait::Block, Content::Fresh)) else { return };
     assert_eq!(sender.note(), None);

@@ -1,4 +1,4 @@
-//! The ways and links of this crate, end to end.
+//! Tests of senders, receivers and links, end to end.
 
 mod every_way;
 mod links;

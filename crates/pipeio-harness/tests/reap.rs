@@ -1,4 +1,4 @@
-//! Reaping children, in a separate process: children of other tests would be reaped too.
+//! Reaping children, in a separate process. Children of other tests in the same process would be reaped too.
 
 use std::process::Command;
 use std::thread::sleep;

@@ -39,14 +39,14 @@ fn nonblocking(fd: OwnedFd) -> io::Result<std::os::unix::net::UnixStream> {
     Ok(stream)
 }
 
-const MADE: usize = 512 << 20;
+const TOTAL: usize = 512 << 20;
 
 /// Fills each block with new bytes and sends it, like a program that makes its own data. Returns the bytes sent.
 fn make(to: OwnedFd, gifts: bool, block: usize) -> io::Result<u64> {
     let mut source = pipeio::Gifts::new();
     let mut buffer = vec![0; block];
     let mut to = File::from(to);
-    for number in 0..MADE / block {
+    for number in 0..TOTAL / block {
         if gifts {
             let mut gift = source.gift(block)?;
             gift.fill(number as u8);
@@ -56,7 +56,7 @@ fn make(to: OwnedFd, gifts: bool, block: usize) -> io::Result<u64> {
             to.write_all(&buffer)?;
         }
     }
-    Ok((MADE / block * block) as u64)
+    Ok((TOTAL / block * block) as u64)
 }
 
 fn main() -> io::Result<()> {

@@ -56,8 +56,9 @@ const GATHERED: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub struct Gifts {
     region: Option<Arc<Region>>,
-    /// The start of the region, `None` before the first gift; and the offset of the next gift in the region, in bytes.
+    /// The start of the region; `None` before the first gift.
     start: Option<NonNull<u8>>,
+    /// The offset of the next gift in the region, in bytes.
     next: usize,
 }
 
@@ -80,7 +81,7 @@ impl Gifts {
         let end = self.next.checked_add(len).ok_or_else(too_long)?;
         let (region, start) = match (&mut self.region, self.start) {
             (Some(region), Some(start)) if end <= region.len() => (region.clone(), start),
-            _ => self.begin_again(len)?,
+            _ => self.renew_region(len)?,
         };
         // SAFETY: the region has this much left.
         let start = unsafe { start.add(self.next) };
@@ -89,7 +90,7 @@ impl Gifts {
     }
 
     /// Drops the pages of the region if no gift in it is left; otherwise allocates another.
-    fn begin_again(&mut self, len: usize) -> io::Result<(Arc<Region>, NonNull<u8>)> {
+    fn renew_region(&mut self, len: usize) -> io::Result<(Arc<Region>, NonNull<u8>)> {
         self.next = 0;
         if let (Some(region), Some(start)) = (&mut self.region, self.start) {
             // Pages of locked memory can't be dropped.
@@ -243,7 +244,7 @@ impl From<Unsent> for io::Error {
 
 /// Gathers written bytes and gives them to a pipe: like [`std::io::BufWriter`], without the copy into the pipe.
 ///
-/// Sends 256 KiB at a time. Dropping it sends the rest and ignores errors; call `flush` first to get them.
+/// Sends 256 KiB at a time. Dropping it sends the rest and ignores errors. To get the errors, call `flush` first.
 ///
 /// ```
 /// use std::io::{Read, Write};

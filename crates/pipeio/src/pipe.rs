@@ -101,7 +101,7 @@ pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
 
 /// Capacity in bytes of a pipe that is copied to a file, or that `lines` reads on one CPU. At this size the copy out of
 /// the pipe finds the bytes in the second-level cache.
-pub(crate) const FOR_CACHE: usize = 256 << 10;
+pub(crate) const CACHE_SIZED: usize = 256 << 10;
 
 /// Whether this thread may run on one CPU only, and so probably the process at the other end too.
 pub(crate) fn has_one_cpu() -> bool {

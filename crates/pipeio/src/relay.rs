@@ -22,7 +22,7 @@ use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-use self::flow::{ALONE, MANY, Naps};
+use self::flow::{ISOLATED, LARGE_PIECE, Naps};
 use self::handle::Throttle;
 use self::methods::{Kind, methods};
 use crate::memory::{Pages, Region};
@@ -267,7 +267,7 @@ impl Relay {
         // If only this process is pinned to one CPU, the processes at the other ends run on other CPUs.
         let one_cpu = pipe::has_one_cpu() && pipe::parent_has_one_cpu();
         // To a file, a pipe of 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and the same time on two.
-        let raised = if kinds[1] == Kind::File { pipe::FOR_CACHE } else { RAISED };
+        let raised = if kinds[1] == Kind::File { pipe::CACHE_SIZED } else { RAISED };
         let capacities =
             [capacity(input, kinds[0], self.capacity, raised)?, capacity(output, kinds[1], self.capacity, raised)?];
         if kinds.contains(&Kind::Lossy) {
@@ -451,12 +451,12 @@ impl RelayRun<'_> {
     }
 
     /// Waits until the rate limit lets bytes pass, and returns how many bytes may pass.
-    fn throttle(&mut self) -> usize {
+    fn wait_for_limit(&mut self) -> usize {
         self.throttle.as_mut().map_or(usize::MAX, Throttle::wait)
     }
 
     /// Counts bytes against the rate limit.
-    fn throttled(&mut self, bytes: usize) {
+    fn count_against_limit(&mut self, bytes: usize) {
         if let Some(throttle) = &mut self.throttle {
             throttle.passed(bytes);
         }
@@ -512,12 +512,12 @@ impl RelayRun<'_> {
         method: Method,
         mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
     ) -> Result<Method, Stop> {
-        while self.between(&mut call)? > 0 {}
+        while self.move_once(&mut call)? > 0 {}
         Ok(method)
     }
 
     /// Makes one call that moves bytes from the input to the output.
-    fn between(
+    fn move_once(
         &mut self,
         mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
@@ -545,7 +545,7 @@ impl RelayRun<'_> {
     }
 
     /// Makes one call. Repeats it after an interruption. If `fd` is non-blocking, repeats it once `fd` is ready.
-    fn once(
+    fn call_once(
         &mut self,
         fd: BorrowedFd<'_>,
         direction: Direction,
@@ -571,17 +571,17 @@ impl RelayRun<'_> {
             if moved == 0 {
                 return Ok(used);
             }
-            many = is_file || moved >= MANY;
+            many = is_file || moved >= LARGE_PIECE;
             self.wait_for_more();
         }
     }
 
     /// Reads once and writes the bytes that were read. Returns their number; 0 at the end of the input.
     fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
-        let most = self.throttle().min(buffer.len());
+        let most = self.wait_for_limit().min(buffer.len());
         let got = self.read(self.input, &mut buffer.bytes_mut()[..most])?;
         self.write_all(&buffer.bytes()[..got])?;
-        self.throttled(got);
+        self.count_against_limit(got);
         Ok(got)
     }
 
@@ -591,14 +591,17 @@ impl RelayRun<'_> {
         let (input, output) = (self.input, self.output);
         let moved = match self.try_splice(between.writer.as_fd(), polls)? {
             Some(moved) => moved,
-            None => self.once(input, Direction::In, || splice(input, None, &between.writer, None, MAX_BYTES, BLOCK))?,
+            None => {
+                self.call_once(input, Direction::In, || splice(input, None, &between.writer, None, MAX_BYTES, BLOCK))?
+            }
         };
         let mut left = moved;
         let is_file = self.kinds[1] == Kind::File;
         let mut place = is_file.then(|| reserve(output, moved).ok()).flatten();
         while left > 0 {
-            let given = self
-                .once(output, Direction::Out, || splice(&between.reader, None, output, place.as_mut(), left, BLOCK));
+            let given = self.call_once(output, Direction::Out, || {
+                splice(&between.reader, None, output, place.as_mut(), left, BLOCK)
+            });
             match given.map_err(Stop::from) {
                 Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
                 Ok(given) => {
@@ -635,7 +638,7 @@ impl RelayRun<'_> {
             let mut bytes = &buffer.bytes()[..got];
             while let Some(place) = place.as_mut().filter(|_| !bytes.is_empty()) {
                 let output = self.output;
-                let taken = self.once(output, Direction::Out, || rustix::io::pwrite(output, bytes, *place));
+                let taken = self.call_once(output, Direction::Out, || rustix::io::pwrite(output, bytes, *place));
                 let taken = taken.inspect_err(|_| restore_position(output, *place, left))?;
                 self.count(taken);
                 *place += taken as u64;
@@ -659,10 +662,10 @@ impl RelayRun<'_> {
         Ok(())
     }
 
-    /// Waits briefly for more bytes, without sleeping, unless the last piece was [isolated](ALONE).
+    /// Waits briefly for more bytes, without sleeping, unless the last piece was [isolated](ISOLATED).
     fn wait_for_more(&mut self) {
         let now = Instant::now();
-        let alone = now - mem::replace(&mut self.last, now) > ALONE;
+        let alone = now - mem::replace(&mut self.last, now) > ISOLATED;
         if !alone && matches!(self.kinds[0], Kind::Stream | Kind::Pipe) {
             poll_for_input(self.input);
         }
@@ -671,12 +674,12 @@ impl RelayRun<'_> {
     fn read(&mut self, from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
         let closed =
             |got: &io::Result<usize>| got.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::IO));
-        let mut got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
+        let mut got = self.call_once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
         if self.kinds[0] == Kind::TerminalMaster && closed(&got) {
             // The last program has closed the terminal's other side. The kernel checks for input before it checks for
             // the closed side (n_tty_read), so bytes that were written between the two checks are still unread. Read
             // again.
-            got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
+            got = self.call_once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
             if closed(&got) {
                 return Ok(0);
             }
@@ -690,7 +693,7 @@ impl RelayRun<'_> {
         }
         let output = self.output;
         while !bytes.is_empty() {
-            let taken = self.once(output, Direction::Out, || rustix::io::write(output, bytes))?;
+            let taken = self.call_once(output, Direction::Out, || rustix::io::write(output, bytes))?;
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }

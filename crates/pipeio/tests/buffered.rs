@@ -45,7 +45,7 @@ fn eventually(what: &str, mut happens: impl FnMut() -> bool) {
 }
 
 #[test]
-fn bytes_stay_as_they_were() {
+fn bytes_arrive_unchanged() {
     let bytes = content(2_000_003);
     for (buffer, start_at, stop_at) in
         [(1, 0, 100), (1, 100, 0), (10_000, 50, 50), (1 << 20, 100, 0), (1 << 20, 1, 99), (64 << 20, 90, 10)]
@@ -79,7 +79,7 @@ fn a_writer_continues_while_the_reader_pauses() {
 }
 
 #[test]
-fn a_full_buffer_takes_no_more_before_its_mark() {
+fn a_full_buffer_reads_again_only_at_its_mark() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 25), None);
     let source = thread::spawn(move || input.write_all(&content(3 << 20)).unwrap());
     // While the buffer filled, bytes also passed through it, at most as many as the pipe holds.
@@ -98,7 +98,7 @@ fn a_full_buffer_takes_no_more_before_its_mark() {
 }
 
 #[test]
-fn below_its_mark_bytes_wait_for_more_for_a_while() {
+fn below_the_mark_bytes_wait_a_second_for_more() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 50, 100), None);
     let begin = Instant::now();
     input.write_all(b"little").unwrap();
@@ -114,7 +114,7 @@ fn below_its_mark_bytes_wait_for_more_for_a_while() {
 }
 
 #[test]
-fn bytes_without_a_reader_are_counted() {
+fn undelivered_bytes_are_counted() {
     let Running { mut input, mut output, thread, .. } = start(buffered(8 << 20, 0, 100), None);
     input.write_all(&content(1 << 20)).unwrap();
     let mut taken = [0; 1000];
@@ -122,7 +122,7 @@ fn bytes_without_a_reader_are_counted() {
     drop(output);
     let report = thread.join().unwrap().unwrap();
     assert_eq!(report.end, End::Output);
-    // All bytes that the relay has read, except those taken. Some may still be in the pipe in front of it.
+    // The relay has read these bytes, and nobody took them. Some may still be in the pipe in front of it.
     assert!((1 << 19..=(1 << 20) - 1000).contains(&report.undelivered), "{}", report.undelivered);
 }
 

@@ -119,18 +119,18 @@ fn memfd() -> File {
     rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
 }
 
-/// A pseudo-terminal: the person's side (master), then the program's.
+/// A pseudo-terminal: first its master side, then the side that a program uses.
 fn tty() -> (OwnedFd, OwnedFd) {
-    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&person).unwrap();
-    unlockpt(&person).unwrap();
-    let name = ptsname(&person, Vec::new()).unwrap();
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
     let program = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
     let mut modes = tcgetattr(&program).unwrap();
     modes.output_modes -= OutputModes::OPOST;
     modes.local_modes -= LocalModes::ECHO;
     tcsetattr(&program, OptionalActions::Now, &modes).unwrap();
-    (person, program)
+    (master, program)
 }
 
 /// The writing thread. Returns its descriptor if that has to stay open until everything is read.
@@ -188,8 +188,8 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
             (near.into(), Some(feed_messages(far, text.to_vec())))
         }
         Kind::Master => {
-            let (person, program) = tty();
-            (person, Some(feed(program, text.to_vec())))
+            let (master, program) = tty();
+            (master, Some(feed(program, text.to_vec())))
         }
         Kind::File | Kind::Memfd => {
             let mut file = if kind == Kind::File { unnamed() } else { memfd() };
@@ -206,14 +206,14 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
             (near.into(), Some(feed(far, text.to_vec())))
         }
         Kind::Tty => {
-            let (person, program) = tty();
+            let (master, program) = tty();
             // Control-D at the start of a line ends the input once.
             let typed = [text, b"\x04"].concat();
-            let mut person = File::from(person);
+            let mut master = File::from(master);
             let feeder = thread::spawn(move || {
-                person.write_all(&typed).unwrap();
+                master.write_all(&typed).unwrap();
                 // Closing the terminal's master side would discard typed bytes that are not read yet.
-                Some(person)
+                Some(master)
             });
             (program, Some(feeder))
         }
@@ -277,14 +277,14 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             (near.into(), Box::new(arrived))
         }
         Kind::Master => {
-            let (person, program) = tty();
-            let mut typing = File::from(person.try_clone().unwrap());
+            let (master, program) = tty();
+            let mut typing = File::from(master.try_clone().unwrap());
             let reader = collect(program);
             let arrived = move || {
                 typing.write_all(b"\x04").unwrap();
                 Some(reader.join().unwrap())
             };
-            (person, Box::new(arrived))
+            (master, Box::new(arrived))
         }
         Kind::File | Kind::Memfd => {
             let mut file = if kind == Kind::File { unnamed() } else { memfd() };
@@ -323,8 +323,8 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             (near.into(), joined(collect(far)))
         }
         Kind::Tty => {
-            let (person, program) = tty();
-            (program, joined(collect(person)))
+            let (master, program) = tty();
+            (program, joined(collect(master)))
         }
         Kind::Null => (OpenOptions::new().write(true).open("/dev/null").unwrap().into(), Box::new(|| None)),
     }

@@ -18,7 +18,7 @@ use pipemark_model::{Better, Capacity, counted, neutral, parse_duration};
 use pipemark_stats::compare::MAX_RUNS;
 use pipemark_stats::verdict::Verdict;
 
-use crate::commands::{CommandEntry, CommandWords, MAX_UNASKED, entries, reference};
+use crate::commands::{CommandEntry, MAX_WITHOUT_YES, TypedCommands, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
 use crate::export::{bencher_json, benchmark_json, hyperfine_json, run_line};
 use crate::interleaving::{MIN_ROUNDS, RoundPlan, run_rounds};
@@ -33,7 +33,7 @@ use crate::shell_start::ShellStart;
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 
-/// What `ab` takes.
+/// The options of `pipemark ab`.
 #[derive(Debug, Clone, Args)]
 pub struct AbOptions {
     /// Shell commands, each in quotes: one is timed, several are compared with the first
@@ -51,7 +51,7 @@ pub struct AbOptions {
     output: AbOutputOptions,
 }
 
-/// Which commands.
+/// Options that choose the commands.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which commands")]
 struct ChoiceOptions {
@@ -78,7 +78,7 @@ struct ChoiceOptions {
     yes: bool,
 }
 
-/// What is done around the runs, and under which conditions they are made.
+/// Options about what is done around the runs, and under which conditions the runs are made.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Around the runs")]
 struct AroundOptions {
@@ -123,7 +123,7 @@ struct AroundOptions {
     limit: Duration,
 }
 
-/// How often.
+/// Options about the number of runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Runs and sessions")]
 struct RoundOptions {
@@ -144,7 +144,7 @@ struct RoundOptions {
     warmup: u32,
 }
 
-/// What is judged, and how.
+/// Options about what is judged, and how.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Figures and verdicts")]
 struct JudgingOptions {
@@ -171,7 +171,7 @@ struct JudgingOptions {
     fail_on: Vec<FailOnCommand>,
 }
 
-/// Where results go.
+/// Options about where results go.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 struct AbOutputOptions {
@@ -234,7 +234,7 @@ pub fn run(options: &AbOptions) -> VerbResult {
     for command in result.commands.iter().filter(|command| failed(command)) {
         say_error(format_args!("{}: {}", command.label, neutral(command.failed.as_deref().unwrap_or_default())));
     }
-    let verdict = worst(&result, &options.judging.fail_on);
+    let verdict = most_urgent_verdict(&result, &options.judging.fail_on);
     let failure = result.commands.iter().any(failed);
     github::report("ab", &sheet, verdict.map(FailOnCommand::name).or(failure.then_some("failed")))?;
     match verdict {
@@ -246,7 +246,7 @@ pub fn run(options: &AbOptions) -> VerbResult {
 }
 
 /// The most urgent verdict that `--fail-on` names and a command has; `None` if there is none.
-fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> {
+fn most_urgent_verdict(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> {
     let happened = |what: &FailOnCommand| match what {
         FailOnCommand::Verdict(verdict) => result.verdicts().any(|other| other == *verdict),
         FailOnCommand::NoVerdict => result.is_without_verdict(),
@@ -254,8 +254,12 @@ fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> 
     FailOnCommand::ALL.into_iter().find(|what| fail_on.contains(what) && happened(what))
 }
 
-/// Refuses a `--fail-on` that could never fail, because there would be no verdict.
-fn refuse_vain_condition(fail_on: &[FailOnCommand], commands: usize, rounds: &RoundOptions) -> Result<(), ExitError> {
+/// Refuses a `--fail-on` that can never fail, because there will be no verdict.
+fn refuse_impossible_fail_on(
+    fail_on: &[FailOnCommand],
+    commands: usize,
+    rounds: &RoundOptions,
+) -> Result<(), ExitError> {
     let needs_verdict = |what: &FailOnCommand| match what {
         FailOnCommand::Verdict(verdict) => *verdict != Verdict::Inconclusive,
         FailOnCommand::NoVerdict => false,
@@ -288,7 +292,7 @@ struct AbPlan {
 impl AbPlan {
     fn of(options: &AbOptions) -> Result<AbPlan, ExitError> {
         let AbOptions { commands, choice, around, rounds, judging, .. } = options;
-        let typed = CommandWords {
+        let typed = TypedCommands {
             commands: commands.iter().filter(|text| *text != "--").cloned().collect(),
             names: choice.name.clone(),
             parameters: choice.parameter.clone(),
@@ -312,9 +316,9 @@ impl AbPlan {
                     "{count} commands are too many; at most {MAX_COMMANDS} can be ranked"
                 )));
             }
-            count if count > MAX_UNASKED && !choice.yes => {
+            count if count > MAX_WITHOUT_YES && !choice.yes => {
                 return Err(ExitError::usage(format_args!(
-                    "{count} commands are more than {MAX_UNASKED}; use --yes to measure all of them"
+                    "{count} commands are more than {MAX_WITHOUT_YES}; use --yes to measure all of them"
                 )));
             }
             _ => {}
@@ -323,7 +327,7 @@ impl AbPlan {
         if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
             return Err(ExitError::usage("--fail-on and --threshold need at least two commands: -- 'A' -- 'B'"));
         }
-        refuse_vain_condition(&judging.fail_on, entries.len(), rounds)?;
+        refuse_impossible_fail_on(&judging.fail_on, entries.len(), rounds)?;
         let kinds = kinds(&judging.figure);
         let by = place(&kinds, &judging.by)?;
         let several = rounds.sessions > 1;
@@ -431,5 +435,5 @@ impl AbPlan {
     }
 }
 
-/// The most commands, because ranking compares each with every other.
+/// The largest number of commands. It is limited because ranking compares each command with every other.
 const MAX_COMMANDS: usize = 1024;

@@ -10,7 +10,7 @@ use pipemark_model::neutral;
 
 use crate::conditions::open_repeatedly;
 
-/// How cold the files were.
+/// How many pages of the files were in memory before the runs.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdPages {
@@ -23,7 +23,7 @@ pub struct ColdPages {
 /// Drops the cached pages of all files, and counts the pages that stay in memory.
 ///
 /// # Errors
-/// When one can't be opened, written back or mapped.
+/// If a file can't be opened, written back or mapped.
 pub fn drop_all(files: &[PathBuf], before: ColdPages) -> Result<ColdPages, RunError> {
     let mut now = ColdPages::default();
     for path in files {

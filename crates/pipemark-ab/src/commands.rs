@@ -27,7 +27,7 @@ pub struct CommandEntry {
 /// The values given on the command line. A list of one value applies to all commands. Otherwise there is one value for
 /// each command.
 #[derive(Debug, Clone, Default)]
-pub struct CommandWords {
+pub struct TypedCommands {
     pub commands: Vec<String>,
     pub names: Vec<String>,
     pub parameters: Vec<Parameter>,
@@ -38,15 +38,15 @@ pub struct CommandWords {
     pub cleanup: Vec<String>,
 }
 
-/// The most commands that are measured without confirmation (`--yes`).
-pub const MAX_UNASKED: usize = 256;
+/// The largest number of commands that are measured without `--yes`.
+pub const MAX_WITHOUT_YES: usize = 256;
 
-/// All commands, in all combinations of parameters.
+/// All commands, each in all combinations of its parameters.
 ///
 /// # Errors
 /// A message, when the lengths of lists don't match, a parameter is unused, or a pipeline can't be split for
 /// `--capacity`.
-pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
+pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
     let mut commands = typed.commands.clone();
     // One command with several capacities becomes several.
     if let ([one], [_, _, ..]) = (commands.as_slice(), typed.capacities.as_slice()) {
@@ -115,8 +115,9 @@ pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
     }
 }
 
-/// The label: the name; else A, B, C for commands, `threads=2` for parameters, or `A threads=2` for both.
-fn label(typed: &CommandWords, at: usize, count: usize, settings: &[Setting]) -> String {
+/// The command's label. It is its name if it has one. Otherwise it is a letter for commands, `threads=2` for
+/// parameters, or `A threads=2` for both.
+fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[Setting]) -> String {
     if let Some(name) = typed.names.get(at) {
         return replaced(name, settings);
     }
@@ -163,11 +164,11 @@ pub fn reference(entries: &[CommandEntry], wanted: &str) -> Result<usize, String
 mod tests {
     use super::*;
 
-    fn typed(commands: &[&str]) -> CommandWords {
-        CommandWords { commands: commands.iter().map(|text| (*text).to_owned()).collect(), ..CommandWords::default() }
+    fn typed(commands: &[&str]) -> TypedCommands {
+        TypedCommands { commands: commands.iter().map(|text| (*text).to_owned()).collect(), ..TypedCommands::default() }
     }
 
-    fn labels(typed: &CommandWords) -> Vec<String> {
+    fn labels(typed: &TypedCommands) -> Vec<String> {
         entries(typed).unwrap().into_iter().map(|entry| entry.label).collect()
     }
 
@@ -175,24 +176,24 @@ mod tests {
     fn commands_have_letters_and_parameters_their_values() {
         assert_eq!(labels(&typed(&["a", "b", "c"])), ["A", "B", "C"]);
         let threads = "threads=1,2".parse().unwrap();
-        let one = CommandWords { parameters: vec![threads], ..typed(&["make -j{threads}"]) };
+        let one = TypedCommands { parameters: vec![threads], ..typed(&["make -j{threads}"]) };
         assert_eq!(labels(&one), ["threads=1", "threads=2"]);
         assert_eq!(entries(&one).unwrap()[1].text, "make -j2");
-        let two = CommandWords { commands: vec!["a {threads}".into(), "b".into()], ..one.clone() };
+        let two = TypedCommands { commands: vec!["a {threads}".into(), "b".into()], ..one.clone() };
         assert_eq!(labels(&two), ["A threads=1", "B threads=1", "A threads=2", "B threads=2"]);
-        let named = CommandWords { names: vec!["jobs {threads}".into()], ..one.clone() };
+        let named = TypedCommands { names: vec!["jobs {threads}".into()], ..one.clone() };
         assert_eq!(labels(&named), ["jobs 1", "jobs 2"]);
-        let alike = CommandWords { names: vec!["jobs".into()], ..one };
+        let alike = TypedCommands { names: vec!["jobs".into()], ..one };
         assert!(entries(&alike).unwrap_err().contains("two commands are called 'jobs'"));
     }
 
     #[test]
     fn hooks_are_for_all_or_for_each() {
-        let with = |setup: &[&str]| CommandWords {
+        let with = |setup: &[&str]| TypedCommands {
             setup: setup.iter().map(|text| (*text).into()).collect(),
             ..typed(&["a", "b"])
         };
-        let setups = |typed: &CommandWords| {
+        let setups = |typed: &TypedCommands| {
             entries(typed).unwrap().into_iter().map(|entry| entry.hooks.setup).collect::<Vec<_>>()
         };
         assert_eq!(setups(&with(&["x"])), [Some("x".to_owned()), Some("x".to_owned())]);
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn hooks_have_parameters_too() {
-        let setup = CommandWords {
+        let setup = TypedCommands {
             setup: vec!["git checkout {branch}".into()],
             parameters: vec!["branch=main,next".parse().unwrap()],
             ..typed(&["make"])
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_reference_is_a_number_or_a_name() {
-        let all = entries(&CommandWords { names: vec!["old".into(), "new".into()], ..typed(&["a", "b"]) }).unwrap();
+        let all = entries(&TypedCommands { names: vec!["old".into(), "new".into()], ..typed(&["a", "b"]) }).unwrap();
         assert_eq!((reference(&all, "2"), reference(&all, "old")), (Ok(1), Ok(0)));
         for wrong in ["0", "3", "other"] {
             assert!(reference(&all, wrong).unwrap_err().contains("1 to 2"), "{wrong}");

@@ -16,8 +16,8 @@ impl HardwareCounters {
         HardwareCounters(EVENTS.map(counter))
     }
 
-    /// Call this after all processes of the command have exited. A counter is `None` where the machine doesn't have it,
-    /// or where this user may not use it.
+    /// The counts, to be read after all processes of the command have exited. A count is `None` if the machine doesn't
+    /// have the counter or this user may not use it.
     pub fn read(self) -> [Option<f64>; EVENTS.len()] {
         self.0.map(|counter| {
             let read = counter?.read_count_and_time().ok()?;

@@ -113,8 +113,8 @@ impl KeptEnds {
     }
 }
 
-/// Reads the awaited streams to their ends and waits until all stages have ended. No stage is reaped. From other
-/// streams it reads the bytes that were written by then.
+/// Reads the awaited streams to their ends, and waits until all stages have ended. No stage is reaped. From the other
+/// streams, reads only the bytes that were written by then.
 ///
 /// While a stage runs, `writers` keeps the streams from ending: the end of a stream and the end of its stage would each
 /// wake this thread, and a wake-up adds noticeably to the time of a short run.

@@ -27,12 +27,14 @@ use crate::shell::Shell;
 pub const MIN_ROUNDS: u32 = 10;
 /// The most rounds of a single session without `--runs`.
 pub const MAX_ROUNDS: u32 = 500;
-/// The longest command for which the shell's start is measured. For longer commands it is too small a part of the time.
-const LONG: Duration = Duration::from_millis(500);
+/// The longest command for which the shell's start is measured. In longer commands, the start is too small a part of
+/// the time to matter.
+const MAX_TIME_WITH_SHELL_START: Duration = Duration::from_millis(500);
 
-/// The number of bytes by which the environment grows from one session to the next, modulo a page. It isn't a power of
-/// two, so that stack positions cover the whole page.
+/// The number of bytes by which the environment grows from one session to the next. It isn't a power of two, so that
+/// stack positions cover the whole page.
 const PADDING: usize = 272;
+/// The padding of a session is taken modulo this number of bytes, a page.
 const MAX_PADDING: usize = 4096;
 
 /// The plan of the rounds.
@@ -45,8 +47,9 @@ pub struct RoundPlan {
     pub warmup: u32,
     /// No rounds are added after this time since the start.
     pub budget: Duration,
-    /// The index of the figure that is judged, and the criterion.
+    /// The index of the figure that is judged.
     pub by: usize,
+    /// The criterion by which the figure is judged.
     pub criterion: Criterion,
     /// The index of the command that the others are compared with.
     pub reference: usize,
@@ -149,8 +152,8 @@ pub fn run_rounds(
         messages: Messages::new(entries.len()),
         complete: Vec::new(),
     };
-    runner.hooks("--setup", |entry| entry.hooks.setup.as_ref())?;
-    let mut done = runner.all(progress, on_run);
+    runner.run_hooks("--setup", |entry| entry.hooks.setup.as_ref())?;
+    let mut done = runner.run_all(progress, on_run);
     if interrupt.requested() {
         interrupt.forget()?;
         if runner.keep_complete_rounds() {
@@ -158,7 +161,7 @@ pub fn run_rounds(
         }
     }
     // Clean up however the rounds ended.
-    let cleaned = runner.hooks("--cleanup", |entry| entry.hooks.cleanup.as_ref());
+    let cleaned = runner.run_hooks("--cleanup", |entry| entry.hooks.cleanup.as_ref());
     progress.clear();
     runner.messages.finish(entries, conditions.shell);
     done.and(cleaned)?;
@@ -181,7 +184,7 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Runs a one-time hook of each command; identical hooks run once.
-    fn hooks(&mut self, flag: &str, hook: impl Fn(&CommandEntry) -> Option<&String>) -> Result<(), ExitError> {
+    fn run_hooks(&mut self, flag: &str, hook: impl Fn(&CommandEntry) -> Option<&String>) -> Result<(), ExitError> {
         let mut done: Vec<&String> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
             let Some(text) = hook(entry).filter(|text| !done.contains(text)) else { continue };
@@ -205,7 +208,7 @@ impl Runner<'_> {
         }
     }
 
-    /// After an interrupt, keeps only complete rounds. Returns whether there is a complete round.
+    /// After an interrupt, drops the runs of the incomplete round. Returns whether there is a complete round.
     fn keep_complete_rounds(&mut self) -> bool {
         for (command, complete) in self.rounds.commands.iter_mut().zip(&self.complete) {
             command.runs.truncate(*complete);
@@ -214,7 +217,7 @@ impl Runner<'_> {
         self.rounds.interrupted
     }
 
-    fn all(&mut self, progress: &mut Progress, on_run: &mut OnRun<'_>) -> Result<(), ExitError> {
+    fn run_all(&mut self, progress: &mut Progress, on_run: &mut OnRun<'_>) -> Result<(), ExitError> {
         let plan = self.plan;
         let begun = Instant::now();
         let mut random = SplitMix64::seed_from_u64(1);
@@ -339,7 +342,12 @@ impl Runner<'_> {
     /// Measures the shell's start, if a command is short enough for it to matter.
     fn measure_shell(&mut self, session: u32) -> Result<(), ExitError> {
         let shortest = |command: &CommandRuns| command.runs.iter().filter_map(|run| run.figures[0]).reduce(f64::min);
-        let short = self.rounds.commands.iter().filter_map(shortest).any(|time| time < LONG.as_nanos() as f64);
+        let short = self
+            .rounds
+            .commands
+            .iter()
+            .filter_map(shortest)
+            .any(|time| time < MAX_TIME_WITH_SHELL_START.as_nanos() as f64);
         let one_shell = self.entries.iter().all(|entry| entry.command.stages.len() == 1) && self.conditions.copies == 1;
         if self.conditions.shell == Shell::None || !short || !one_shell {
             return Ok(());
@@ -406,12 +414,12 @@ impl Runner<'_> {
     fn is_enough(&self, made: u32, elapsed: Duration) -> bool {
         // The check takes time quadratic in the number of rounds.
         let is_due = made.is_multiple_of((made / 16).max(1));
-        made >= MAX_ROUNDS || elapsed >= self.plan.budget || is_due && self.is_known()
+        made >= MAX_ROUNDS || elapsed >= self.plan.budget || is_due && self.is_precise()
     }
 
     /// Whether the runs are precise enough. For several commands see [`is_resolved`]; the figure of a single command
     /// must be known within 3 %.
-    fn is_known(&self) -> bool {
+    fn is_precise(&self) -> bool {
         let (by, criterion) = (self.plan.by, self.plan.criterion);
         let command = &self.rounds.commands[self.plan.reference];
         let Some(reference) = command.by_session(by).filter(|_| command.failed.is_none()) else { return false };

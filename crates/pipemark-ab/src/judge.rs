@@ -182,7 +182,7 @@ impl Judge<'_> {
             let all = || ends.iter().filter_map(|other| other[nth]?.judged()).chain(comparison.judged());
             let interval = all().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
             let comparison = match comparison.judged() {
-                Some(_) if !ends.is_empty() => comparison.judged_by(interval, criterion),
+                Some(_) if !ends.is_empty() => comparison.with_judged_interval(interval, criterion),
                 _ => comparison,
             };
             judged[*at].verdict = Some(comparison.verdict);

@@ -22,7 +22,7 @@ const MAX_VALUES: usize = 100_000;
 impl FromStr for Parameter {
     type Err = String;
 
-    /// `threads=1,2,4`, `size=1..10`, `delay=0.3..0.7:0.2`, and lists of these.
+    /// Parses values such as `threads=1,2,4`, `size=1..10`, `delay=0.3..0.7:0.2`, and lists of these.
     fn from_str(text: &str) -> Result<Parameter, String> {
         let shown = neutral(text);
         let (name, values) = text.split_once('=').ok_or_else(|| {

@@ -11,7 +11,7 @@ use pipemark_stats::verdict::{Criterion, Verdict};
 use crate::cold::ColdPages;
 use crate::shell::Shell;
 
-/// The version of the form of [`AbResult`]; bumped when a field changes its meaning.
+/// The version of the format of [`AbResult`]. It is increased when a field changes its meaning.
 pub const AB_SCHEMA: &str = "pipemark-ab/2";
 
 /// The output of `ab --json`; docs/ab.schema.json is generated from it.
@@ -30,11 +30,11 @@ pub struct AbResult {
     pub shell: Shell,
     /// The time of the shell itself, in nanoseconds; absent if it was not measured.
     pub shell_start: Option<Estimate>,
-    /// Whether estimates and comparisons exclude that time; the times in `runs` include it.
+    /// Whether estimates and comparisons exclude `shell_start`. The times in `runs` always include it.
     pub shell_start_taken_off: bool,
     /// The number of copies of each command that ran in parallel.
     pub concurrent: usize,
-    /// How cold the files of `--cold` were.
+    /// How many pages of the files of `--cold` were in memory before the runs.
     pub cold: Option<ColdPages>,
     /// The key of the figure that decides ranks and verdicts of commands.
     pub by: String,
@@ -46,7 +46,7 @@ pub struct AbResult {
     pub figures: Vec<FigureInfo>,
     /// In the order of the command line.
     pub commands: Vec<CommandResult>,
-    /// Whether the user ended it early; it then has the complete rounds until then.
+    /// Whether the user interrupted the measurement. Only the rounds completed before that are included.
     pub interrupted: bool,
     /// What disturbed the measurement.
     pub warnings: Vec<String>,
@@ -60,7 +60,7 @@ pub struct FigureInfo {
     pub key: String,
     /// Its unit: ns, bytes, count, or the user's.
     pub unit: String,
-    /// Which way is better.
+    /// Whether higher or lower is better.
     pub better: Better,
 }
 

@@ -6,7 +6,7 @@ use pipemark_model::{Better, Unit, did_you_mean, digits, neutral};
 
 use crate::pipeline::PipelineRun;
 
-/// A figure: its name, its unit, and which direction is better.
+/// A figure: its name, its unit, and whether higher or lower is better.
 #[derive(Debug, Clone)]
 pub struct FigureKind {
     /// The figure's key in JSON and `--by`.
@@ -15,7 +15,7 @@ pub struct FigureKind {
     pub heading: String,
     /// The figure's unit.
     pub unit: FigureUnit,
-    /// Which direction is better.
+    /// Whether higher or lower is better.
     pub better: Better,
     source: FigureSource,
 }

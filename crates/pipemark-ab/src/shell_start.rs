@@ -3,8 +3,8 @@
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
 
-/// The least share of the shell's own time that each command must take. If a command takes less, nothing is subtracted,
-/// because its time would be mostly error.
+/// The least time of a command, as a share of the shell's own time. If a command takes less, nothing is subtracted,
+/// because the difference would be mostly error.
 const MIN_SHARE: f64 = 0.5;
 
 /// How the shell's start is treated.
@@ -13,14 +13,14 @@ pub enum ShellStart {
     /// There is no shell, or its start is negligible, so it was not measured.
     NotMeasured,
     /// This time was subtracted from each time.
-    TakenOff(Estimate),
-    /// This time was measured, but not subtracted, because one command is too short for that.
-    LeftIn(Estimate),
+    Subtracted(Estimate),
+    /// This time was measured but not subtracted, because one command is too short for that.
+    NotSubtracted(Estimate),
 }
 
 impl ShellStart {
-    /// Decides from the times of the empty command in each round and all times of each command that ran, in
-    /// nanoseconds.
+    /// Decides from the times of the empty command, one per round, and from all times of each command that ran. All
+    /// times are in nanoseconds.
     pub fn of(empty: &[f64], commands: &[Vec<f64>]) -> ShellStart {
         let Some(start) = estimate::from_runs(empty).filter(|start| start.low.is_some()) else {
             return ShellStart::NotMeasured;
@@ -30,16 +30,16 @@ impl ShellStart {
             let Some(time) = estimate::from_runs(times) else { return true };
             time.min > high && time.median - start.median >= MIN_SHARE * start.median
         };
-        if commands.iter().all(long_enough) { ShellStart::TakenOff(start) } else { ShellStart::LeftIn(start) }
+        if commands.iter().all(long_enough) { ShellStart::Subtracted(start) } else { ShellStart::NotSubtracted(start) }
     }
 
     /// The time to subtract and the ends of its interval, in nanoseconds; `None` if nothing is subtracted.
     pub fn subtracted(&self) -> Option<[f64; 3]> {
         match self {
-            ShellStart::TakenOff(start) => {
+            ShellStart::Subtracted(start) => {
                 Some([start.median, start.low.unwrap_or(start.min), start.high.unwrap_or(start.max)])
             }
-            ShellStart::NotMeasured | ShellStart::LeftIn(_) => None,
+            ShellStart::NotMeasured | ShellStart::NotSubtracted(_) => None,
         }
     }
 
@@ -57,7 +57,7 @@ impl ShellStart {
     pub fn estimate(&self) -> Option<Estimate> {
         match self {
             ShellStart::NotMeasured => None,
-            ShellStart::TakenOff(start) | ShellStart::LeftIn(start) => Some(*start),
+            ShellStart::Subtracted(start) | ShellStart::NotSubtracted(start) => Some(*start),
         }
     }
 }
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((wide.low.unwrap(), wide.high.unwrap()), ends, "what was taken off has an error of its own");
         let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
         let left = ShellStart::of(&empty, &[long.clone(), short]);
-        assert!(matches!(left, ShellStart::LeftIn(_)) && left.subtracted().is_none(), "for all or for none");
+        assert!(matches!(left, ShellStart::NotSubtracted(_)) && left.subtracted().is_none(), "for all or for none");
         assert_eq!(
             ShellStart::of(&empty[..3], &[long]),
             ShellStart::NotMeasured,

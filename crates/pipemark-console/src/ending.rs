@@ -7,7 +7,7 @@ use std::path::Path;
 use pipeio_harness::start::stdout_was_closed;
 
 use pipemark_host::child::{Interrupt, guard};
-use pipemark_model::hides;
+use pipemark_model::is_control_or_invisible;
 
 use crate::destination::OutputError;
 
@@ -139,7 +139,9 @@ fn without_error_numbers(text: &str) -> String {
 
 /// Escapes the characters of a line that a terminal would interpret.
 fn escape_line(line: &str) -> String {
-    line.chars().map(|c| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    line.chars()
+        .map(|c| if is_control_or_invisible(c) { c.escape_unicode().to_string() } else { c.to_string() })
+        .collect()
 }
 
 /// Checks that standard output is open, for code that doesn't write through a [`crate::Destination`].

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_called_something_everywhere() {
+    fn every_processor_has_a_name() {
         let nothing = Tree::new(&[]);
         let name = |cpuinfo| model(&nothing.files, cpuinfo);
         assert_eq!(name("processor\t: 0\nmodel name\t: Intel(R)  Xeon(R) CPU\n"), "Intel(R) Xeon(R) CPU");

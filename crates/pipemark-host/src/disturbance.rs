@@ -9,17 +9,17 @@ use pipemark_model::{Cpu, Host, Warning};
 use crate::files::SystemFiles;
 use crate::limits::ControlGroups;
 
-/// Least steal to report, in per cent of CPU time.
-const STEAL: f64 = 1.0;
-/// Least load by other processes to report, in CPUs.
-const LOAD: f64 = 0.1;
-/// The greatest load by other processes to ignore, in ticks of 10 ms. The kernel counts CPU time of processes and of
-/// CPUs in different ways, so small differences mean nothing.
-const LOAD_TICKS: u64 = 10;
-/// Least CPU pressure before the start to report, in per cent.
+/// The least steal that is reported, in per cent of CPU time.
+const MIN_STEAL: f64 = 1.0;
+/// The least load by other processes that is reported, in CPUs.
+const MIN_LOAD: f64 = 0.1;
+/// The greatest load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
+/// of CPUs in different ways, so small differences mean nothing.
+const IGNORED_LOAD_TICKS: u64 = 10;
+/// The least CPU pressure before the start that is reported, in per cent.
 pub(crate) const CPU_PRESSURE: f64 = 5.0;
-/// Least throttling by the control group to report, in per cent of the time.
-const THROTTLED: f64 = 1.0;
+/// The least throttling by the control group that is reported, in per cent of the time.
+const MIN_THROTTLED: f64 = 1.0;
 
 /// The values of all counters at one moment.
 #[derive(Debug, Clone)]
@@ -61,8 +61,8 @@ fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
         // The first line, without a number, is the sum over all CPUs.
         let cpu = Cpu(words.next()?.parse().ok()?);
         let fields: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal, then guest and guest_nice, which user and nice include:
-        // proc_stat(5).
+        // The fields are user nice system idle iowait irq softirq steal guest guest_nice. The first two include the
+        // last two: proc_stat(5).
         let &[user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
         Some((cpu, Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal }))
     };
@@ -88,13 +88,13 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     let mut warnings = Vec::new();
 
     let steal = steal as f64 / total * 100.0;
-    if total > 0.0 && steal > STEAL {
+    if total > 0.0 && steal > MIN_STEAL {
         warnings.push(Warning::Steal { percent: steal });
     }
     if let (Some(before), Some(after)) = (start.own, end.own) {
         let others = busy.saturating_sub(after.saturating_sub(before));
         let busy = others as f64 / total * count;
-        if others > LOAD_TICKS && busy > LOAD {
+        if others > IGNORED_LOAD_TICKS && busy > MIN_LOAD {
             warnings.push(Warning::Load { busy });
         }
     }
@@ -106,7 +106,7 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
         let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * count.max(1.0);
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
         // An elapsed time of 0 gives NaN, which is never above the limit.
-        if percent > THROTTLED {
+        if percent > MIN_THROTTLED {
             let times = end.times_throttled.saturating_sub(start.times_throttled);
             warnings.push(Warning::Throttled { percent, times });
         }
@@ -157,7 +157,7 @@ ctxt 11379923
     }
 
     #[test]
-    fn a_quiet_machine_is_no_warning() {
+    fn a_quiet_machine_gives_no_warning() {
         assert_eq!(after(500, 500, 0, 1000), []);
         // The CPUs spent slightly more time than pipemark used. The rest is the kernel's own work.
         assert_eq!(after(500, 500, 0, 950), []);
@@ -210,7 +210,7 @@ ctxt 11379923
     }
 
     #[test]
-    fn hidden_counters_are_no_warning() {
+    fn hidden_counters_give_no_warning() {
         let blind =
             Reading { at: Instant::now(), cpus: ticks("nonsense"), own: None, throttled: None, times_throttled: 0 };
         assert_eq!(warnings(&host(), &blind, &blind), []);

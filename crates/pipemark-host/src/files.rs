@@ -66,7 +66,7 @@ impl SystemFiles {
     }
 
     /// Whether the file exists.
-    pub fn exist(&self, path: impl AsRef<Path>) -> bool {
+    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.locate(path).exists()
     }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(files.text("/proc/stat"), None);
         assert_eq!(files.value::<u64>("/proc/sys/fs/pipe-max-size"), None);
         assert!(files.names("/sys/devices").is_empty());
-        assert!(!files.exist("/.dockerenv"));
+        assert!(!files.exists("/.dockerenv"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The machine's description, limits and load ([`survey`], [`Reading`]). Also the only module that starts and waits for
-//! processes ([`child`]).
+//! Describes the machine, its limits and its load ([`survey`], [`Reading`]). Also starts child processes and waits for
+//! them ([`child`]), which no other module does.
 
 pub mod child;
 mod cpus;
@@ -17,7 +17,7 @@ use pipemark_model::{Host, Pressure};
 
 pub use disturbance::{Reading, warnings};
 pub use files::{field, show_cpu_list};
-pub use limits::{ControlGroups, Room};
+pub use limits::{ControlGroups, Headroom};
 pub use permissions::Facility;
 
 /// Default of /proc/sys/fs/pipe-max-size in bytes, for a kernel that hides its limits: fs/pipe.c since Linux 4.5.
@@ -111,9 +111,9 @@ fn pipe_max_size(files: &SystemFiles) -> u64 {
 }
 
 /// The processes and memory that the control groups still allow this process.
-pub fn room() -> Room {
+pub fn headroom() -> Headroom {
     let files = SystemFiles::live();
-    ControlGroups::find(&files).room(&files)
+    ControlGroups::find(&files).headroom(&files)
 }
 
 /// The policy for private anonymous memory. Since Linux 6.8 each huge-page size has its own policy, which may inherit

@@ -17,7 +17,7 @@ pub struct ControlGroups {
 /// The processes and memory that control groups still allow. A field is `None` if there is no limit, or if the limit
 /// cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct Headroom {
     /// The number of processes and threads that may still be started.
     pub processes: Option<u64>,
     /// Bytes of memory still available, including the reclaimable file cache.
@@ -68,7 +68,7 @@ impl ControlGroups {
     }
 
     /// The processes and memory that the control groups still allow.
-    pub fn room(&self, files: &SystemFiles) -> Room {
+    pub fn headroom(&self, files: &SystemFiles) -> Headroom {
         let left = |folder: &PathBuf, what: &str, kept: u64| {
             let limit: u64 = files.value(folder.join(format!("{what}.max")))?;
             let used: u64 = files.value(folder.join(format!("{what}.current")))?;
@@ -79,7 +79,7 @@ impl ControlGroups {
             left(folder, "memory", entry("active_file") + entry("inactive_file"))
         });
         let processes = self.processes.iter().filter_map(|folder| left(folder, "pids", 0));
-        Room { processes: processes.min(), memory: memory.min() }
+        Headroom { processes: processes.min(), memory: memory.min() }
     }
 
     /// The tightest CPU limit in CPUs; `None` if there is none.
@@ -157,7 +157,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_tightest_limit_of_version_2_binds() {
+    fn the_tightest_limit_of_version_2_applies() {
         let tree = Tree::new(&[
             ("/proc/self/cgroup", "0::/user.slice/app.scope\n"),
             ("/proc/self/mountinfo", V2_MOUNT),
@@ -186,8 +186,8 @@ mod tests {
             ("/sys/fs/cgroup/a/b/memory.current", "700000\n"),
             ("/sys/fs/cgroup/a/b/memory.stat", "anon 300000\nactive_file 100000\ninactive_file 300000\n"),
         ]);
-        let room = ControlGroups::find(&tree.files).room(&tree.files);
-        assert_eq!(room, Room { processes: Some(60), memory: Some(700_000) });
+        let room = ControlGroups::find(&tree.files).headroom(&tree.files);
+        assert_eq!(room, Headroom { processes: Some(60), memory: Some(700_000) });
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unlimited_setting_is_no_limit() {
+    fn unlimited_settings_set_no_limit() {
         let tree = Tree::new(&[
             ("/proc/self/cgroup", "9:memory:/docker/abc\n3:cpu,cpuacct:/\n"),
             ("/proc/self/mountinfo", V1_MOUNTS),

@@ -17,13 +17,13 @@ pub fn detect(files: &SystemFiles, cpuinfo: &str) -> Virtualization {
     let flag = field(cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
     // Cloud providers put their name into the DMI of bare-metal machines too, so on x86 the processor's hypervisor flag
     // decides.
-    let hypervisor = flag.unwrap_or(name.is_some()) || files.exist("/sys/hypervisor/type");
+    let hypervisor = flag.unwrap_or(name.is_some()) || files.exists("/sys/hypervisor/type");
     let names: Vec<&str> = name.filter(|_| hypervisor).into_iter().chain(container(files)).collect();
     Virtualization { hypervisor, names: (!names.is_empty()).then(|| names.join(", ")) }
 }
 
 fn hypervisor(files: &SystemFiles) -> Option<&'static str> {
-    // Laptops and bare-metal cloud machines have such a vendor too, so the product decides.
+    // Laptops and bare-metal cloud machines have a hypervisor's vendor too, so the product decides.
     let product = files.line("/sys/class/dmi/id/product_name").unwrap_or_default();
     let metal = product.ends_with(".metal") || product.starts_with("Surface") || product.starts_with("MacBook");
     include_str!("hypervisors.txt").lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -37,7 +37,7 @@ fn hypervisor(files: &SystemFiles) -> Option<&'static str> {
 fn container(files: &SystemFiles) -> Option<&'static str> {
     const MARKS: [(&str, &str); 3] =
         [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman"), ("/var/run/secrets/kubernetes.io", "Kubernetes")];
-    if let Some((_, name)) = MARKS.iter().find(|(path, _)| files.exist(path)) {
+    if let Some((_, name)) = MARKS.iter().find(|(path, _)| files.exists(path)) {
         return Some(name);
     }
     // systemd writes the container's name where every user can read it. Only root can read the environment of the first

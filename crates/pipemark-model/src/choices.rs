@@ -33,9 +33,9 @@ words! {
 }
 
 /// Implements [`Choices`] for types that have no choices.
-macro_rules! wordless {
+macro_rules! no_choices {
     ($($type:ty)*) => {$(
         impl Choices for $type {}
     )*};
 }
-wordless!(Language Filter Stages ByteSize Nanos Delay u32 u8);
+no_choices!(Language Filter Stages ByteSize Nanos Delay u32 u8);

@@ -26,8 +26,8 @@ pub struct Claim {
     /// The demonstration that answers it in place of trials. The fields below, except the answer, are then unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<String>,
-    /// Trials are ignored if their runs move fewer bytes than this. If unset, chains are ignored in which start-up
-    /// takes more than 5 % of a run.
+    /// Trials are ignored if their runs move fewer bytes than this. If unset, chains whose start-up takes more than 5 %
+    /// of a run are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<u64>,
     /// The figure is multiplied by this number, such as the calls of a run; 1 if unset.
@@ -40,7 +40,7 @@ pub struct Claim {
     /// cent), `copies` (of each byte), or the CSV column of a figure; with `to`, the ratio of that figure.
     #[serde(default)]
     pub figure: String,
-    /// The trials it is about: those that match any of these settings, or all if there are none.
+    /// The trials that it is about: those that match any of these settings, or all trials if no settings are given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<Settings>,
     /// Each trial is compared with the one that differs from it in these settings; if unset, with its baseline.
@@ -94,12 +94,12 @@ fn moves_same_volume(one: &Job, other: &Job) -> bool {
     let block = one.block().max(other.block()).map_or(0, |block| block.0);
     match (one.volume(), other.volume()) {
         (Volume::Total(one), Volume::Total(other)) if one.0.abs_diff(other.0) <= block => true,
-        (one, other) => one.is_like(other),
+        (one, other) => one.is_equivalent(other),
     }
 }
 
-/// The largest share of a run that a chain may spend on starting processes, 0 to 1, for figures that include the start.
-/// Chains with a larger share answer no claim.
+/// The largest share of a run, 0 to 1, that a chain may spend on starting processes. Chains above this answer no claim
+/// about figures that include the start.
 pub const MAX_START: f64 = 0.05;
 
 word_enum! {
@@ -119,7 +119,7 @@ word_enum! {
     pub enum ClaimVerdict {
         /// All intervals lie within the claimed range.
         Holds,
-        /// An interval lies on the opposite side of no difference.
+        /// An interval shows a difference in the opposite direction.
         Reversed,
         /// An interval lies outside the claimed range.
         DoesntHold,

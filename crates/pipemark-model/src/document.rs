@@ -17,13 +17,13 @@ pub const SCHEMA: &str = "pipemark/1";
 /// calls or content). Figures of different versions are not compared.
 pub const WORKLOAD: u32 = 1;
 
-/// The version of the method of measuring: when the clock starts, what is counted, and what the ends do with the bytes.
-/// In version 2 the clock starts once data flows, bytes sent and received in place are written and read, and the C
+/// The version of the measuring method: when the clock starts, what is counted, and what the ends do with the bytes. In
+/// version 2, the clock starts once data flows, bytes sent and received in place are written and read, and the C
 /// library's rseq setting is kept.
 pub const METHOD: u32 = 2;
 
 /// The version of documents that lack the field.
-fn first() -> u32 {
+fn first_version() -> u32 {
     1
 }
 
@@ -34,10 +34,10 @@ pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// [`WORKLOAD`] of the program that measured. Documents with different values are not compared.
-    #[serde(default = "first")]
+    #[serde(default = "first_version")]
     pub workload: u32,
     /// [`METHOD`] of the program that measured. Documents with different values get no verdict.
-    #[serde(default = "first")]
+    #[serde(default = "first_version")]
     pub method: u32,
     /// The version of pipemark that measured.
     pub version: String,
@@ -56,7 +56,7 @@ pub struct Document {
     pub elapsed_ns: u64,
     /// The seed of everything random: the order of runs, content, delays, the bootstrap.
     pub seed: u64,
-    /// Whether it ended before all runs were made; completed runs are kept.
+    /// Whether the measurement ended before all runs were made. Completed runs are kept.
     pub partial: bool,
     /// The machine.
     pub host: Host,
@@ -123,7 +123,7 @@ pub struct Experiment {
     /// The parameter whose values are the table's columns; the rows are the combinations of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Key>,
-    /// Whether its table is the main result of the suite, shown in full where others are cut short.
+    /// Whether its table is the main result of the suite. Such tables are shown in full; others are shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub headline: bool,
     /// The published table of gains that it reproduces, shown in place of one row per trial.

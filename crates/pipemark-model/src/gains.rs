@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::parameter::Key;
 
-/// A table of gains: a row for each value of a parameter, a column for each change, in blocks such as one for each
-/// placement.
+/// A table of gains: a row for each value of a parameter, and a column for each change. The columns are grouped into
+/// blocks, such as one for each placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gains {
@@ -26,7 +26,7 @@ pub struct Gains {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainsBlock {
-    /// Their title: what they have in common.
+    /// Their title, which says what they have in common.
     pub title: String,
     /// The columns.
     pub columns: Vec<GainsColumn>,

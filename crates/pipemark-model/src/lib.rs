@@ -48,12 +48,14 @@ pub use job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volum
 pub use link::LinkKind;
 
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
-pub use naming::{COPIED, differing, mixes_programs_and_own, name, names, phrase, placed, shared};
+pub use naming::{
+    MEMORY_COPY_KEYS, differing_keys, mixes_foreign_programs, name, names, phrase, placement_phrase, shared,
+};
 pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use stage::Stages;
-pub use text::{capitalised, counted, hides, neutral, without_number};
+pub use text::{capitalised, counted, is_control_or_invisible, neutral, without_errno};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{
     Better, ByteSize, ColumnUnit, Delay, GIB, Nanos, RATE_UNITS, Throughput, Unit, bytes_in_words, parse_duration,

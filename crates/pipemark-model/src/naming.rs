@@ -12,7 +12,7 @@ use crate::place::Place;
 /// other parameters don't distinguish all jobs, because suites give small blocks a smaller total. If only some trials
 /// run other programs, the program comes first. Then come the parameters in which trials with programs differ, and
 /// those in which trials without programs differ.
-pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
+pub fn differing_keys(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if jobs.is_empty() {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     };
     let (programs, own): (Vec<&Settings>, Vec<&Settings>) =
         settings.iter().partition(|settings| settings.get(Key::Language).is_some());
-    let beside = mixes_programs_and_own(jobs);
+    let beside = mixes_foreign_programs(jobs);
     let mut keys = if beside { vec![Key::Language] } else { Vec::new() };
     for key in first.iter().copied().chain(Key::iter()) {
         let differs = || match key {
@@ -49,13 +49,13 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
 }
 
 /// Whether some jobs run other programs and others pipemark's own ends.
-pub fn mixes_programs_and_own(jobs: &[&Job]) -> bool {
+pub fn mixes_foreign_programs(jobs: &[&Job]) -> bool {
     jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }
 
 /// Names each job by the parameters in which the jobs differ, except those in `without`.
 pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
-    let mut keys = differing(jobs, &[]);
+    let mut keys = differing_keys(jobs, &[]);
     // If the jobs don't differ, use the most important parameters.
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
@@ -104,7 +104,7 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
 }
 
 /// The parameters of a memory copy, which has no source and sink.
-pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
+pub const MEMORY_COPY_KEYS: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 
 /// The parameters that all jobs have in common, as text. Most parameters with default values are omitted.
 pub fn shared(jobs: &[&Job]) -> Vec<String> {
@@ -113,7 +113,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let common = |key: &Key| jobs.iter().all(|job| job.value(*key) == settings.effective(*key));
     let mut keys = vec![Key::Link, Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Capacity, Key::Place];
     keys.extend(Key::iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
-    keys.retain(|key| common(key) && (!first.is_memory_copy() || COPIED.contains(key)));
+    keys.retain(|key| common(key) && (!first.is_memory_copy() || MEMORY_COPY_KEYS.contains(key)));
     let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
     let word = |key: &Key| {
         let value = settings.get(*key)?;
@@ -171,7 +171,7 @@ pub fn phrase(value: &Value) -> String {
 }
 
 /// A placement as a phrase within a sentence: `across two cores`.
-pub fn placed(place: Place) -> String {
+pub fn placement_phrase(place: Place) -> String {
     match place {
         Place::Free => "unpinned".to_owned(),
         Place::Same => "on one core".to_owned(),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_others_are_named_first_beside_our_own_trials() {
+    fn foreign_programs_are_named_first() {
         assert_eq!(
             named(&[
                 "block=64 total=1m verify=count place=cross",
@@ -229,6 +229,6 @@ mod tests {
     #[test]
     fn a_read_block_equal_to_the_block_distinguishes_no_trials() {
         let all = jobs(&["block=1k", "block=2k read-block=2k"]);
-        assert_eq!(differing(&all.iter().collect::<Vec<_>>(), &[]), [Key::Block]);
+        assert_eq!(differing_keys(&all.iter().collect::<Vec<_>>(), &[]), [Key::Block]);
     }
 }

@@ -66,12 +66,12 @@ pub struct Sample {
     /// The window in pieces, sampled by the parent of the ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Pieces>,
-    /// Results that only an entrant has. It has no `sources` and `sinks`; its `ns` is from its own clock, and its CPU
-    /// time and switches are those of all its processes from start to end.
+    /// Results that only an entrant has. Its sample has no `sources` and `sinks`; `ns` is from the entrant's own clock,
+    /// and CPU time and switches cover all of its processes from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entrant: Option<EntrantStats>,
-    /// Resources used by the processes of a line pipeline. It has no `sources` and `sinks`; its `bytes` are those that
-    /// went into the filter, and its `ns` is from before its programs began until the filter had ended.
+    /// Resources used by the processes of a line pipeline. Its sample has no `sources` and `sinks`; `bytes` went into
+    /// the filter, and `ns` is from before the programs began until the filter had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineStats>,
 }

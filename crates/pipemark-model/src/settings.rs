@@ -70,7 +70,7 @@ impl Settings {
     }
 
     /// Whether all parameters have the same effective values, except the volume of a run.
-    pub fn is_like(&self, other: &Settings) -> bool {
+    pub fn equals_except_volume(&self, other: &Settings) -> bool {
         Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
     }
 

@@ -1,8 +1,8 @@
-//! Escapes text from other sources for printing. Also small helpers for sentences.
+//! Escapes text from other sources for printing, and formats parts of sentences.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The number of characters to which text from other sources is cut. Such a text may quote a whole stderr.
+/// The number of characters to which text from other sources is cut, because such text may quote a whole stderr.
 const MAX_CHARS: usize = 600;
 
 /// Makes text from a suite, the system or another process safe for terminals and tables. Tabs, line ends and repeated
@@ -22,7 +22,7 @@ pub fn neutral(text: &str) -> String {
                     safe.push(' ');
                 }
             }
-            _ if hides(c) => safe.extend(c.escape_unicode()),
+            _ if is_control_or_invisible(c) => safe.extend(c.escape_unicode()),
             _ => safe.push(c),
         }
     }
@@ -30,7 +30,7 @@ pub fn neutral(text: &str) -> String {
 }
 
 /// Whether a terminal interprets this character or shows nothing in its place.
-pub fn hides(c: char) -> bool {
+pub fn is_control_or_invisible(c: char) -> bool {
     // Combining marks, as in decomposed umlauts, have width 0 but are visible.
     let combining = matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}');
     c.is_control() || (c.width() == Some(0) && !combining) || matches!(c, '\u{ad}' | '\u{feff}')
@@ -48,7 +48,7 @@ pub fn capitalised(text: &str) -> String {
 }
 
 /// The error's text without the trailing ` (os error N)`.
-pub fn without_number(error: &std::io::Error) -> String {
+pub fn without_errno(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }
@@ -72,7 +72,7 @@ mod tests {
         #[test]
         fn neutral_text_is_one_harmless_line(text in any::<String>()) {
             let safe = neutral(&text);
-            prop_assert!(!safe.chars().any(|c| c.is_control() || hides(c)), "{safe:?}");
+            prop_assert!(!safe.chars().any(|c| c.is_control() || is_control_or_invisible(c)), "{safe:?}");
         }
     }
 }

@@ -72,7 +72,7 @@ impl Published {
 
     /// The volume in bytes that the figure was published for; `None` if unknown or equal to `volume`.
     pub fn other_volume(&self, volume: Volume) -> Option<ByteSize> {
-        self.total.map(ByteSize).filter(|total| !volume.is_like(Volume::Total(*total)))
+        self.total.map(ByteSize).filter(|total| !volume.is_equivalent(Volume::Total(*total)))
     }
 
     /// Like [`shown`](Published::shown), for display beside a run that moved `volume`. If the published volume differs,
@@ -164,7 +164,7 @@ pub struct Record {
     pub name: String,
     /// The experiment of the suite that it belongs to.
     pub experiment: String,
-    /// Whether it was not requested but added for the others to be compared with. References come last.
+    /// Whether the trial wasn't requested but added as a reference for the others. References come last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reference: bool,
     /// The requested parameters.
@@ -176,7 +176,7 @@ pub struct Record {
     pub reason: Option<String>,
     /// The requested level of verification.
     pub verify: Verify,
-    /// Whether the bytes were verified in every run; `None` if nothing was run or nothing was to be verified.
+    /// Whether the bytes were verified in every run; `None` if no run was made or verification was off.
     pub verified: Option<bool>,
     /// Whether the sink read the bytes.
     pub touched: bool,

@@ -41,7 +41,7 @@ pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, Ba
     })
 }
 
-/// The word that was probably meant: the closest of `words`, if it has at most one typo per three letters.
+/// The closest of `words`; `None` if none is within one typo per three letters of `text`.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The computation takes quadratic time, and no word is longer than this.
     if text.len() > 64 {

@@ -5,7 +5,7 @@ use std::{io, iter};
 use csv::WriterBuilder;
 use serde_json::{Map, Value};
 
-use pipemark_model::{hides, neutral};
+use pipemark_model::{is_control_or_invisible, neutral};
 
 use crate::block::Sheet;
 use crate::grid::{Grid, Row};
@@ -59,7 +59,7 @@ pub fn json_line(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {
         // Line ends of indented JSON are kept. Within strings, line ends are already escaped.
-        match hides(c) && c != '\n' {
+        match is_control_or_invisible(c) && c != '\n' {
             true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
             false => safe.push(c),
         }

@@ -24,11 +24,11 @@ const MIN_SEGMENT: usize = 3;
 /// The fewest sessions of a series. With fewer, no cut can be significant.
 pub const MIN_SESSIONS: usize = 9;
 
-/// The largest number of newest sessions that are searched for changes.
+/// Only this many of the newest sessions are searched, because the time grows with the square of their number.
 const MAX_SESSIONS: usize = 200;
 
-/// A change: the index of the first session after it, and the comparison of the sessions after it with those between it
-/// and the previous change.
+/// A detected change: the index of the first session after it, and the comparison of the sessions up to the next change
+/// with those since the previous one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     pub first: usize,
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn correlated_sessions_cause_fewer_false_changes() {
         let mut dice = Dice::new(4);
-        let wrong = (0..150).filter(|_| !found(&dice.alike(0.3, 40), 1).is_empty()).count();
+        let wrong = (0..150).filter(|_| !found(&dice.correlated_runs(0.3, 40), 1).is_empty()).count();
         assert!(wrong <= 30, "{wrong} of 150");
     }
 

@@ -7,8 +7,8 @@
 //!   from the ordered differences of all pairs of a run of NEW and a run of BASE.
 //! - Paired by round (both measured in one run): Wilcoxon's signed-rank test, and the Hodges-Lehmann estimate with the
 //!   interval of that test, from the ordered means of all pairs of the rounds' log ratios. Effects of a round on both
-//!   sides cancel. It needs six rounds. With four or five, the runs are compared as if not paired, which is only more
-//!   careful if rounds differ.
+//!   sides cancel. The paired test needs six rounds. With four or five, the runs are compared as if not paired. That is
+//!   only more cautious if rounds differ.
 //!
 //! Why rank tests: for A against A, runs (rounds) are exchangeable, so these tests are exact for any distribution: at
 //! most 5 % false differences, with 5 runs as with 500, without resampling or a seed. Alternatives were simulated with
@@ -18,13 +18,14 @@
 //! finds 59 %, Mann and Whitney's test 86 %. With normal noise, where t is best, the rank tests find 98 % of such
 //! changes in 5 runs, 94 % in 6 rounds, and over 99 % in 7 of either.
 //!
-//! Limitation: a difference between two whole sessions (memory layout, a neighbour on the host) is in every run of one
-//! file and none of the other. Runs of A against A in two sessions show its size; a threshold allows for it.
+//! Limitation: a difference between two whole sessions, such as memory layout or a neighbour on the host, affects every
+//! run of one file and none of the other. Comparing two sessions of the same program shows its size; the threshold
+//! allows for it.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::estimate::{CONFIDENCE, geometric, middle_of_sorted, middles};
+use crate::estimate::{CONFIDENCE, geometric, median_of_sorted, pair_means};
 use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
@@ -41,7 +42,7 @@ pub const POWER: f64 = 0.9;
 pub enum Pairing {
     /// Runs at the same position were made in the same round.
     Rounds,
-    /// Runs were made at different times, and each run counts.
+    /// Runs were made at different times, and each run counts once.
     None,
     /// Runs were made in different sessions, and each session counts once.
     Sessions,
@@ -51,13 +52,13 @@ pub enum Pairing {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// The change, by the Hodges-Lehmann estimate: near the ratio of the medians, rarely equal to it.
+    /// The Hodges-Lehmann estimate of the change. It is close to the ratio of the medians but rarely equal to it.
     pub change: f64,
     /// Lower end of the 95 % interval of the change; absent with too few runs for one.
     pub low: Option<f64>,
     /// Upper end of the 95 % interval.
     pub high: Option<f64>,
-    /// Lower end of the interval that decides the verdict and that tables show. It holds for all comparisons made
+    /// Lower end of the interval that decides the verdict and is shown in tables. It accounts for all comparisons made
     /// together. Absent if there is no verdict.
     #[serde(default)]
     pub judged_low: Option<f64>,
@@ -109,7 +110,7 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
     let ends = test.interval(&ratios);
     let interval = ends.map(|(low, high)| (low - 1.0, high - 1.0));
     Ok(Comparison {
-        change: middle_of_sorted(&ratios, geometric) - 1.0,
+        change: median_of_sorted(&ratios, geometric) - 1.0,
         low: interval.map(|(low, _)| low),
         high: interval.map(|(_, high)| high),
         judged_low: interval.map(|(low, _)| low),
@@ -131,8 +132,8 @@ impl Comparison {
         self.judged_low.zip(self.judged_high)
     }
 
-    /// Replaces the interval that decides the verdict, and with it the verdict.
-    pub fn judged_by(self, interval: Option<(f64, f64)>, criterion: Criterion) -> Comparison {
+    /// Sets the interval that decides the verdict, and updates the verdict.
+    pub fn with_judged_interval(self, interval: Option<(f64, f64)>, criterion: Criterion) -> Comparison {
         Comparison {
             judged_low: interval.map(|(low, _)| low),
             judged_high: interval.map(|(_, high)| high),
@@ -154,12 +155,12 @@ impl Comparison {
         let (half, change) = (self.half_width()?, self.change.ln_1p().abs());
         let room = (criterion.same_within.ln_1p() - change).max(change - criterion.threshold.ln_1p());
         let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
-        (room > NO_ROOM).then(|| (half * (1.0 + seen / interval) / room).powi(2).max(1.0))
+        (room > MIN_ROOM).then(|| (half * (1.0 + seen / interval) / room).powi(2).max(1.0))
     }
 }
 
 /// A change whose distance from a limit is less than this, as a logarithm, counts as equal to the limit.
-const NO_ROOM: f64 = 1e-9;
+const MIN_ROOM: f64 = 1e-9;
 
 /// The largest factor in the number of rounds or sessions that is useful advice.
 pub const MAX_FACTOR_TO_DECIDE: f64 = 1000.0;
@@ -235,7 +236,7 @@ impl Test {
     pub(super) fn ratios(&self, base: &[f64], new: &[f64]) -> Vec<f64> {
         if self.pairing == Pairing::Rounds {
             let ratios: Vec<f64> = new.iter().zip(base).map(|(new, base)| new / base).collect();
-            return middles(&ratios, geometric);
+            return pair_means(&ratios, geometric);
         }
         let mut ratios: Vec<f64> = new.iter().flat_map(|new| base.iter().map(move |base| new / base)).collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -270,7 +271,7 @@ mod tests {
         figures.iter().map(|figure| figure.exp()).collect()
     }
 
-    fn near(value: f64, published: f64, by: f64) {
+    fn assert_near(value: f64, published: f64, by: f64) {
         assert!((value - published).abs() <= by, "{value} is not {published}");
     }
 
@@ -282,10 +283,10 @@ mod tests {
         let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
         let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
         let comparison = compare(&exp(&after), &exp(&before), Pairing::Rounds, no_threshold()).unwrap();
-        near(comparison.p, 0.03906, 5e-6);
-        near(comparison.change.ln_1p(), 0.46, 5e-4);
-        near(comparison.low.unwrap().ln_1p(), 0.010, 5e-4);
-        near(comparison.high.unwrap().ln_1p(), 0.786, 5e-4);
+        assert_near(comparison.p, 0.03906, 5e-6);
+        assert_near(comparison.change.ln_1p(), 0.46, 5e-4);
+        assert_near(comparison.low.unwrap().ln_1p(), 0.010, 5e-4);
+        assert_near(comparison.high.unwrap().ln_1p(), 0.786, 5e-4);
         assert_eq!((comparison.verdict, comparison.pairing), (Verdict::Better, Pairing::Rounds));
     }
 
@@ -296,17 +297,17 @@ mod tests {
         let term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
         let earlier = [1.15, 0.88, 0.90, 0.74, 1.21];
         let comparison = compare(&exp(&earlier), &exp(&term), Pairing::None, no_threshold()).unwrap();
-        near(comparison.p, 0.2544, 5e-5);
-        near(comparison.change.ln_1p(), 0.305, 5e-4);
-        near(comparison.low.unwrap().ln_1p(), -0.15, 5e-4);
-        near(comparison.high.unwrap().ln_1p(), 0.76, 5e-4);
+        assert_near(comparison.p, 0.2544, 5e-5);
+        assert_near(comparison.change.ln_1p(), 0.305, 5e-4);
+        assert_near(comparison.low.unwrap().ln_1p(), -0.15, 5e-4);
+        assert_near(comparison.high.unwrap().ln_1p(), 0.76, 5e-4);
         assert_eq!(comparison.verdict, Verdict::Inconclusive);
     }
 
     #[test]
     fn too_few_runs_have_a_change_and_no_verdict() {
         let one = compare(&[100.0], &[200.0], Pairing::None, no_threshold()).unwrap();
-        near(one.change, 1.0, 1e-12);
+        assert_near(one.change, 1.0, 1e-12);
         assert_eq!((one.low, one.p, one.verdict), (None, 1.0, Verdict::Inconclusive));
         let three = compare(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2], Pairing::Rounds, no_threshold()).unwrap();
         assert_eq!(three.verdict, Verdict::Inconclusive);
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn pairing_sees_through_drift() {
+    fn pairing_cancels_drift() {
         let base = [100.0, 120.0, 140.0, 160.0, 180.0, 200.0, 220.0, 240.0];
         let wobble = [0.001, -0.002, 0.002, 0.0, -0.001, 0.001, 0.002, -0.002];
         let new: Vec<f64> = base.iter().zip(wobble).map(|(figure, by)| figure * (1.05 + by)).collect();
@@ -349,10 +350,10 @@ mod tests {
     fn the_runs_needed_grow_with_the_square_of_the_interval() {
         let criterion = Criterion::new(Better::Lower);
         let one = compare(&[100.0; 8], &[101.0; 8], Pairing::Rounds, criterion).unwrap();
-        let with = |half: f64| one.judged_by(Some((0.01 - half, 0.01 + half)), criterion);
+        let with = |half: f64| one.with_judged_interval(Some((0.01 - half, 0.01 + half)), criterion);
         assert_eq!(with(0.04).verdict, Verdict::Inconclusive);
         let [wide, wider] = [with(0.04), with(0.08)].map(|one| one.factor_to_decide(criterion).unwrap());
-        near(wider / wide, 4.0, 0.1);
+        assert_near(wider / wide, 4.0, 0.1);
         assert!(wide > 8.0, "0.04 is twice the room to 3 %, and 9 of 10 take more: {wide}");
         let limit = Criterion::with_threshold(Better::Lower, 0.01);
         assert_eq!(with(0.04).factor_to_decide(limit), None, "a change at the limit is never decided");
@@ -361,8 +362,8 @@ mod tests {
     #[test]
     fn group_is_the_geometric_mean_of_its_trials() {
         let means = geometric_means(&[[1.0, 4.0], [100.0, 9.0]]).unwrap();
-        near(means[0], 10.0, 1e-12);
-        near(means[1], 6.0, 1e-12);
+        assert_near(means[0], 10.0, 1e-12);
+        assert_near(means[1], 6.0, 1e-12);
         assert!(geometric_means(&[vec![1.0], vec![1.0, 2.0]]).is_err());
         assert_eq!(geometric_means::<Vec<f64>>(&[]), Err(CompareError::no_runs()));
     }

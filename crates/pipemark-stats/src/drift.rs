@@ -22,7 +22,7 @@ impl Drift {
     /// figure isn't above zero.
     ///
     /// The p-value is exact for up to 45 runs. With five runs, only a strictly rising or falling order is below 5 %, at
-    /// 1.7 %. Ties count against a trend, so with many ties the test misses trends and doesn't report false ones.
+    /// 1.7 %. Ties count against a trend: with many ties the test may miss trends, but it doesn't report false ones.
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();

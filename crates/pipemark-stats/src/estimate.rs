@@ -16,20 +16,20 @@ pub const MIN_TO_STOP: u32 = 12;
 
 /// The largest distance of a run from the estimate at which a trial may stop because its interval is narrow, as a
 /// multiple of the requested precision. A run farther from the estimate may belong to another mode.
-const FARTHEST: f64 = 5.0;
+const MAX_DEVIATION_TO_STOP: f64 = 5.0;
 
 /// The confidence level of every interval in this program, except where another is stated.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The approximate number of pairs of runs that are averaged. Up to 1024 runs, all pairs are averaged. Above, only
-/// pairs of nearby runs are.
+/// The approximate number of pairs of runs that are averaged. Up to 1024 runs, all pairs are averaged. Above that, only
+/// pairs of nearby runs are averaged.
 const MAX_PAIRS: usize = 1 << 20;
 
 /// The estimate from one figure per run; `None` without runs or if a figure is not finite.
 ///
 /// It is the Hodges-Lehmann estimate: the median of the means of all pairs of runs, including each run paired with
-/// itself. The means are geometric, so that the estimate of the inverses is the inverse of the estimate. So ratios,
-/// times and speeds are treated alike. The means are arithmetic only if a figure isn't above zero.
+/// itself. The means are geometric, so the estimate of the inverses is the inverse of the estimate: times and speeds
+/// give the same result. The means are arithmetic only if a figure isn't above zero.
 ///
 /// The interval is that of Wilcoxon's signed-rank test, from the k-th smallest of the means to the k-th largest. With
 /// five runs it is the whole range of the means, a 93.75 % interval. docs/method.md reports its coverage, by simulation
@@ -41,16 +41,16 @@ pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     let (min, max) = figures
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), figure| (min.min(*figure), max.max(*figure)));
-    let middle = if min > 0.0 { geometric } else { f64::midpoint };
-    let middles = middles(figures, middle);
+    let mean = if min > 0.0 { geometric } else { f64::midpoint };
+    let means = pair_means(figures, mean);
     let runs = figures.len();
     let rank = NullDistribution::signed_rank(runs).critical_rank(1.0 - CONFIDENCE);
-    let rank = rank.map(|rank| (rank * middles.len()).div_ceil(runs * (runs + 1) / 2));
+    let rank = rank.map(|rank| (rank * means.len()).div_ceil(runs * (runs + 1) / 2));
     let rank = rank.or((runs >= MIN_RUNS).then_some(1));
     Some(Estimate {
-        median: middle_of_sorted(&middles, middle),
-        low: rank.map(|rank| middles[rank - 1]),
-        high: rank.map(|rank| middles[middles.len() - rank]),
+        median: median_of_sorted(&means, mean),
+        low: rank.map(|rank| means[rank - 1]),
+        high: rank.map(|rank| means[means.len() - rank]),
         min,
         max,
         runs: u32::try_from(runs).unwrap_or(u32::MAX),
@@ -65,28 +65,28 @@ pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
     };
     estimate.low.zip(estimate.high).is_some_and(|(low, high)| within(low, high, fraction))
         && estimate.runs >= MIN_TO_STOP
-        && within(estimate.min, estimate.max, FARTHEST * fraction)
+        && within(estimate.min, estimate.max, MAX_DEVIATION_TO_STOP * fraction)
 }
 
 /// The median of `figures`; `None` for an empty slice.
 pub fn median(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    (!sorted.is_empty()).then(|| middle_of_sorted(&sorted, f64::midpoint))
+    (!sorted.is_empty()).then(|| median_of_sorted(&sorted, f64::midpoint))
 }
 
 /// The median of figures sorted in ascending order. There must be at least one.
-pub(super) fn middle_of_sorted(sorted: &[f64], middle: fn(f64, f64) -> f64) -> f64 {
-    middle(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
+pub(super) fn median_of_sorted(sorted: &[f64], mean: fn(f64, f64) -> f64) -> f64 {
+    mean(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
-/// The means of all pairs of figures, ascending, computed by `middle`.
-pub(super) fn middles(figures: &[f64], middle: fn(f64, f64) -> f64) -> Vec<f64> {
+/// The means of all pairs of figures, ascending, computed by `mean`.
+pub(super) fn pair_means(figures: &[f64], mean: fn(f64, f64) -> f64) -> Vec<f64> {
     let reach = MAX_PAIRS.div_ceil(figures.len().max(1));
-    let of_one = |at: usize| figures[at..].iter().take(reach).map(move |other| middle(figures[at], *other));
-    let mut middles: Vec<f64> = (0..figures.len()).flat_map(of_one).collect();
-    middles.sort_unstable_by(f64::total_cmp);
-    middles
+    let of_one = |at: usize| figures[at..].iter().take(reach).map(move |other| mean(figures[at], *other));
+    let mut means: Vec<f64> = (0..figures.len()).flat_map(of_one).collect();
+    means.sort_unstable_by(f64::total_cmp);
+    means
 }
 
 /// The geometric mean of two figures above zero.

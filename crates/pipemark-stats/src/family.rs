@@ -79,8 +79,8 @@ impl Family {
         self.comparisons
     }
 
-    /// A family with this number of comparisons, no correlation and no least noise.
-    pub fn among(comparisons: usize) -> Family {
+    /// A family with this number of comparisons, for ratios whose runs are independent. Assumes no minimum noise.
+    pub fn of_independent(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
     }
 
@@ -92,13 +92,13 @@ impl Family {
 
     /// The factor by which to widen an interval from `runs` runs; `None` if there are too few runs.
     fn widening(&self, runs: f64) -> Option<f64> {
-        let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
-        let independent = runs / alike;
+        let correlated_runs = (1.0 + self.correlation) / (1.0 - self.correlation);
+        let independent = runs / correlated_runs;
         let quantile =
             |outside: f64, runs: f64| Some(-StudentsT::new(0.0, 1.0, runs - 1.0).ok()?.inverse_cdf(outside / 2.0));
         let one = quantile(1.0 - CONFIDENCE, runs)?;
         let all = quantile((1.0 - CONFIDENCE) / self.comparisons, independent)?;
-        (independent >= MIN_INDEPENDENT).then_some(alike.sqrt() * all / one)
+        (independent >= MIN_INDEPENDENT).then_some(correlated_runs.sqrt() * all / one)
     }
 }
 
@@ -157,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_like_those_before_count_less() {
+    fn correlated_runs_count_less() {
         let states = [1.0, 1.0, 1.0, 1.2, 1.2, 1.2, 1.0, 1.0, 1.0, 1.2, 1.2, 1.2];
-        let alike = Family::of(&trials(8, 12, |trial, run| states[(run + trial) % 12]));
+        let correlated_runs = Family::of(&trials(8, 12, |trial, run| states[(run + trial) % 12]));
         let mixed = Family::of(&trials(8, 12, |trial, run| [1.0, 1.2][(run * 7 + trial * 5 + run * run) / 3 % 2]));
-        assert!(alike.correlation > 0.3 && mixed.correlation < 0.2, "{alike:?} {mixed:?}");
+        assert!(correlated_runs.correlation > 0.3 && mixed.correlation < 0.2, "{correlated_runs:?} {mixed:?}");
         let ratio = estimate::from_runs(&states).unwrap();
-        assert!(alike.interval(&ratio).is_none_or(|(low, _)| low < 0.5 * mixed.interval(&ratio).unwrap().0));
+        assert!(correlated_runs.interval(&ratio).is_none_or(|(low, _)| low < 0.5 * mixed.interval(&ratio).unwrap().0));
     }
 
     #[test]
-    fn disturbance_common_to_a_round_is_no_noise() {
+    fn a_disturbance_of_a_whole_round_is_not_noise() {
         let rounds = [1.0, 1.5, 0.7, 2.0, 0.5, 1.1, 0.9, 1.3];
         let family = Family::of(&trials(6, 8, |trial, run| rounds[run] * (trial + 1) as f64));
         assert!(family.noise < 1e-9 && family.correlation == 0.0, "{family:?}");

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn near(value: f64, published: f64) {
+    fn assert_near(value: f64, published: f64) {
         assert!((value - published).abs() <= 1e-9 * published.abs(), "{value} is not {published}");
     }
 
@@ -181,11 +181,11 @@ mod tests {
             669.1, 448.9, 0.5,
         ];
         let line = FittedLine::fit(&x, &y, Weighting::Equal).unwrap();
-        near(line.intercept.value, -0.262323073774029);
-        near(line.slope.value, 1.00211681802045);
-        near(line.r_squared, 0.999993745883712);
+        assert_near(line.intercept.value, -0.262323073774029);
+        assert_near(line.slope.value, 1.00211681802045);
+        assert_near(line.r_squared, 0.999993745883712);
         let left: f64 = x.iter().zip(&y).map(|(x, y)| (y - line.at(*x)).powi(2)).sum();
-        near((left / 34.0).sqrt(), 0.884796396144373);
+        assert_near((left / 34.0).sqrt(), 0.884796396144373);
         // The half width is the certified standard deviation of the slope, times t(0.975; 34).
         let half = line.slope.high.unwrap() - line.slope.value;
         assert!((half / 2.032_244_509 - 0.429_796_848_199_937e-3).abs() < 1e-10, "{half}");

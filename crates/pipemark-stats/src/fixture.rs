@@ -60,12 +60,12 @@ fn with_trips(mut outcome: Outcome, ns: f64, runs: &[f64]) -> Outcome {
 
 /// The record of [`round_trip_outcome`].
 pub fn round_trip_record(params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Record {
-    one(round_trip_outcome("e", params, ns, runs))
+    record_of(round_trip_outcome("e", params, ns, runs))
 }
 
 /// The record of [`outcome`].
 pub fn record(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Record {
-    one(outcome(experiment, params, throughput, runs))
+    record_of(outcome(experiment, params, throughput, runs))
 }
 
 fn sample(round: u32, throughput: f64) -> Sample {
@@ -105,12 +105,12 @@ pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
 }
 
 /// The record of this outcome alone.
-pub fn one(outcome: Outcome) -> Record {
+pub fn record_of(outcome: Outcome) -> Record {
     records(vec![outcome]).remove(0)
 }
 
 /// The names of the kinds of a record's warnings.
-pub fn kinds(record: &Record) -> Vec<String> {
+pub fn warning_kinds(record: &Record) -> Vec<String> {
     let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
     record.warnings.iter().map(kind).collect()
 }

@@ -64,11 +64,11 @@ impl Dice {
         (0..runs).map(|_| self.figure(noise)).collect()
     }
 
-    /// Runs with 5 % noise, in which successive runs have the correlation `like`.
-    pub fn alike(&mut self, like: f64, runs: usize) -> Vec<f64> {
+    /// Runs with 5 % noise, in which successive runs have this correlation.
+    pub fn correlated_runs(&mut self, correlation: f64, runs: usize) -> Vec<f64> {
         let mut state = self.normal();
         let mut next = || {
-            state = like * state + (1.0 - like * like).sqrt() * self.normal();
+            state = correlation * state + (1.0 - correlation * correlation).sqrt() * self.normal();
             100.0 * (0.05 * state).exp()
         };
         (0..runs).map(|_| next()).collect()

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_one_order_and_every_run_its_place() {
+    fn a_seed_determines_the_order_and_each_run_occurs_once() {
         let shuffled = |seed| {
             let mut order: Vec<usize> = (0..20).collect();
             shuffle(&mut order, &mut SplitMix64::seed_from_u64(seed));

@@ -111,7 +111,7 @@ impl Pairs {
             let (low, high) = family.interval(&ratio(comparison.change, low, high))?;
             Some((low - 1.0, high - 1.0))
         });
-        Ok(comparison.judged_by(judged, self.criterion))
+        Ok(comparison.with_judged_interval(judged, self.criterion))
     }
 }
 
@@ -123,17 +123,17 @@ pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterio
         let Ok(comparison) = pairs.compare(&commands[reference], &commands[new]) else { return false };
         let Some(half) = comparison.half_width() else { return false };
         let change = comparison.change.ln_1p().abs();
-        half <= criterion.same_within.ln_1p() / 2.0 || change - criterion.threshold.ln_1p() >= FAR * half
+        half <= criterion.same_within.ln_1p() / 2.0 || change - criterion.threshold.ln_1p() >= CLEARLY_BEYOND * half
     };
     (0..commands.len()).filter(|new| *new != reference).all(resolved)
 }
 
 /// The distance beyond the threshold, in half widths of the interval, from which a change isn't due to chance, however
 /// often the rounds are checked.
-const FAR: f64 = 3.0;
+const CLEARLY_BEYOND: f64 = 3.0;
 
-/// Whether all runs of both commands have the same figure. Such commands are the same without a test, even if the
-/// figure is zero, of which there is no ratio.
+/// Whether all runs of both commands have the same figure. Such commands are the same without a test. The figure may be
+/// zero, of which no ratio exists.
 pub fn is_constant(commands: [&BySession; 2]) -> bool {
     let first = commands[0].iter().flatten().next();
     commands.iter().all(|side| side.iter().flatten().all(|figure| Some(figure) == first))
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reference_turns_the_verdicts_and_not_the_ranks() {
+    fn another_reference_changes_verdicts_but_not_ranks() {
         let commands = [command(100.0, 0), command(150.0, 1), command(80.0, 2)];
         let [one, other] = [0, 1].map(|reference| Ranking::of(&commands, reference, lower()).unwrap());
         assert_eq!(one.ranks, other.ranks);
@@ -196,7 +196,7 @@ mod tests {
 
     /// Eight rounds with a drift are strongly correlated, but a change by half is still detected.
     #[test]
-    fn a_large_change_is_seen_in_few_rounds() {
+    fn a_large_change_is_detected_in_few_rounds() {
         let drifting =
             |figure: f64, by: f64| vec![(0..8).map(|round| figure * (1.0 + by * f64::from(round))).collect()];
         let commands = [drifting(100.0, 0.001), drifting(50.0, -0.001), drifting(50.0, 0.0005)];

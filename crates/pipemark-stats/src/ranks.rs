@@ -3,7 +3,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// If the greatest value of the statistic is at most this, its distribution is computed exactly. Above, the normal
+/// If the greatest value of the statistic is at most this, its distribution is computed exactly. Above it, the normal
 /// distribution is as accurate.
 const EXACT_UP_TO: usize = 1000;
 
@@ -113,7 +113,7 @@ impl NullDistribution {
         (2.0 * self.at_most(u)).min(1.0)
     }
 
-    /// The greatest k for which a smaller side of k - 1 is significant at `level`; `None` if no side is.
+    /// The greatest k such that a statistic of k - 1 is significant at `level`; `None` if no value is significant.
     ///
     /// The ends of the test's confidence interval are the k-th smallest and the k-th greatest of the pair differences
     /// or Walsh averages.

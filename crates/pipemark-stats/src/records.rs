@@ -8,7 +8,8 @@ use crate::estimate;
 use crate::warnings::warnings_of;
 
 /// The reason given for a trial that ran but has no figure.
-const IDLE: &str = "no byte arrived in one of the runs, so there is no throughput; raise --time or lower --block";
+const NO_THROUGHPUT: &str =
+    "no byte arrived in one of the runs, so there is no throughput; raise --time or lower --block";
 
 /// One record per outcome, in the order of the outcomes.
 ///
@@ -32,7 +33,7 @@ pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
             let Outcome { trial, mut status, mut reason, verified, samples, stopped, .. } = outcome;
             if idle {
                 status = Status::Failed;
-                reason.get_or_insert_with(|| IDLE.to_owned());
+                reason.get_or_insert_with(|| NO_THROUGHPUT.to_owned());
             }
             Record {
                 name,
@@ -75,8 +76,8 @@ fn measured(outcome: &Outcome) -> bool {
 }
 
 /// The estimates of all figures. `None` if a run moved nothing or took no time, because such a run has no CPU time per
-/// GiB and no ratio to another run. Omitting the run would make the trial look better than it is. A figure that one run
-/// lacks is not estimated.
+/// GiB and no ratio to another run. Omitting the run would make the trial look better than it is. A figure missing from
+/// one run is not estimated.
 fn estimates(samples: &[Sample]) -> Option<Estimates> {
     let of = |figure: Figure| {
         let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;
@@ -86,7 +87,7 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
 }
 
 /// The speed of each round, without rounds in which nothing arrived. The keys are the numbers of the rounds.
-pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
+pub fn speeds_by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
     BTreeMap::from_iter(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
 }
@@ -139,17 +140,17 @@ mod tests {
     use pipemark_model::{Published, Warning};
 
     use super::*;
-    use crate::fixture::{GIB, STEADY, kinds, one, outcome, records, round_trip_outcome};
+    use crate::fixture::{GIB, STEADY, outcome, record_of, records, round_trip_outcome, warning_kinds};
 
     #[test]
     fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {
-        let record = one(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
+        let record = record_of(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
         let estimate = record.estimate.clone().unwrap();
         assert!((estimate.throughput().median / GIB - 2.0).abs() < 1e-4);
         // Two CPUs were busy all the time, at 2 GiB/s.
         assert!((estimate.cpu_seconds_per_gib().median - 1.0).abs() < 0.02);
         assert_eq!((estimate.throughput().runs, estimate.ratio(), record.touched), (7, None, false));
-        assert_eq!(kinds(&record), [""; 0]);
+        assert_eq!(warning_kinds(&record), [""; 0]);
     }
 
     #[test]
@@ -174,20 +175,20 @@ mod tests {
     fn wrong_answers_and_idle_runs_have_no_figures() {
         let mut wrong = outcome("e", &[], 1.0, &STEADY);
         wrong.verified = Some(false);
-        assert_eq!(one(wrong).estimate, None);
+        assert_eq!(record_of(wrong).estimate, None);
         let mut failed = outcome("e", &[], 1.0, &STEADY);
         failed.status = Status::Failed;
-        assert_eq!(one(failed).estimate, None);
+        assert_eq!(record_of(failed).estimate, None);
         let mut idle = outcome("e", &[], 1.0, &STEADY);
         idle.samples[3].bytes = 0;
-        let idle = one(idle);
-        assert_eq!((idle.estimate, idle.status, idle.reason.as_deref()), (None, Status::Failed, Some(IDLE)));
+        let idle = record_of(idle);
+        assert_eq!((idle.estimate, idle.status, idle.reason.as_deref()), (None, Status::Failed, Some(NO_THROUGHPUT)));
     }
 
     #[test]
-    fn round_trips_have_percentiles_that_all_runs_can_tell() {
+    fn round_trips_have_percentiles_that_all_runs_support() {
         let mut round_trip_record = round_trip_outcome("e", &[], 5_000.0, &STEADY);
-        let estimates = |outcome: &Outcome| one(outcome.clone()).estimate.unwrap();
+        let estimates = |outcome: &Outcome| record_of(outcome.clone()).estimate.unwrap();
         let all = estimates(&round_trip_record);
         let median = |figure| all.get(figure).unwrap().median;
         let near = |figure, expected: f64| (median(figure) / expected - 1.0).abs() < 1e-4;
@@ -237,7 +238,7 @@ mod tests {
     fn notes_come_first() {
         let mut noted = outcome("e", &[], 1.0, &[1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12]);
         noted.notes.push(Warning::NoHugePages { reason: "never".to_owned() });
-        assert_eq!(kinds(&one(noted)), ["no-huge-pages", "drift", "wide"]);
+        assert_eq!(warning_kinds(&record_of(noted)), ["no-huge-pages", "drift", "wide"]);
     }
 
     #[test]
@@ -258,7 +259,7 @@ mod tests {
         planned.trial.published =
             Some(Published { throughput: 1.0, source: "a paper".to_owned(), relative: false, ..Published::default() });
         planned.verified = Some(true);
-        let record = one(planned.clone());
+        let record = record_of(planned.clone());
         assert_eq!((record.id, record.job), (planned.trial.id, planned.trial.job));
         assert_eq!((record.published, record.samples), (planned.trial.published, planned.samples));
         assert!(record.touched && record.verified == Some(true));

@@ -15,7 +15,7 @@ use crate::sessions::mean;
 
 /// The critical value of the dip times the square root of the number of pieces. Uniform speeds, the flattest
 /// distribution with one peak, exceed this value in one case of a hundred.
-const CRITICAL: f64 = 0.65;
+const CRITICAL_DIP: f64 = 0.65;
 
 /// The fewest pieces for which the test decides.
 const MIN_PIECES: usize = 20;
@@ -25,10 +25,10 @@ const MIN_SHARE: f64 = 0.1;
 /// The least ratio of the modes' speeds.
 const MIN_RATIO: f64 = 1.25;
 
-/// Modes need no dip test if their distance is at least this number of spreads and enough runs are in each.
-const APART: f64 = 7.0;
+/// Modes need no dip test if they are at least this number of spreads apart and each occurs in enough runs.
+const FAR_APART: f64 = 7.0;
 /// The fewest runs in each of these modes.
-const MIN_RUNS: usize = 3;
+const MIN_RUNS_PER_MODE: usize = 3;
 
 /// The least ratio of a rare mode's speed to the main mode's speed.
 const RARE_RATIO: f64 = 1.3;
@@ -37,12 +37,12 @@ const RARE_SPREADS: f64 = 4.0;
 /// The least increase of the mean by a rare mode, as a fraction.
 const RARE_EFFECT: f64 = 0.03;
 
-/// Ends that are off the CPU for less than this share of the time, 0 to 1, are not slow because of sleep.
-const AWAKE: f64 = 0.1;
+/// Idle time below this share of the time, 0 to 1, doesn't make an end slow.
+const MAX_AWAKE_IDLE: f64 = 0.1;
 
-/// One of two modes.
+/// One of the two modes of a bimodal trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Regime {
+struct SpeedMode {
     ns: f64,
     bytes: f64,
     switches: f64,
@@ -54,11 +54,11 @@ struct Regime {
     pieces: usize,
     /// The number of runs with pieces in the mode.
     runs: usize,
-    /// The largest number of the mode's pieces in one run.
+    /// The largest number of this mode's pieces in one run.
     most: usize,
 }
 
-impl Regime {
+impl SpeedMode {
     fn add(&mut self, pieces: &Pieces, nth: usize) {
         let at = |list: &[u64]| list.get(nth).copied().unwrap_or(0) as f64;
         let ns = at(&pieces.ns);
@@ -88,7 +88,7 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         return None;
     }
     let split_at = |threshold: f64| {
-        let mut parts = [Regime::default(); 2];
+        let mut parts = [SpeedMode::default(); 2];
         for (run, pieces) in runs.iter().zip(&pieces) {
             let before = parts.map(|part| part.pieces);
             pieces.iter().for_each(|(nth, speed)| parts[usize::from(*speed >= threshold)].add(run, *nth));
@@ -103,8 +103,8 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         let (threshold, apart) = split(&pooled)?;
         let [slow, fast] = split_at(threshold);
         let share = slow.ns / (slow.ns + fast.ns);
-        let runs_apart = apart >= APART && slow.runs.min(fast.runs) >= MIN_RUNS;
-        let bimodal = runs_apart || dip(&pooled) * independent_pieces(&speeds).sqrt() >= CRITICAL;
+        let runs_apart = apart >= FAR_APART && slow.runs.min(fast.runs) >= MIN_RUNS_PER_MODE;
+        let bimodal = runs_apart || dip(&pooled) * independent_pieces(&speeds).sqrt() >= CRITICAL_DIP;
         let apart = fast.speed() >= MIN_RATIO * slow.speed();
         (bimodal && apart && (MIN_SHARE..=1.0 - MIN_SHARE).contains(&share)).then_some([slow, fast])
     };
@@ -126,9 +126,9 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
 }
 
 /// The cause of the two modes as text; `None` if the kernel's counters don't show it.
-fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option<String> {
-    let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
-    let waiting = |regime: &Regime| regime.waiting_ns / regime.ns;
+fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> Option<String> {
+    let per_block = |regime: &SpeedMode| regime.switches * block as f64 / regime.bytes.max(1.0);
+    let waiting = |regime: &SpeedMode| regime.waiting_ns / regime.ns;
     // A memory copy has a single end, which waits for no other.
     let alone = samples.iter().any(|sample| sample.sources.is_empty() && !sample.sinks.is_empty());
     if alone || slow.switches + fast.switches == 0.0 {
@@ -153,15 +153,16 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
         _ => {}
     }
     // The end that sleeps is the one that is idle more in the slow mode than in the fast mode.
-    let idle = |regime: &Regime| regime.idle_ns.map(|ns| ns / regime.ns);
+    let idle = |regime: &SpeedMode| regime.idle_ns.map(|ns| ns / regime.ns);
     let (slow_idle, fast_idle) = (idle(slow), idle(fast));
-    if slow_idle.iter().chain(&fast_idle).all(|share| *share < AWAKE) {
+    if slow_idle.iter().chain(&fast_idle).all(|share| *share < MAX_AWAKE_IDLE) {
         return Some("the ends hardly slept in either mode".to_owned());
     }
     let [source, sink] = [0, 1].map(|side| slow_idle[side] - fast_idle[side]);
     Some(match (per_block(slow), per_block(fast)) {
         (slow_often, fast_often) if slow_often < 1.5 * fast_often && fast_often < 1.5 * slow_often => {
-            let each = |regime: &Regime| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
+            let each =
+                |regime: &SpeedMode| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
             format!(
                 "the ends slept about as often in both modes: {} each time in the slow one, {} in the fast one",
                 each(slow),
@@ -366,43 +367,45 @@ mod tests {
         (0..count).map(|nth| run(nth, &mut speed)).collect()
     }
 
-    fn found(trials: usize, mut one: impl FnMut() -> Vec<Sample>) -> f64 {
+    fn detection_rate(trials: usize, mut one: impl FnMut() -> Vec<Sample>) -> f64 {
         (0..trials).filter(|_| regimes(&one(), 65536).is_some()).count() as f64 / trials as f64
     }
 
     #[test]
-    fn one_speed_is_rarely_taken_for_two() {
+    fn unimodal_runs_are_rarely_called_bimodal() {
         let mut dice = Dice::new(11);
-        let quiet = found(300, || runs(8, 25, |_, _| 0.2 * dice.normal()));
-        let even = found(300, || runs(8, 25, |_, _| dice.uniform()));
-        let skewed = found(300, || runs(8, 25, |_, _| -0.5 * (0.8 * dice.normal()).exp()));
-        let outliers = found(300, || {
+        let quiet = detection_rate(300, || runs(8, 25, |_, _| 0.2 * dice.normal()));
+        let even = detection_rate(300, || runs(8, 25, |_, _| dice.uniform()));
+        let skewed = detection_rate(300, || runs(8, 25, |_, _| -0.5 * (0.8 * dice.normal()).exp()));
+        let outliers = detection_rate(300, || {
             runs(8, 25, |_, _| 0.05 * dice.normal() - if dice.uniform() < 0.07 { 2.0 * dice.uniform() } else { 0.0 })
         });
-        let by_run = found(300, || {
+        let by_run = detection_rate(300, || {
             let levels: Vec<f64> = (0..12).map(|_| 0.5 * dice.normal()).collect();
             runs(12, 10, |run, _| levels[run] + 0.03 * dice.normal())
         });
         let mut last = 0.0;
-        let echoing = found(300, || {
+        let echoing = detection_rate(300, || {
             runs(8, 40, |_, _| {
                 last = 0.9 * last + 0.2 * dice.normal();
                 last
             })
         });
-        let drifting = found(300, || runs(10, 25, |run, nth| 0.004 * (25 * run + nth) as f64 + 0.05 * dice.normal()));
+        let drifting =
+            detection_rate(300, || runs(10, 25, |run, nth| 0.004 * (25 * run + nth) as f64 + 0.05 * dice.normal()));
         let all = [quiet, even, skewed, outliers, by_run, echoing, drifting];
         assert!(all.iter().all(|share| *share <= 0.02), "{all:?}");
     }
 
     #[test]
-    fn two_speeds_are_found() {
+    fn bimodal_runs_are_detected() {
         let mut dice = Dice::new(12);
-        let by_chance =
-            found(200, || runs(8, 25, |_, _| 0.15 * dice.normal() + if dice.uniform() < 0.3 { 1.35 } else { 0.0 }));
+        let by_chance = detection_rate(200, || {
+            runs(8, 25, |_, _| 0.15 * dice.normal() + if dice.uniform() < 0.3 { 1.35 } else { 0.0 })
+        });
         let mut fast = false;
         // Each stay in a mode lasts six pieces on average.
-        let staying = found(200, || {
+        let staying = detection_rate(200, || {
             runs(10, 25, |_, _| {
                 fast ^= dice.uniform() < 0.16;
                 0.15 * dice.normal() + if fast { 1.35 } else { 0.0 }
@@ -412,29 +415,31 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_each_in_one_of_two_speeds_are_found() {
+    fn modes_that_last_whole_runs_are_detected() {
         let mut dice = Dice::new(13);
         // Four of the twelve runs are fast.
-        let few = found(200, || runs(12, 5, |run, _| 0.15 * dice.normal() + if run % 3 == 0 { 1.35 } else { 0.0 }));
+        let few =
+            detection_rate(200, || runs(12, 5, |run, _| 0.15 * dice.normal() + if run % 3 == 0 { 1.35 } else { 0.0 }));
         assert!(few > 0.9, "{few}");
     }
 
     #[test]
-    fn a_rare_speed_that_moves_the_mean_is_found_and_an_outlier_is_none() {
+    fn a_rare_mode_that_moves_the_mean_is_detected_but_not_an_outlier() {
         let mut dice = Dice::new(14);
-        let rare = found(200, || {
+        let rare = detection_rate(200, || {
             runs(20, 10, |_, nth| 0.15 * dice.normal() + if nth == 3 && dice.uniform() < 0.5 { 1.9 } else { 0.0 })
         });
         // One fast run, and too few fast pieces to matter.
-        let one = found(200, || runs(20, 10, |run, _| 0.15 * dice.normal() + if run == 7 { 1.9 } else { 0.0 }));
-        let no_matter = found(200, || {
+        let one =
+            detection_rate(200, || runs(20, 10, |run, _| 0.15 * dice.normal() + if run == 7 { 1.9 } else { 0.0 }));
+        let no_matter = detection_rate(200, || {
             runs(20, 20, |run, nth| 0.15 * dice.normal() + if run % 10 == 0 && nth == 3 { 1.0 } else { 0.0 })
         });
         assert!(rare > 0.9 && one == 0.0 && no_matter == 0.0, "{rare} {one} {no_matter}");
     }
 
     #[test]
-    fn each_speed_has_its_share_and_its_cause() {
+    fn each_mode_has_its_share_and_its_cause() {
         let mut samples =
             runs(5, 20, |_, nth| if nth % 10 < 7 { 0.02 * (nth % 7) as f64 } else { 1.4 + 0.01 * (nth % 3) as f64 });
         let bare = regimes(&samples, 65536).unwrap().to_string();
@@ -475,8 +480,8 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %: faster while both ends shared a CPU"), "{text}");
-        // The ends are pinned to different CPUs and wait for other processes, in whichever piece the kernel counts the
-        // wait.
+        // The ends are pinned to different CPUs and wait for other processes. The kernel may count a wait in a later
+        // piece.
         for (ends, cpu) in [(0, 0), (1, 1)] {
             for sample in &mut samples {
                 let end = EndStats { pinned: Some(vec![Cpu(cpu)]), ..EndStats::default() };

@@ -198,7 +198,7 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
     let judged = ends(joint_quantile(freedom, comparisons));
     let known = freedom >= MIN_FREEDOM;
     let p = match error > 0.0 {
-        true => 2.0 * student(freedom).cdf(-(change / error).abs()),
+        true => 2.0 * students_t(freedom).cdf(-(change / error).abs()),
         false => f64::from(change == 0.0),
     };
     Comparison {
@@ -221,7 +221,7 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
 /// The smallest change that is detected in 9 of 10 cases, as a fraction. `error` is the standard error of the
 /// logarithm.
 pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> f64 {
-    let seen = student(freedom).inverse_cdf(POWER);
+    let seen = students_t(freedom).inverse_cdf(POWER);
     (criterion.threshold.ln_1p() + error * (joint_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
@@ -236,10 +236,10 @@ fn joint_quantile(freedom: usize, comparisons: usize) -> f64 {
 
 /// The distance from 0 within which the fraction `inside` of the distribution lies.
 fn quantile(inside: f64, freedom: usize) -> f64 {
-    -student(freedom).inverse_cdf((1.0 - inside) / 2.0)
+    -students_t(freedom).inverse_cdf((1.0 - inside) / 2.0)
 }
 
-fn student(freedom: usize) -> StudentsT {
+fn students_t(freedom: usize) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom as f64).expect("there is freedom")
 }
 

@@ -137,7 +137,7 @@ fn five_per_cent_is_found_under_outliers_from_ten_runs() {
 }
 
 #[test]
-fn rounds_that_differ_wildly_do_not_hide_a_change() {
+fn large_differences_between_rounds_do_not_hide_a_change() {
     let mut dice = Dice::new(8);
     let found = share(1000, || {
         let rounds = dice.runs(Noise::Loud, 10);
@@ -187,7 +187,7 @@ fn true_median(noise: Noise) -> f64 {
 }
 
 /// The estimate of a trial that stops as in `pipemark run`: as soon as the interval is narrow, after 12 to 30 runs.
-fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
+fn estimate_when_stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     let mut figures = dice.runs(noise, 11);
     loop {
         figures.extend(dice.runs(noise, 1));
@@ -205,7 +205,7 @@ fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) 
     share(trials, || {
         let estimate = match runs {
             Some(runs) => estimate::from_runs(&dice.runs(noise, runs)).unwrap(),
-            None => stopped(&mut dice, noise),
+            None => estimate_when_stopped(&mut dice, noise),
         };
         estimate.low.unwrap() <= true_median && true_median <= estimate.high.unwrap()
     })
@@ -312,7 +312,7 @@ fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
         (true, false) => 1.0,
         (false, _) => (loud * dice.normal()).exp(),
     };
-    Session::of(&scaled(&dice.alike(0.32, 7), state)).unwrap()
+    Session::of(&scaled(&dice.correlated_runs(0.32, 7), state)).unwrap()
 }
 
 fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<Session> {
@@ -320,8 +320,8 @@ fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<
 }
 
 /// Compares documents of eight trials. In NEW, the first trial is `by` times as fast as in BASE. Returns whether the
-/// first trial was called different, and whether any other was.
-fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
+/// first trial was called different, and whether any other trial was.
+fn compare_documents(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
     let trial = |(at, dice): (usize, &mut Dice)| {
         let mut sessions = Sessions {
             base: many_sessions(dice, states, 0.05, sides),
@@ -350,7 +350,7 @@ fn equal_sessions_rarely_differ() {
     {
         let mut dice = Dice::new(21);
         let wrong = share(600, || {
-            let (first, others) = by_sessions(&mut dice, states, sides, history, 1.0);
+            let (first, others) = compare_documents(&mut dice, states, sides, history, 1.0);
             first || others
         });
         assert!(wrong <= 0.04, "states: {states}, {sides} of each, {history} others: {wrong}");
@@ -365,7 +365,7 @@ fn equal_neighbours_rarely_differ() {
         let trials: Vec<Sessions> = (0..8)
             .map(|_| {
                 let mut series: Vec<Session> =
-                    dice.alike(0.6, 30).iter().map(|figure| Session::of(&[*figure]).unwrap()).collect();
+                    dice.correlated_runs(0.6, 30).iter().map(|figure| Session::of(&[*figure]).unwrap()).collect();
                 let (new, base) = (series.split_off(27), series.split_off(24));
                 Sessions { base, new, others: vec![series] }
             })
@@ -378,10 +378,10 @@ fn equal_neighbours_rarely_differ() {
 }
 
 #[test]
-fn a_planted_half_is_found_by_sessions() {
+fn a_planted_change_by_half_is_detected() {
     for (states, sides, history) in [(false, 5, 0), (false, 2, 10), (true, 8, 0), (true, 5, 10)] {
         let mut dice = Dice::new(22);
-        let found = share(300, || by_sessions(&mut dice, states, sides, history, 1.5).0);
+        let found = share(300, || compare_documents(&mut dice, states, sides, history, 1.5).0);
         assert!(found >= 0.95, "states: {states}, {sides} of each, {history} others: {found}");
     }
 }
@@ -393,7 +393,7 @@ fn interleaved_comparison_rarely_errs_and_finds_five_per_cent() {
         let ratios: Vec<Vec<f64>> = (0..sessions)
             .map(|_| {
                 let state = (0.015 * dice.normal()).exp() * by;
-                dice.alike(0.32, 10).iter().map(|noise| noise / 100.0 * state).collect()
+                dice.correlated_runs(0.32, 10).iter().map(|noise| noise / 100.0 * state).collect()
             })
             .collect();
         compare_interleaved(&ratios, JointComparisons::SINGLE, Criterion::new(Better::Higher)).unwrap().verdict

@@ -9,7 +9,7 @@ use crate::sessions::Spread;
 /// The standard deviation of the runs' speeds in per cent, or with `base` its ratio to that of the base. It is computed
 /// from logarithms, so that throughput and latency are treated alike. The interval is from the chi-square or the F
 /// distribution. `None` with fewer than three runs, or if all runs are equal.
-pub fn of(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
+pub fn estimate_spread(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
     let (log_deviation, run_count) = deviation(samples)?;
     let outside = (1.0 - confidence) / 2.0;
     let free = run_count - 1.0;
@@ -54,13 +54,15 @@ mod tests {
         let runs = |far: f64| outcome("e", &[], 1.0, &[1.0, far, 1.0 / far, 1.0, far, 1.0 / far]).samples;
         // The six runs have a deviation of ln 1.1 · sqrt(4/5) = 0.0852. For 5 degrees of freedom, the 2.5 % quantiles
         // of chi-square are 0.831 and 12.83.
-        let one = of(&runs(1.1), None, 0.95).unwrap();
+        let one = estimate_spread(&runs(1.1), None, 0.95).unwrap();
         assert!((one.median - 8.90).abs() < 0.02, "{one:?}");
         assert!((one.low.unwrap() - 5.47).abs() < 0.05 && (one.high.unwrap() - 23.3).abs() < 0.2, "{one:?}");
         // The 97.5 % quantile of F with 5 and 5 degrees of freedom is 7.15.
-        let two = of(&runs(1.21), Some(&runs(1.1)), 0.95).unwrap();
+        let two = estimate_spread(&runs(1.21), Some(&runs(1.1)), 0.95).unwrap();
         assert!((two.median - 2.0).abs() < 0.01, "{two:?}");
         assert!((two.low.unwrap() - 2.0 / 7.15f64.sqrt()).abs() < 0.01, "{two:?}");
-        assert!(of(&runs(1.1)[..2], None, 0.95).is_none() && of(&runs(1.0), None, 0.95).is_none());
+        assert!(
+            estimate_spread(&runs(1.1)[..2], None, 0.95).is_none() && estimate_spread(&runs(1.0), None, 0.95).is_none()
+        );
     }
 }

@@ -17,10 +17,10 @@ use crate::regimes::regimes;
 const TOLERANCE: f64 = 0.03;
 
 /// The least fraction of an end's own limit at which the throughput gets a warning.
-const NEAR: f64 = 0.9;
+const NEAR_CEILING: f64 = 0.9;
 
 /// The least fraction of an end's own limit at which the throughput or the limit must be wrong.
-const ABOVE: f64 = 1.05;
+const ABOVE_CEILING: f64 = 1.05;
 
 /// The largest share of time for the harness without a warning, in per cent.
 const HARNESS_PERCENT: f64 = 10.0;
@@ -47,8 +47,8 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
         if let Some(harness) = estimates.get(Figure::Harness).filter(|share| share.median > HARNESS_PERCENT) {
             warnings.push(Warning::Harness { percent: harness.median });
         }
-        warnings.extend(behind(samples));
-        warnings.extend(held(samples));
+        warnings.extend(missed_rate_warning(samples));
+        warnings.extend(held_lines_warning(samples));
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(regimes(samples, ends.block.0));
         }
@@ -75,7 +75,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
 }
 
 /// A warning if a filter held back lines, so that their times are unknown.
-fn held(samples: &[Sample]) -> Option<Warning> {
+fn held_lines_warning(samples: &[Sample]) -> Option<Warning> {
     let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
     let lines: Vec<&Latency> = lines.filter(|lines| lines.mostly_buffered() && !lines.missed_rate()).collect();
     let held = lines.iter().filter_map(|lines| lines.held).sum();
@@ -84,7 +84,7 @@ fn held(samples: &[Sample]) -> Option<Warning> {
 }
 
 /// A warning if a run did not reach its fixed rate.
-fn behind(samples: &[Sample]) -> Option<Warning> {
+fn missed_rate_warning(samples: &[Sample]) -> Option<Warning> {
     let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
     let late = trips.iter().filter(|trips| trips.missed_rate()).count();
     let (sent, due) = (
@@ -161,10 +161,10 @@ fn near_ceiling(ends: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning>
     let warning = |(end, runs): (&str, Vec<(f64, f64)>)| {
         let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
         let (end, ceiling) = (end.to_owned(), median(&ceilings)?);
-        let above = shares.iter().filter(|share| **share >= ABOVE).count() as u32;
+        let above = shares.iter().filter(|share| **share >= ABOVE_CEILING).count() as u32;
         match median(&shares)? {
             _ if above > 0 => Some(Warning::AboveCeiling { end, ceiling, above, runs: shares.len() as u32 }),
-            share if share >= NEAR => Some(Warning::NearCeiling { end, ceiling }),
+            share if share >= NEAR_CEILING => Some(Warning::NearCeiling { end, ceiling }),
             _ => None,
         }
     };
@@ -180,7 +180,7 @@ fn share_of_cpu(end: &EndStats) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{GIB, STEADY, kinds, one, outcome, round_trip_outcome};
+    use crate::fixture::{GIB, STEADY, outcome, record_of, round_trip_outcome, warning_kinds};
 
     #[test]
     fn noise_of_a_conversation_is_that_of_its_round_trips() {
@@ -188,33 +188,33 @@ mod tests {
         // With a gap, drifting round trips leave the throughput steady.
         let mut round_trip_record = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &drifting);
         round_trip_record.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
-        assert_eq!(kinds(&one(round_trip_record.clone())), ["drift", "wide"]);
+        assert_eq!(warning_kinds(&record_of(round_trip_record.clone())), ["drift", "wide"]);
         let steady = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &STEADY);
         for (sample, steady) in round_trip_record.samples.iter_mut().zip(steady.samples) {
             (sample.bytes, sample.latency) = (sample.bytes << (sample.round % 3), steady.latency);
         }
-        assert_eq!(kinds(&one(round_trip_record)), [""; 0]);
+        assert_eq!(warning_kinds(&record_of(round_trip_record)), [""; 0]);
     }
 
     #[test]
     fn an_end_that_waits_for_answers_has_no_ceiling() {
         let mut round_trip_record = round_trip_outcome("e", &[], 5_000.0, &STEADY);
         round_trip_record.samples.iter_mut().for_each(|sample| sample.sources[0].ceiling = Some(1.0));
-        assert_eq!(kinds(&one(round_trip_record)), [""; 0]);
+        assert_eq!(warning_kinds(&record_of(round_trip_record)), [""; 0]);
     }
 
     #[test]
     fn noise_is_named() {
         let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
-        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &drifting))), ["drift", "wide"]);
+        assert_eq!(warning_kinds(&record_of(outcome("e", &[], 1.0, &drifting))), ["drift", "wide"]);
         let mut narrow = outcome("e", &[], 1.0, &drifting);
         narrow.stopped = Some(Stopped::Narrow);
-        assert_eq!(kinds(&one(narrow)), ["drift"]);
+        assert_eq!(warning_kinds(&record_of(narrow)), ["drift"]);
         let one_off = [1.0, 1.001, 0.999, 1.0, 1.001, 0.8, 1.0, 1.002, 0.998, 1.0, 1.001, 0.999];
-        let record = one(outcome("e", &[], 1.0, &one_off));
+        let record = record_of(outcome("e", &[], 1.0, &one_off));
         assert_eq!(record.warnings, [Warning::Outliers { count: 1, runs: 12 }]);
         let hardly_off = [1.0, 1.0001, 0.9999, 1.0, 1.0001, 0.99, 1.0, 1.0002, 0.9998];
-        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &hardly_off))), [""; 0]);
+        assert_eq!(warning_kinds(&record_of(outcome("e", &[], 1.0, &hardly_off))), [""; 0]);
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
             sample.sinks[0].pinned = Some(vec![Cpu(1)]);
             sample.sinks[0].cpus = vec![Cpu(0), Cpu(1)];
         }
-        assert_eq!(one(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
+        assert_eq!(record_of(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
     }
 
     /// The warnings at 2 GiB/s, if the ceilings of the ends are `source` and `sink` GiB/s.
@@ -256,7 +256,7 @@ mod tests {
             sample.sources[0].ceiling = source.map(|figure| figure * GIB);
             sample.sinks[0].ceiling = sink.map(|figure| figure * GIB);
         }
-        one(outcome).warnings
+        record_of(outcome).warnings
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
         for (nth, sample) in outcome.samples.iter_mut().enumerate() {
             sample.sinks[0].ceiling = Some(if nth < 2 { 1.8 } else { 9.0 } * GIB);
         }
-        let [warning] = &one(outcome).warnings[..] else { panic!() };
+        let [warning] = &record_of(outcome).warnings[..] else { panic!() };
         assert!(matches!(warning, Warning::AboveCeiling { above: 2, runs: 7, .. }), "{warning:?}");
         assert!(warning.to_string().starts_with("2 of 7 runs are above the limit of the sink alone"), "{warning}");
     }
@@ -303,9 +303,9 @@ mod tests {
                 end.own_ns = Some(end.ns / 20);
             }
         }
-        assert_eq!(kinds(&one(outcome.clone())), [""; 0]);
+        assert_eq!(warning_kinds(&record_of(outcome.clone())), [""; 0]);
         outcome.samples.iter_mut().for_each(|sample| sample.sinks[0].own_ns = Some(sample.sinks[0].ns / 5));
-        let warnings = one(outcome).warnings;
+        let warnings = record_of(outcome).warnings;
         assert!(
             matches!(&warnings[..], [Warning::Harness { percent }] if (percent - 20.0).abs() < 0.1),
             "{warnings:?}"
@@ -321,11 +321,11 @@ mod tests {
             }
         };
         trips(&mut round_trip_record, 990);
-        let record = one(round_trip_record.clone());
-        assert_eq!(kinds(&record), [""; 0]);
+        let record = record_of(round_trip_record.clone());
+        assert_eq!(warning_kinds(&record), [""; 0]);
         assert!(record.estimate.unwrap().round_trip().is_some());
         trips(&mut round_trip_record, 989);
-        let record = one(round_trip_record);
+        let record = record_of(round_trip_record);
         let runs = STEADY.len() as u64;
         assert!(
             record.warnings.contains(&Warning::Behind { sent: 989 * runs, due: 1000 * runs }),
@@ -346,9 +346,13 @@ mod tests {
             }
         };
         held(&mut round_trip_record, 500, 500);
-        assert_eq!(kinds(&one(round_trip_record.clone())), [""; 0], "as many came out as were held, and all were sent");
+        assert_eq!(
+            warning_kinds(&record_of(round_trip_record.clone())),
+            [""; 0],
+            "as many came out as were held, and all were sent"
+        );
         held(&mut round_trip_record, 499, 501);
-        let (record, runs) = (one(round_trip_record), STEADY.len() as u64);
+        let (record, runs) = (record_of(round_trip_record), STEADY.len() as u64);
         assert!(
             record.warnings.contains(&Warning::Held { held: 501 * runs, lines: 1000 * runs }),
             "{:?}",
@@ -370,7 +374,7 @@ mod tests {
             }
             sample.sinks[1].ceiling = None;
         }
-        let warnings = one(pairs).warnings;
+        let warnings = record_of(pairs).warnings;
         let [Warning::NearCeiling { end, ceiling }] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(end == "source" && (ceiling / GIB - 4.2).abs() < 1e-6, "{warnings:?}");
     }

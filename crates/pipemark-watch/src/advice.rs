@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pipemark_model::ByteSize;
 
-use crate::burst::{self, about_a_pipe, beyond_pipes, buffer, mebibytes};
+use crate::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
 use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
@@ -21,7 +21,7 @@ fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Reme
 }
 
 /// Adds the remedies to a verdict.
-pub fn conclude(verdict: PipelineVerdict, figures: &PipelineFigures) -> PipelineVerdict {
+pub fn with_remedies(verdict: PipelineVerdict, figures: &PipelineFigures) -> PipelineVerdict {
     let remedies = remedies_for(&verdict, figures);
     let sentence = |remedy: &Remedy| match remedy.command.as_str() {
         "" => remedy.text.clone(),
@@ -35,7 +35,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
     let mut found = Vec::new();
     let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
     let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
-    let exhausted = exhausted(figures);
+    let limit_remedy = pipe_limit_remedy(figures);
     match verdict.kind {
         VerdictKind::Stage if verdict.reason == "stopped" => {
             let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
@@ -46,48 +46,48 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
             if let Some(stage) = stage {
                 found.extend(remedies::of_stage(stage, verdict, figures));
-                found.extend(stage.peer.as_ref().filter(|_| verdict.kind == VerdictKind::Peer).map(beyond));
+                found.extend(stage.peer.as_ref().filter(|_| verdict.kind == VerdictKind::Peer).map(remedy_beyond));
                 if verdict.kind == VerdictKind::Stage {
-                    found.extend(of_any_stage(stage));
+                    found.extend(remedy_of_any_stage(stage));
                 }
-                if verdict.kind == VerdictKind::Stage && stage.busy < BUSY && exhausted.is_none() {
-                    found.extend(beside(stage, figures));
+                if verdict.kind == VerdictKind::Stage && stage.busy < BUSY && limit_remedy.is_none() {
+                    found.extend(remedy_beside(stage, figures));
                 }
             }
         }
         VerdictKind::Burst => {
             if let Some(pipe) = pipe {
-                found.push(bursts_buffer(pipe, figures));
-                found.extend(of_ends(pipe, verdict, figures));
+                found.push(burst_buffer_remedy(pipe, figures));
+                found.extend(remedies_of_ends(pipe, verdict, figures));
             }
         }
-        VerdictKind::Pipe if exhausted.is_none() => {
+        VerdictKind::Pipe if limit_remedy.is_none() => {
             if let Some(pipe) = pipe.filter(|pipe| can_grow(pipe, figures)) {
-                found.push(larger_pipe(pipe, figures, verdict.bound));
-                found.extend(about_a_pipe(figures, pipe).map(|_| bursts_buffer(pipe, figures)));
-                found.extend(of_ends(pipe, verdict, figures));
+                found.push(larger_pipe_remedy(pipe, figures, verdict.bound));
+                found.extend(near_pipe_size(figures, pipe).map(|_| burst_buffer_remedy(pipe, figures)));
+                found.extend(remedies_of_ends(pipe, verdict, figures));
             }
         }
-        VerdictKind::Deadlock => found.push(out_of_deadlock(&verdict.cause)),
+        VerdictKind::Deadlock => found.push(deadlock_remedy(&verdict.cause)),
         VerdictKind::Cpu if verdict.reason == "CPUs are taken by other programs" => {
             let text = "other programs take the CPUs ('top' shows them): stop them, lower their priority (renice, cpu.weight), or wait";
             found.push(remedy("cpu-busy", text, ""));
         }
         VerdictKind::Cpu => {
             found.extend(remedies::of_less_work(figures));
-            found.push(more_cpus(figures));
+            found.push(more_cpus_remedy(figures));
         }
         VerdictKind::Throttled => {
             found.push(remedy("cpu-quota", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
         }
         VerdictKind::Balanced | VerdictKind::Inconclusive => {
             found.extend(remedies::of_two(figures, verdict));
-            let pipe = pipe.filter(|pipe| exhausted.is_none() && can_grow(pipe, figures));
-            found.extend(pipe.map(|pipe| larger_pipe(pipe, figures, None)));
+            let pipe = pipe.filter(|pipe| limit_remedy.is_none() && can_grow(pipe, figures));
+            found.extend(pipe.map(|pipe| larger_pipe_remedy(pipe, figures, None)));
         }
         VerdictKind::Pipe | VerdictKind::Unknown => {}
     }
-    found.extend(exhausted);
+    found.extend(limit_remedy);
     // Two stages that run the same program have the same remedies.
     let mut known = BTreeSet::new();
     found.retain(|remedy| known.insert(remedy.id.clone()));
@@ -95,20 +95,20 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
 }
 
 /// The remedies of the programs at the ends of a pipe.
-fn of_ends(pipe: &PipeFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
+fn remedies_of_ends(pipe: &PipeFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
     let ends = [pipe.from, pipe.to].map(|number| &figures.stages[number - 1]);
     ends.into_iter().flat_map(|stage| remedies::of_stage(stage, verdict, figures)).collect()
 }
 
 /// Points to the process at the other end of a socket or pipe.
-fn beyond(peer: &PeerFigures) -> Remedy {
+fn remedy_beyond(peer: &PeerFigures) -> Remedy {
     match peer.pid {
         Some(pid) => remedy("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
         None => remedy("peer", format!("check {}: its CPUs, its disks, the network to it", peer.name), ""),
     }
 }
 
-fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
+fn remedy_of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
     // A stage with several threads needs more than one CPU.
     let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
@@ -121,14 +121,14 @@ fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
     !pipe.is_socket && pipe.capacity.is_none_or(|capacity| capacity < largest)
 }
 
-fn at_most(bound: Option<f64>) -> String {
+fn bound_text(bound: Option<f64>) -> String {
     bound.map(|bound| format!(", at most {bound:.1} times as fast")).unwrap_or_default()
 }
 
 /// The remedy of a larger pipe. How to try it depends on how long the pipeline runs.
-fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
+fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
     let bursts = burst::size(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
-    let most = at_most(bound);
+    let most = bound_text(bound);
     match &figures.typed {
         Some(typed) if figures.seconds < MIN_TUNE_SECONDS => {
             let text = format!(
@@ -147,7 +147,7 @@ fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>
 }
 
 /// Additional advice: a larger pipe next to the stage of a verdict.
-fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
+fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     let (pipe, _) = bursting(figures)?;
     if beyond_pipes(figures, pipe).is_some() || !can_grow(pipe, figures) {
         return None;
@@ -157,7 +157,7 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
          'pipemark tune' tries a larger pipe",
         name(figures, pipe.from),
         name(figures, pipe.to),
-        at_most(gain(figures, pipe, stage)),
+        bound_text(gain(figures, pipe, stage)),
         percent(pipe.writer_waits),
         percent(pipe.reader_waits)
     );
@@ -166,7 +166,7 @@ fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
 
 /// A buffer larger than a pipe, between the two stages. `relay --buffer` takes less time and CPU than mbuffer: see
 /// bench/relay.py.
-fn bursts_buffer(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy {
+fn burst_buffer_remedy(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy {
     let size = buffer(burst::size(pipe).unwrap_or(0.0));
     let mebibytes = size.0 >> 20;
     let between = format!("between {} and {}", name(figures, pipe.from), name(figures, pipe.to));
@@ -181,7 +181,7 @@ fn bursts_buffer(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy {
     remedy("burst-relay-buffer", text, commands.join(" | "))
 }
 
-fn out_of_deadlock(cause: &str) -> Remedy {
+fn deadlock_remedy(cause: &str) -> Remedy {
     match cause {
         "deadlock: stderr unread" => remedy(
             "communicate",
@@ -212,7 +212,7 @@ fn out_of_deadlock(cause: &str) -> Remedy {
     }
 }
 
-fn more_cpus(figures: &PipelineFigures) -> Remedy {
+fn more_cpus_remedy(figures: &PipelineFigures) -> Remedy {
     let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
     let all = std::thread::available_parallelism().map_or(0, usize::from);
     if bound < all {
@@ -224,9 +224,9 @@ fn more_cpus(figures: &PipelineFigures) -> Remedy {
     }
 }
 
-/// A remedy for the per-user limit of pipes, if the limit keeps new pipes small here and that matters. No pipe can then
-/// be enlarged.
-fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
+/// A remedy for the per-user limit of pipes, if this limit keeps new pipes small and their size matters. At the limit,
+/// no pipe can be enlarged.
+fn pipe_limit_remedy(figures: &PipelineFigures) -> Option<Remedy> {
     // Over the limit a new pipe has two pages.
     let page = rustix::param::page_size() as u64;
     let small = |pipe: &&PipeFigures| {

@@ -9,10 +9,10 @@ use crate::report::PipeFigures;
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
 /// A burst this many times the size of the largest pipe clearly exceeds it: two samplings of a pipeline differ by less.
-const CLEARLY: f64 = 4.0;
+const CLEAR_FACTOR: f64 = 4.0;
 
-/// Bytes of a burst: the bytes that the writer would have written during one wait or that the reader would have read,
-/// whichever is more. `None` where waits are too short to sample, or no rate is known.
+/// The size of a burst in bytes: what the writer would have written during one of its waits, or the reader would have
+/// read during one of its waits, whichever is more. `None` if waits are too short to sample or no rate is known.
 pub fn size(pipe: &PipeFigures) -> Option<f64> {
     let rate = pipe.bytes_per_second?;
     let moved = |stretch: Option<f64>, waits: f64| stretch.map(|seconds| rate / (1.0 - waits).max(0.05) * seconds);
@@ -22,12 +22,12 @@ pub fn size(pipe: &PipeFigures) -> Option<f64> {
 
 /// The size of a burst in bytes, if it is clearly larger than any pipe of this machine.
 pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
-    size(pipe).filter(|&size| size > CLEARLY * largest(figures))
+    size(pipe).filter(|&size| size > CLEAR_FACTOR * largest(figures))
 }
 
-/// The size of a burst in bytes, if the largest pipe may or may not hold it.
-pub fn about_a_pipe(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
-    size(pipe).filter(|&size| size > largest(figures) && size <= CLEARLY * largest(figures))
+/// The size of a burst in bytes, if it is close to the size of the largest pipe.
+pub fn near_pipe_size(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
+    size(pipe).filter(|&size| size > largest(figures) && size <= CLEAR_FACTOR * largest(figures))
 }
 
 fn largest(figures: &PipelineFigures) -> f64 {

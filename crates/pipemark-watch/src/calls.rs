@@ -6,7 +6,7 @@ use crate::verdict::{BALANCED, BUSY, busy, name};
 
 /// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
 /// bytes or more.
-const SMALL: f64 = 2048.0;
+const SMALL_CALL: f64 = 2048.0;
 /// Calls limit a stage that spends at least this share of its CPU time in the kernel.
 const LIMITING_SHARE: f64 = 0.25;
 /// Small calls are mentioned from this share on, because the stage's busy share then gives no bound.
@@ -16,40 +16,41 @@ const NOTABLE_SHARE: f64 = 0.10;
 const MAX_CALL_SECONDS: f64 = 25e-6;
 /// Sizes per call of two stages count as equal within this factor. A message that is written by one call may be read by
 /// two, one of them for its length.
-const SAME: f64 = 2.5;
+const SAME_SIZE: f64 = 2.5;
 
 /// The small calls of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SmallCalls {
-    /// Bytes per call, and calls per second.
+    /// Mean bytes per call.
     bytes: f64,
+    /// Calls per second.
     per_second: f64,
 }
 
-fn small(bytes: Option<f64>, per_second: Option<f64>) -> Option<SmallCalls> {
+fn small_calls(bytes: Option<f64>, per_second: Option<f64>) -> Option<SmallCalls> {
     let calls = SmallCalls { bytes: bytes?, per_second: per_second? };
-    (calls.bytes <= SMALL && calls.per_second > 0.0).then_some(calls)
+    (calls.bytes <= SMALL_CALL && calls.per_second > 0.0).then_some(calls)
 }
 
-fn writes(stage: &StageFigures) -> Option<SmallCalls> {
-    small(stage.bytes_per_write, stage.writes_per_second)
+fn small_writes(stage: &StageFigures) -> Option<SmallCalls> {
+    small_calls(stage.bytes_per_write, stage.writes_per_second)
 }
 
-fn reads(stage: &StageFigures) -> Option<SmallCalls> {
-    small(stage.bytes_per_read, stage.reads_per_second)
+fn small_reads(stage: &StageFigures) -> Option<SmallCalls> {
+    small_calls(stage.bytes_per_read, stage.reads_per_second)
 }
 
 /// The share of its CPU time that a stage spends on small calls; 0 if it spends its kernel time elsewhere.
 fn share(stage: &StageFigures) -> f64 {
-    let calls =
-        writes(stage).map_or(0.0, |calls| calls.per_second) + reads(stage).map_or(0.0, |calls| calls.per_second);
+    let calls = small_writes(stage).map_or(0.0, |calls| calls.per_second)
+        + small_reads(stage).map_or(0.0, |calls| calls.per_second);
     let (Some(kernel), Some(cpu)) = (stage.kernel, stage.cpu) else { return 0.0 };
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > MAX_CALL_SECONDS { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
 /// for something else, such as a client for its server.
-fn runs(stage: &StageFigures) -> bool {
+fn computes_or_waits_for_cpu(stage: &StageFigures) -> bool {
     stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
 }
 
@@ -59,16 +60,17 @@ pub fn matter(stage: &StageFigures) -> bool {
 }
 
 /// The verdict that small calls limit the pipeline; `None` if they don't.
-pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     // Both ends of a pipe pay for small pieces: the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
-    let payer = order.iter().filter(near).find(|stage| share(stage) >= LIMITING_SHARE && runs(stage))?;
-    let (culprit, small_writes) = origin(figures, payer)?;
-    let (own_reads, own_writes) = (reads(culprit), writes(culprit));
-    let calls = if small_writes { own_writes? } else { own_reads? };
+    let payer =
+        order.iter().filter(near).find(|stage| share(stage) >= LIMITING_SHARE && computes_or_waits_for_cpu(stage))?;
+    let (culprit, by_writes) = origin(figures, payer)?;
+    let (own_reads, own_writes) = (small_reads(culprit), small_writes(culprit));
+    let calls = if by_writes { own_writes? } else { own_reads? };
     let both = own_reads.is_some() && own_writes.is_some();
-    let verb = if small_writes { "writes" } else { "reads" };
+    let verb = if by_writes { "writes" } else { "reads" };
     let bytes = calls.bytes.round().max(1.0);
     let plural = if bytes == 1.0 { "" } else { "s" };
     let mut text = format!(
@@ -79,7 +81,7 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     if culprit.number != payer.number {
         text.push_str(&format!(" {} has to make as many calls.", name(figures, payer.number)));
     }
-    let cause = match (small_writes, both, bytes <= 1.0) {
+    let cause = match (by_writes, both, bytes <= 1.0) {
         (_, true, _) => "small reads and writes",
         (true, ..) => "small writes",
         (false, _, true) => "small reads of one byte",
@@ -89,8 +91,8 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
 }
 
-/// The stage that causes the small pieces that `payer` reads or writes, and `true` if its writes cause them rather than
-/// its reads.
+/// The stage that causes the small pieces that `payer` reads or writes. With it `true` if its writes cause them, or
+/// `false` if its reads do.
 fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
     let writer_of = |stage: &StageFigures| {
         let pipe = figures.pipes.iter().find(|pipe| pipe.to == stage.number)?;
@@ -98,21 +100,21 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
     };
     let mut stage = payer;
     // A stage that writes more small pieces than it reads causes them by its writes.
-    let mut by_writes = match (writes(stage), reads(stage)) {
+    let mut by_writes = match (small_writes(stage), small_reads(stage)) {
         (Some(_), None) => return Some((stage, true)),
-        (Some(own), Some(input)) if own.bytes * SAME < input.bytes => return Some((stage, true)),
+        (Some(own), Some(input)) if own.bytes * SAME_SIZE < input.bytes => return Some((stage, true)),
         (None, None) => return None,
         (Some(_), Some(_)) => true,
         (None, Some(_)) => false,
     };
     // A stage that passes small pieces on got them from the previous stage.
     for _ in 0..figures.stages.len() {
-        let Some(input) = reads(stage) else { return Some((stage, true)) };
+        let Some(input) = small_reads(stage) else { return Some((stage, true)) };
         let Some(before) = writer_of(stage) else { break };
-        match writes(before) {
-            Some(output) if output.bytes <= input.bytes * SAME => {
+        match small_writes(before) {
+            Some(output) if output.bytes <= input.bytes * SAME_SIZE => {
                 (stage, by_writes) = (before, true);
-                if reads(stage).is_none_or(|input| output.bytes * SAME < input.bytes) {
+                if small_reads(stage).is_none_or(|input| output.bytes * SAME_SIZE < input.bytes) {
                     return Some((stage, true));
                 }
             }

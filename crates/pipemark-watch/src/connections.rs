@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
 
-use crate::process::{PipeEnd, PipeId, Process, Way};
+use crate::process::{Direction, PipeEnd, PipeId, Process};
 
 /// Constants of <linux/netlink.h>, <linux/sock_diag.h>, <linux/unix_diag.h> and <linux/inet_diag.h>.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -27,8 +27,9 @@ const TCP: u8 = 6;
 pub struct SocketState {
     /// The inode of the other end; `None` if it isn't on this machine.
     pub peer: Option<u64>,
-    /// Bytes waiting to be read, and bytes waiting to be sent or to be read by the other end.
+    /// Bytes waiting to be read.
     pub receive_queue: u64,
+    /// Bytes waiting to be sent, or to be read by the other end.
     pub send_queue: u64,
     pub tcp: Option<TcpState>,
 }
@@ -38,15 +39,16 @@ pub struct SocketState {
 pub struct TcpState {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Microseconds with data to send, those in which the receiver's window limited sending, and those in which the
-    /// send buffer limited it.
+    /// Microseconds with data to send.
     pub busy: u64,
+    /// The part of `busy` in which the receiver's window limited sending.
     pub window_limited: u64,
+    /// The part of `busy` in which the send buffer limited sending.
     pub buffer_limited: u64,
 }
 
 /// All visible sockets, by inode. Empty where the kernel doesn't support sock_diag.
-pub fn all(with_tcp: bool) -> BTreeMap<u64, SocketState> {
+pub fn all_sockets(with_tcp: bool) -> BTreeMap<u64, SocketState> {
     let mut found = BTreeMap::new();
     for message in dump(&unix_request()) {
         found.extend(unix_socket(&message));
@@ -66,18 +68,18 @@ pub fn all(with_tcp: bool) -> BTreeMap<u64, SocketState> {
 fn join_tcp(found: &mut BTreeMap<u64, SocketState>) {
     let by_ends = found.iter().filter_map(|(&inode, state)| {
         let tcp = state.tcp.as_ref()?;
-        Some(((plain(tcp.local), plain(tcp.remote)), inode))
+        Some(((unmapped(tcp.local), unmapped(tcp.remote)), inode))
     });
     let by_ends: BTreeMap<(SocketAddr, SocketAddr), u64> = by_ends.collect();
     for state in found.values_mut() {
         if let Some(tcp) = &state.tcp {
-            state.peer = by_ends.get(&(plain(tcp.remote), plain(tcp.local))).copied();
+            state.peer = by_ends.get(&(unmapped(tcp.remote), unmapped(tcp.local))).copied();
         }
     }
 }
 
 /// Unwraps an IPv4-mapped IPv6 address.
-fn plain(address: SocketAddr) -> SocketAddr {
+fn unmapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -201,17 +203,17 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
 }
 
 /// A process observed to wait in a read or write of a socket: its pid, the socket's inode, and the direction.
-pub type SocketUse = (u32, u64, Way);
+pub type SocketUse = (u32, u64, Direction);
 
 /// Turns socket pairs between a process and its descendant into links like pipes. These are the pairs that are the
 /// descendant's standard input, output or error, as Node and other programs create them. They are also the pairs on
 /// which one process was observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
-pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
+pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if uses.is_empty() && !processes.iter().any(standard) {
         return;
     }
-    let sockets = all(false);
+    let sockets = all_sockets(false);
     let parent_of: BTreeMap<u32, u32> = processes.iter().map(|process| (process.pid, process.parent)).collect();
     let ancestors = |pid: u32| {
         std::iter::successors(parent_of.get(&pid).copied(), |pid| parent_of.get(pid).copied())
@@ -221,8 +223,8 @@ pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let mut found: Vec<(usize, PipeEnd)> = Vec::new();
     let mut link = |from: (usize, u32), to: (usize, u32), received_at: u64| {
         let pipe = PipeId::of_socket(received_at);
-        found.push((from.0, PipeEnd { fd: from.1, pipe, way: Way::Out }));
-        found.push((to.0, PipeEnd { fd: to.1, pipe, way: Way::In }));
+        found.push((from.0, PipeEnd { fd: from.1, pipe, direction: Direction::Out }));
+        found.push((to.0, PipeEnd { fd: to.1, pipe, direction: Direction::In }));
     };
     for (place, process) in processes.iter().enumerate() {
         let elders = ancestors(process.pid);
@@ -244,7 +246,7 @@ pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let fd_of = |place: usize, inode: u64| {
         processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)
     };
-    for &(pid, inode, way) in uses {
+    for &(pid, inode, direction) in uses {
         let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
         let Some((place, fd)) = place_of(pid).and_then(|place| Some((place, fd_of(place, inode)?))) else { continue };
         let related = |other: &u32| ancestors(*other).contains(&pid) || ancestors(pid).contains(other);
@@ -256,8 +258,8 @@ pub fn join(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
             all => all.iter().copied().find(seen),
         };
         let other = other.and_then(place_of).and_then(|other| Some((other, fd_of(other, peer)?)));
-        match (other, way) {
-            (Some(other), Way::In) => link(other, (place, fd), inode),
+        match (other, direction) {
+            (Some(other), Direction::In) => link(other, (place, fd), inode),
             (Some(other), _) => link((place, fd), other, peer),
             (None, _) => {}
         }
@@ -288,7 +290,7 @@ mod tests {
         use std::io::Write;
         let (mut one, other) = UnixStream::pair().unwrap();
         one.write_all(&[1; 100]).unwrap();
-        let found = all(false);
+        let found = all_sockets(false);
         assert_eq!(found[&inode(&one)].peer, Some(inode(&other)));
         assert_eq!(found[&inode(&other)].peer, Some(inode(&one)));
         assert_eq!(found[&inode(&other)].receive_queue, 100);
@@ -299,7 +301,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (other, _) = listener.accept().unwrap();
-        let found = all(true);
+        let found = all_sockets(true);
         let state = &found[&inode(&one)];
         assert_eq!(state.peer, Some(inode(&other)));
         assert_eq!(state.tcp.as_ref().unwrap().remote, listener.local_addr().unwrap());

@@ -11,11 +11,11 @@ use crate::sampler::{Subject, Watcher};
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
 
-/// For this long after its start, a program may read its own libraries, which aren't input of the pipeline.
-const LOADED: Duration = Duration::from_millis(15);
+/// The time after its start in which a program may read its own libraries, which aren't input of the pipeline.
+const LIBRARY_LOAD_TIME: Duration = Duration::from_millis(15);
 
-/// A process that starts and exits causes at least this many page faults.
-const FAULTS: u64 = 50;
+/// The least number of page faults that a process causes by starting and exiting.
+const MIN_FAULTS: u64 = 50;
 
 /// Sums over the processes of a stage.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,11 +45,11 @@ impl Watcher {
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
-                // `late`: the process used no time before sampling began. Its start time isn't compared for children,
-                // because it is known to 10 ms only.
+                // `late` means that the process used no time before sampling began. The start times of children aren't
+                // compared, because they are known to 10 ms only.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
-                young |= late && stage.since.is_some_and(|since| since.elapsed() < LOADED);
+                young |= late && stage.since.is_some_and(|since| since.elapsed() < LIBRARY_LOAD_TIME);
                 for thread in &mut known.threads {
                     if let Some(times) = thread.read_times() {
                         let Some(before) = thread.times.replace(times).or(late.then_some([0; 3])) else { continue };
@@ -71,7 +71,7 @@ impl Watcher {
             let before = stage.totals;
             stage.totals = now;
             if !interval && before.ticks.is_some() {
-                // Within an interval the ticks of its start are kept, because a part of an interval may be shorter than
+                // Within an interval, the ticks at its start are kept, because part of an interval may be shorter than
                 // a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
                 stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
@@ -89,7 +89,8 @@ impl Watcher {
                 counts.cpu = Some(counts.run.max(ticks.unwrap_or(0)));
                 counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
             }
-            // Within an interval too: a process may exit before the interval ends, and then its ticks are unreadable.
+            // These ticks are counted within an interval too. A process may exit before the interval ends, and its
+            // ticks would then be unreadable.
             if now.ticks.is_some() && (before.ticks.is_some() || all_late) {
                 let time = |now: u64, before: u64| Some(now.saturating_sub(before) * TICK);
                 counts.kernel = counts.kernel.max(time(now.kernel_ticks, before.kernel_ticks));
@@ -138,7 +139,7 @@ impl Watcher {
         let Some(before) = self.machine.replace(now) else { return };
         let (now, before, all) = (now.starts, before.starts, faults.iter().sum::<u64>());
         for (&faults, counts) in faults.iter().zip(&mut self.current.stages).filter(|(faults, _)| **faults > 0) {
-            counts.starts += (now.saturating_sub(before) * faults / all).min(faults / FAULTS);
+            counts.starts += (now.saturating_sub(before) * faults / all).min(faults / MIN_FAULTS);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Finds processes that wait for each other in a circle. Pure: the waits are arguments.
+//! Finds processes that wait for each other in a cycle. Pure: the waits are arguments.
 
 use std::collections::BTreeSet;
 
-use crate::process::{PipeEnd, PipeId, Way};
+use crate::process::{Direction, PipeEnd, PipeId};
 
 /// A process and its waits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,7 +14,7 @@ pub struct WaitingProcess {
     pub waits: Vec<PipeEnd>,
     /// A FIFO that the process is opening: its name and the direction. The call blocks until another process opens the
     /// other end.
-    pub opens: Option<(String, Way)>,
+    pub opens: Option<(String, Direction)>,
     /// Whether the process waits for a child to end.
     pub for_children: bool,
     /// Whether the process runs, sleeps or waits for something else, so that it may unblock others.
@@ -23,7 +23,7 @@ pub struct WaitingProcess {
     pub ends: Vec<PipeEnd>,
 }
 
-/// One step of a circle: a process, the end that it waits for, and the holder of the other end with its descriptor.
+/// One step of a cycle: a process, the end that it waits for, and the holder of the other end with its descriptor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitStep {
     pub pid: u32,
@@ -31,26 +31,26 @@ pub struct WaitStep {
     /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, or for a FIFO to be
     /// opened.
     pub on: Option<PipeEnd>,
-    pub opens: Option<(String, Way)>,
+    pub opens: Option<(String, Direction)>,
     pub holder: u32,
     pub holder_name: String,
     pub holder_fd: u32,
 }
 
-/// A circle of waits, starting at the oldest process.
+/// A cycle of waits, starting at the oldest process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitCycle {
     pub steps: Vec<WaitStep>,
 }
 
-fn holds(process: &WaitingProcess, pipe: PipeId, way: Way) -> Option<u32> {
-    let end = |end: &&PipeEnd| end.pipe == pipe && (end.way == way || end.way == Way::Both);
+fn holds(process: &WaitingProcess, pipe: PipeId, direction: Direction) -> Option<u32> {
+    let end = |end: &&PipeEnd| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both);
     process.ends.iter().find(end).map(|end| end.fd)
 }
 
 /// Processes that could end the wait for a pipe, as indices into `all`: the holders of its other end.
 fn unblockers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
-    let other = if end.way == Way::In { Way::Out } else { Way::In };
+    let other = if end.direction == Direction::In { Direction::Out } else { Direction::In };
     (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
 }
 
@@ -63,7 +63,7 @@ fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].parent == pid).collect()
 }
 
-/// A circle of stuck processes, in which each waits only for others in the circle; `None` if there is none.
+/// A cycle of stuck processes, in which each waits only for others in the cycle; `None` if there is none.
 pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     let waits = |process: &WaitingProcess| {
         !process.free && (process.for_children || !process.waits.is_empty() || process.opens.is_some())
@@ -93,8 +93,8 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
             (None, Some(_)) => (None, *openers(all, process.pid).first()?),
             (None, None) => (None, *children(all, process.pid).first()?),
         };
-        let way = |end: PipeEnd| if end.way == Way::In { Way::Out } else { Way::In };
-        let holder_fd = on.and_then(|end| holds(&all[helper], end.pipe, way(end))).unwrap_or(0);
+        let direction = |end: PipeEnd| if end.direction == Direction::In { Direction::Out } else { Direction::In };
+        let holder_fd = on.and_then(|end| holds(&all[helper], end.pipe, direction(end))).unwrap_or(0);
         let (name, holder, opens) = (process.name.clone(), &all[helper], process.opens.clone());
         let step = WaitStep {
             pid: process.pid,
@@ -137,7 +137,7 @@ fn descriptor(fd: u32) -> String {
 }
 
 impl WaitCycle {
-    /// Describes the circle: which process waits for which, at which descriptor.
+    /// Describes the cycle: which process waits for which, at which descriptor.
     pub fn text(&self) -> String {
         let step = |step: &WaitStep| {
             let who = format!("{} (PID {})", step.name, step.pid);
@@ -146,13 +146,14 @@ impl WaitCycle {
             } else {
                 format!("{} (PID {})", step.holder_name, step.holder)
             };
-            if let Some((path, way)) = &step.opens {
-                let (does, lacks) = if *way == Way::In { ("reading", "writing") } else { ("writing", "reading") };
+            if let Some((path, direction)) = &step.opens {
+                let (does, lacks) =
+                    if *direction == Direction::In { ("reading", "writing") } else { ("writing", "reading") };
                 return format!("{who} opens the FIFO {path} for {does}, and nobody opens it for {lacks}");
             }
             match step.on {
                 None => format!("{who} waits for {holder} to end"),
-                Some(end) if end.way == Way::In => format!(
+                Some(end) if end.direction == Direction::In => format!(
                     "{who} waits for input on its {}, whose write end {holder} holds open as its {}",
                     descriptor(end.fd),
                     descriptor(step.holder_fd)
@@ -167,18 +168,20 @@ impl WaitCycle {
         format!("Deadlock: {}.", self.steps.iter().map(step).collect::<Vec<_>>().join("; "))
     }
 
-    /// An identifier of the kind of circle.
+    /// An identifier of the kind of cycle.
     pub fn cause(&self) -> &'static str {
-        let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.way != Way::In);
+        let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.direction != Direction::In);
         match &self.steps[..] {
             steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
             steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
             [only] if only.holder == only.pid => "deadlock: write end open",
             // Both processes wait to read: one has sent a request, and the other holds its answer back.
-            [one, other] if [one, other].iter().all(|step| step.on.is_some_and(|end| end.way == Way::In)) => {
+            [one, other]
+                if [one, other].iter().all(|step| step.on.is_some_and(|end| end.direction == Direction::In)) =>
+            {
                 "deadlock: each waits for the other's output"
             }
-            steps if steps.iter().all(|step| step.on.is_none_or(|end| end.way == Way::In)) => {
+            steps if steps.iter().all(|step| step.on.is_none_or(|end| end.direction == Direction::In)) => {
                 "deadlock: write end open"
             }
             _ => "deadlock: cycle of waits",
@@ -190,8 +193,8 @@ impl WaitCycle {
 mod tests {
     use super::*;
 
-    fn end(fd: u32, pipe: u64, way: Way) -> PipeEnd {
-        PipeEnd { fd, pipe: PipeId(0, pipe), way }
+    fn end(fd: u32, pipe: u64, direction: Direction) -> PipeEnd {
+        PipeEnd { fd, pipe: PipeId(0, pipe), direction }
     }
 
     fn process(pid: u32, parent: u32, ends: &[PipeEnd], waits: &[u32]) -> WaitingProcess {
@@ -199,7 +202,7 @@ mod tests {
         WaitingProcess { pid, parent, name: format!("p{pid}"), ends: ends.to_vec(), waits, ..WaitingProcess::default() }
     }
 
-    use Way::{In, Out};
+    use Direction::{In, Out};
 
     /// A parent that reads its child's output, while the child blocks on a full standard error.
     fn unread() -> [WaitingProcess; 2] {
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_child_that_waits_for_its_parent_is_a_circle() {
+    fn waiting_for_a_child_that_waits_for_its_parent_is_a_cycle() {
         let mut parent = process(10, 1, &[end(3, 1, In)], &[]);
         parent.for_children = true;
         let found = cycle(&[parent, process(11, 10, &[end(1, 1, Out)], &[1])]).unwrap();
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn fifos_that_are_opened_in_another_order_are_a_circle() {
+    fn fifos_opened_in_another_order_are_a_cycle() {
         let opens =
             |pid, path: &str| WaitingProcess { opens: Some((path.to_owned(), In)), ..process(pid, 1, &[], &[]) };
         let found = cycle(&[opens(10, "/tmp/a"), opens(11, "/tmp/b")]).unwrap();

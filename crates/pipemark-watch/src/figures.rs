@@ -1,7 +1,7 @@
 //! Turns counts into figures.
 
 use crate::deadlock::WaitCycle;
-use crate::interval::{Counts, Interval, PipeCounts, Stretches};
+use crate::interval::{Counts, EndWaits, Interval, PipeCounts};
 use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::{WatchedPipe, Watcher};
 use crate::state::ThreadState;
@@ -12,8 +12,9 @@ use crate::topology::upstream_first;
 pub struct PipelineFigures {
     /// Start of the interval, in seconds since sampling began.
     pub begin: f64,
-    /// The time in seconds for which any process of the pipeline existed, and the number of samples in that time.
+    /// The time in seconds for which any process of the pipeline existed.
     pub seconds: f64,
+    /// The number of samples in that time.
     pub samples: u32,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
@@ -49,7 +50,7 @@ impl PipelineFigures {
     /// Figures of a watcher's counts. Stages that existed only briefly, such as a shell that was about to exec another
     /// program, are skipped.
     pub fn of(watcher: &Watcher, interval: &Interval) -> PipelineFigures {
-        PipelineFigures::of_places(watcher, interval, kept(watcher, interval))
+        PipelineFigures::of_places(watcher, interval, indices_of_kept(watcher, interval))
     }
 
     /// Figures of a part of the time. Stages and pipes have the same numbers as for the whole time. Stages that didn't
@@ -90,15 +91,15 @@ impl PipelineFigures {
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
                 let step = interval.seconds / f64::from(interval.samples.max(1));
-                // If two stages have the same output, and one also writes to the other, that one only passed the output
-                // on, as tar does to gzip.
+                // If two stages have the same output and one of them writes to the other, it only passed its output on,
+                // as tar does to gzip.
                 let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
                 let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
                 if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
                 // A long wait at the end is not part of a burst.
-                let length = |waits: &Stretches, end: usize| {
+                let length = |waits: &EndWaits, end: usize| {
                     let mean = waits.seconds(counts.samples, step)?;
                     let saved = counts.lengths[end] as f64 / f64::from(counts.absorbable) * step;
                     (counts.absorbable > 0).then(|| mean.min(saved))
@@ -131,7 +132,7 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
-        // A parent and its child may hold more pipes than they use. An example is a pipe that only shows when the other
+        // A parent and its child may hold more pipes than they use. An example is a pipe that only shows that the other
         // process has exited.
         let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
         let used: Vec<[usize; 2]> = pipes
@@ -142,7 +143,7 @@ impl PipelineFigures {
         pipes.retain(|pipe| waited(pipe) || !used.contains(&[pipe.from.min(pipe.to), pipe.from.max(pipe.to)]));
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
-        rates(&mut stages, &mut pipes);
+        set_rates(&mut stages, &mut pipes);
         PipelineFigures {
             begin: interval.begin,
             seconds: interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1)),
@@ -157,8 +158,8 @@ impl PipelineFigures {
     }
 }
 
-/// The places of the stages that the figures include, upstream first.
-fn kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
+/// The indices of the stages that the figures include, upstream first.
+fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
     let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
     let counts = |place: usize| {
@@ -187,18 +188,18 @@ fn absorbable(counts: &PipeCounts) -> f64 {
     if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
 }
 
-/// Corrects the sampled shares by the exact CPU counters. A thread that wakes up while it is sampled waits for the CPU
-/// that the sampler uses, and seems to run. So any share above the exact time running and waiting for a CPU is added to
-/// the waits. Conversely, a stage runs at least as long as its `threads` did on average, so a deficit is taken from the
-/// waits.
-fn corrected(
+/// Corrects the sampled shares by the exact CPU counters. A thread that wakes up during a sample waits for the CPU that
+/// the sampler uses, so it seems to run. So if the sampled share is above the exact time running and waiting for a CPU,
+/// the excess is added to the waits. Conversely, a stage runs at least as long as its `threads` did on average, so a
+/// deficit is taken from the waits.
+fn corrected_shares(
     counts: &Counts,
     seconds: f64,
     (threads, cpus): (f64, usize),
     (reads, writes): (bool, bool),
 ) -> [f64; ThreadState::COUNT] {
     /// With more context switches per second than this, waits are short, and count as waits for pipes.
-    const SHORT: f64 = 1000.0;
+    const MANY_SWITCHES: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
     let (Some(run), Some(wait)) = (counts.cpu, counts.cpu_wait) else { return shares };
@@ -222,7 +223,7 @@ fn corrected(
         return shares;
     }
     shares[ThreadState::Running as usize] = most;
-    let short = counts.switches.is_some_and(|switches| switches as f64 / seconds > SHORT);
+    let short = counts.switches.is_some_and(|switches| switches as f64 / seconds > MANY_SWITCHES);
     let pipes = |state: usize| state == ThreadState::Starved as usize || state == ThreadState::Blocked as usize;
     let takes = |state: usize| state != ThreadState::Running as usize && (!short || pipes(state));
     let seen_in: u32 = (0..ThreadState::COUNT).filter(|&state| takes(state)).map(|state| counts.states[state]).sum();
@@ -289,7 +290,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     // number doesn't include it.
     let threads =
         if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
-    let shares = corrected(counts, seconds, (threads, stage.cpus.len()), ends);
+    let shares = corrected_shares(counts, seconds, (threads, stage.cpus.len()), ends);
     let share = |state: ThreadState| shares[state as usize];
     let running = share(ThreadState::Running);
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
@@ -359,9 +360,9 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
 
 /// Sets the rate of each pipe to the count of the end that counts all of the pipe's bytes. An end that also uses other
 /// files counts too much. Then sets the same rates at the stages' ends.
-fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
+fn set_rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
     /// The counts of the two ends of a pipe count as equal within this factor.
-    const DISAGREE: f64 = 1.1;
+    const SAME_RATE: f64 = 1.1;
     // Whether the pipe is the only one that its writer writes, and the only one that its reader reads.
     let alone = |pipe: &PipeFigures| {
         let only = |end: fn(&PipeFigures) -> usize| pipes.iter().filter(|other| end(other) == end(pipe)).count() == 1;
@@ -374,8 +375,8 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         pipe.bytes_per_second = match (out, input) {
             // If one end counts less, some of its calls are not counted. If it counts more, the rest belongs to other
             // files.
-            (Some(out), Some(input)) if out > input * DISAGREE && !stages[pipe.from - 1].writes_others => Some(out),
-            (Some(out), Some(input)) if input > out * DISAGREE && !stages[pipe.to - 1].reads_others => Some(input),
+            (Some(out), Some(input)) if out > input * SAME_RATE && !stages[pipe.from - 1].writes_others => Some(out),
+            (Some(out), Some(input)) if input > out * SAME_RATE && !stages[pipe.to - 1].reads_others => Some(input),
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),
             (Some(out), Some(input)) if input < out / 50.0 => Some(out),
             (Some(out), Some(input)) => Some(out.min(input)),
@@ -384,7 +385,7 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
             (out, input) => out.or(input),
         };
     }
-    copies(stages, pipes);
+    set_rates_of_copies(stages, pipes);
     for (pipe, &(writes, reads)) in pipes.iter().zip(&alone) {
         if writes {
             stages[pipe.from - 1].bytes_out_per_second = pipe.bytes_per_second;
@@ -397,7 +398,7 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
 
 /// Sets the rates of the pipes of a stage that writes several. If it writes a multiple of its input, as tee does, each
 /// pipe gets all of the input. Otherwise the readers' counts are only right if they sum up to the stage's output.
-fn copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
+fn set_rates_of_copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
     const SAME: f64 = 0.1;
     let alike = |a: f64, b: f64| (a / b - 1.0).abs() <= SAME;
     for stage in stages {
@@ -438,7 +439,7 @@ mod tests {
     }
 
     fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
-        let shares = corrected(counts, 1.0, (1.0, 2), ends);
+        let shares = corrected_shares(counts, 1.0, (1.0, 2), ends);
         [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
     }
@@ -475,11 +476,11 @@ mod tests {
         watcher.stages = vec![WatchedStage::default(); 2];
         watcher.pipes = [(0, 1), (1, 0)].map(|(from, to)| WatchedPipe::new(from, to, PipeId(0, 1), None)).to_vec();
         let waits =
-            |count| PipeCounts { writer: Stretches { waits: count, ..Stretches::default() }, ..PipeCounts::default() };
+            |count| PipeCounts { writer: EndWaits { waits: count, ..EndWaits::default() }, ..PipeCounts::default() };
         let order = |pipes: &[u32]| {
             let pipes = pipes.iter().map(|&count| waits(count)).collect();
             let one = Interval { stages: vec![counts(10, 0, 0); 2], pipes, ..Interval::default() };
-            kept(&watcher, &one)
+            indices_of_kept(&watcher, &one)
         };
         assert_eq!(order(&[0, 9]), [1, 0]);
         assert_eq!(order(&[9, 0]), [0, 1]);
@@ -501,7 +502,7 @@ mod tests {
             let mut stages = [writer, stage(2, Some(input), None)];
             let (number, from, to) = (1, 1, 2);
             let mut pipes = [PipeFigures { number, from, to, ..PipeFigures::default() }];
-            rates(&mut stages, &mut pipes);
+            set_rates(&mut stages, &mut pipes);
             assert_eq!(stages[0].bytes_out_per_second, pipes[0].bytes_per_second);
             pipes[0].bytes_per_second.unwrap()
         };
@@ -524,7 +525,7 @@ mod tests {
             let mut stages =
                 [stage(1, Some(15.0), Some(out)), stage(2, Some(read[0]), None), stage(3, Some(read[1]), None)];
             let mut pipes = [2, 3].map(|to| PipeFigures { number: to - 1, from: 1, to, ..PipeFigures::default() });
-            super::rates(&mut stages, &mut pipes);
+            super::set_rates(&mut stages, &mut pipes);
             pipes.map(|pipe| pipe.bytes_per_second)
         };
         // The second reader splices.
@@ -562,14 +563,15 @@ mod tests {
         // The stage runs at least as long as its threads on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
-            (corrected(&counts(0, 100, 0), 1.0, (2.0, 2), (true, true))[ThreadState::Running as usize] * 100.0).round(),
+            (corrected_shares(&counts(0, 100, 0), 1.0, (2.0, 2), (true, true))[ThreadState::Running as usize] * 100.0)
+                .round(),
             10.0
         );
         // Three threads use 0.9 of two CPUs, so the stage runs for at least 45 % of the time, even if threads came and
         // went.
         for changed in [false, true] {
             let three = Counts { cpu: Some(900_000_000), changed, ..counts(20, 80, 0) };
-            let running = corrected(&three, 1.0, (3.0, 2), (true, true))[ThreadState::Running as usize];
+            let running = corrected_shares(&three, 1.0, (3.0, 2), (true, true))[ThreadState::Running as usize];
             assert!((running - 0.45).abs() < 1e-9, "{running}");
         }
         // If children started and ended, some of their time is unknown.

@@ -8,11 +8,11 @@ use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::name;
 
 /// Seconds without output.
-const SILENT: f64 = 1.0;
+const MIN_SILENCE: f64 = 1.0;
 /// A stage that is busy for more than this share has work to do.
 const AT_WORK: f64 = 0.3;
-/// The least share for which the reader of a stage that holds its output back waits.
-const STARVED: f64 = 0.8;
+/// If a stage holds its output back, its reader waits for at least this share of the time.
+const MIN_READER_WAITS: f64 = 0.8;
 /// The smallest common output buffer for a pipe, in the C library or a language runtime, in bytes. A buffered program
 /// writes this much at once.
 const MIN_BUFFER: f64 = 4096.0;
@@ -20,34 +20,34 @@ const MIN_BUFFER: f64 = 4096.0;
 const MAX_BUFFER: u64 = 256 << 10;
 
 /// Whether a stage writes only full buffers, judging by its earlier writes.
-fn buffers(stage: &StageFigures) -> bool {
+fn writes_full_buffers(stage: &StageFigures) -> bool {
     stage.wrote_before.is_none_or(|bytes| bytes >= MIN_BUFFER * 0.9)
 }
 
 /// Whether a stage has read something and written none of it.
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
-    let waits = |number: usize| figures.stages[number - 1].starved >= STARVED;
+    let waits = |number: usize| figures.stages[number - 1].starved >= MIN_READER_WAITS;
     let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
     // A filter at the end writes to a file or to a process outside the pipeline.
     let is_last = readers.peek().is_none() && stage.writes_others && programs::filters(&stage.words);
     let reader_waits = is_last || readers.any(|pipe| waits(pipe.to));
     let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MAX_BUFFER).contains(&bytes));
-    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT);
+    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
     let fed = figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     fed && reader_waits
         && has_read
         && silent
         && stage.busy < AT_WORK
-        && buffers(stage)
+        && writes_full_buffers(stage)
         && !programs::collects(&stage.words)
         && !programs::writes_at_once(&stage.words)
 }
 
-/// The program upstream of a stage that never ends its output, if the stage has read some of it and writes nothing before
-/// the end.
-fn waits_for_an_end<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
+/// The upstream program whose output never ends, if this stage has read some of it and writes nothing before the end of
+/// its input.
+fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
     let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
-    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT);
+    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
     if !(has_read && silent && stage.busy < AT_WORK && programs::needs_end(&stage.words)) {
         return None;
     }
@@ -59,26 +59,28 @@ fn waits_for_an_end<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> O
 /// Whether a source works now and then without output, so that its buffer may hold the output.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
-    let reader_waits =
-        figures.pipes.iter().any(|pipe| pipe.from == stage.number && figures.stages[pipe.to - 1].starved >= STARVED);
+    let reader_waits = figures
+        .pipes
+        .iter()
+        .any(|pipe| pipe.from == stage.number && figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS);
     let works = stage.switches_per_second.is_some_and(|switches| switches > 0.5);
     first
         && reader_waits
         && works
         && stage.busy - stage.sleep - stage.other - stage.network - stage.lock < AT_WORK
-        && stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT)
-        && buffers(stage)
+        && stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE)
+        && writes_full_buffers(stage)
         && programs::buffers_output(&stage.words)
         && !programs::writes_at_once(&stage.words)
 }
 
 /// The verdict that a stage holds its output back, if no other stage works.
-pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let works = |stage: &&StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
     if figures.stages.iter().any(|stage| works(&stage)) {
         return None;
     }
-    let endless = |stage| Some((stage, waits_for_an_end(figures, stage)?));
+    let endless = |stage| Some((stage, endless_source(figures, stage)?));
     if let Some((stage, source)) = figures.stages.iter().find_map(endless) {
         let text = format!(
             "{} writes nothing before the end of its input, and {} never ends it: it has read {} and written nothing for {:.1} s.",

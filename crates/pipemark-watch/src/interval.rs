@@ -7,28 +7,33 @@ use crate::state::ThreadState;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
-    /// Samples of several threads, taken while one of them ran; and those of them in which another waited for input.
+    /// Samples of a stage with several threads, taken while one of the threads ran.
     pub hunger_samples: u32,
+    /// The samples among these in which another thread waited for input.
     pub hungry: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,
     /// Nanoseconds that the stage's current threads spent on a CPU.
     pub run: u64,
-    /// Nanoseconds on a CPU, including threads and children that have ended; and nanoseconds waiting for a CPU. `None`
-    /// if unknown.
+    /// Nanoseconds on a CPU, including threads and children that have ended; `None` if unknown.
     pub cpu: Option<u64>,
+    /// Nanoseconds waiting for a CPU; `None` if unknown.
     pub cpu_wait: Option<u64>,
-    /// Bytes read and written; `None` if the kernel doesn't count them.
+    /// Bytes read; `None` if the kernel doesn't count them.
     pub read: Option<u64>,
+    /// Bytes written; `None` if the kernel doesn't count them.
     pub wrote: Option<u64>,
-    /// Calls that read, and calls that wrote; `None` if the kernel doesn't count them.
+    /// Calls that read; `None` if the kernel doesn't count them.
     pub reads: Option<u64>,
+    /// Calls that wrote; `None` if the kernel doesn't count them.
     pub writes: Option<u64>,
-    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and nanoseconds on a CPU of reaped children.
+    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick.
     pub kernel: Option<u64>,
+    /// Nanoseconds on a CPU of reaped children, in steps of a clock tick.
     pub children: Option<u64>,
-    /// Processes that the stage started, as far as known, and page faults of the processes that it reaped.
+    /// Processes that the stage started, as far as known.
     pub starts: u64,
+    /// Page faults of the processes that the stage reaped.
     pub faults: u64,
     pub switches: Option<u64>,
     /// Whether threads or children have started or ended, so that some of their time is missing.
@@ -46,13 +51,13 @@ pub struct Counts {
 /// How an end of a pipe waited: the number of samples in which it waited, the number of uninterrupted waits, and the
 /// sum of their squared lengths in samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Stretches {
+pub struct EndWaits {
     pub waits: u32,
     pub count: u32,
     pub squares: u64,
 }
 
-impl Stretches {
+impl EndWaits {
     /// Counts a sample. `before` is the number of consecutive samples in which the end has waited so far. Returns the
     /// new number.
     pub fn record(&mut self, waits: bool, before: u32) -> u32 {
@@ -66,7 +71,7 @@ impl Stretches {
         before + 1
     }
 
-    fn add(&mut self, next: &Stretches) {
+    fn add(&mut self, next: &EndWaits) {
         self.waits += next.waits;
         self.count += next.count;
         self.squares += next.squares;
@@ -93,12 +98,11 @@ impl Stretches {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PipeCounts {
     pub samples: u32,
-    pub writer: Stretches,
-    pub reader: Stretches,
+    pub writer: EndWaits,
+    pub reader: EndWaits,
     /// How often the waits of the two ends alternated.
     pub turns: u32,
-    /// Samples in which the reader waited for bytes that the writer could have written earlier, while it waited for
-    /// room.
+    /// Samples in which the reader waited for bytes that the writer could have written during an earlier wait for room.
     pub absorbable: u32,
     /// Sums over these samples: the length of the writer's wait before the sample, and the length of the reader's wait,
     /// in samples.
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn several_long_waits_are_stretches_and_one_is_a_phase() {
         let seconds = |waits: fn(u32) -> bool| {
-            let (mut counts, mut row) = (Stretches::default(), 0);
+            let (mut counts, mut row) = (EndWaits::default(), 0);
             (0..200).for_each(|sample| row = counts.record(waits(sample), row));
             counts.seconds(200, 0.01)
         };

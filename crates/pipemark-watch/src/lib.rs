@@ -36,7 +36,7 @@ mod verdict;
 mod waits;
 
 pub use figures::PipelineFigures;
-pub use live::{LivePipeline, live, named, refusal};
+pub use live::{LivePipeline, live_pipelines, processes_named, refusal};
 pub use phases::Timeline;
 pub use report::{
     Certainty, PeerFigures, Phase, PipeFigures, PipelineReport, PipelineVerdict, ProcFile, Remedy, StageFigures,

@@ -19,7 +19,7 @@ pub struct LivePipeline {
 }
 
 /// The live pipelines whose processes may be sampled: stages joined by standard input and output.
-pub fn live() -> Vec<LivePipeline> {
+pub fn live_pipelines() -> Vec<LivePipeline> {
     let mut processes = process::all();
     for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
         ends.retain(|end| end.fd < 2);
@@ -46,7 +46,7 @@ pub fn live() -> Vec<LivePipeline> {
 }
 
 /// The processes with this name.
-pub fn named(name: &str) -> Vec<u32> {
+pub fn processes_named(name: &str) -> Vec<u32> {
     let processes = process::all();
     let called = |process: &&Process| process.comm == name.chars().take(15).collect::<String>();
     processes.iter().filter(called).map(|process| process.pid).collect()

@@ -4,14 +4,14 @@ use crate::figures::PipelineFigures;
 use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{name, percent};
 
-/// The least share of time that a stage waits for its socket. If it waits less, something else limits it.
-const WAITS: f64 = 0.4;
-/// The least share of time that the writer of the stage's input waits.
-const PRESSED: f64 = 0.4;
+/// The least share of time for which a stage waits for its socket. If it waits less, something else limits it.
+const MIN_WAITS: f64 = 0.4;
+/// The least share of time for which the writer of the stage's input waits.
+const MIN_WRITER_WAITS: f64 = 0.4;
 /// The least share of time for which TCP reports a window as the limit.
-const LIMITED: f64 = 0.3;
+const MIN_LIMITED: f64 = 0.3;
 
-pub fn who(peer: &PeerFigures) -> String {
+pub fn describe_peer(peer: &PeerFigures) -> String {
     match peer.pid {
         Some(pid) => format!("{} (PID {pid})", peer.name),
         None => peer.name.clone(),
@@ -19,24 +19,24 @@ pub fn who(peer: &PeerFigures) -> String {
 }
 
 /// The verdict on the other end of the socket that the busiest stage waits for; `None` if that end isn't the limit.
-pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let found = busiest.peer.as_ref().filter(|peer| !peer.pipe)?;
     let share = busiest.network + busiest.other;
-    if share < WAITS || share < busiest.computing + busiest.waiting_for_cpu {
+    if share < MIN_WAITS || share < busiest.computing + busiest.waiting_for_cpu {
         return None;
     }
     let by = if found.tcp { "TCP" } else { "a Unix socket" };
     // If the stage has unread input, it waits either to send, or for an answer before it reads further input.
-    let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= PRESSED);
+    let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= MIN_WRITER_WAITS);
     let sends = found.sends || pressed;
     let what = if sends { "takes its data" } else { "sends data" };
     let mut text = format!(
         "{} waits {} of the time until {} {what}, over {by}.",
         name(figures, busiest.number),
         percent(share),
-        who(found)
+        describe_peer(found)
     );
-    let limited = |share: Option<f64>| share.filter(|&share| share >= LIMITED);
+    let limited = |share: Option<f64>| share.filter(|&share| share >= MIN_LIMITED);
     let cause = match (limited(found.window_limited), limited(found.buffer_limited)) {
         (Some(share), _) => {
             text.push_str(&format!(

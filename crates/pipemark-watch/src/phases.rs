@@ -6,15 +6,16 @@ use crate::report::Phase;
 use crate::sampler::Watcher;
 use crate::verdict::verdict;
 
-/// The most intervals kept, and the most counts of stages in them. Beyond these, neighbouring intervals are merged in
-/// pairs.
+/// The largest number of intervals kept. Beyond it, neighbouring intervals are merged in pairs.
 const MAX_INTERVALS: usize = 720;
+/// The largest number of stage counts in these intervals. Beyond it, intervals are merged too.
 const MAX_COUNTS: usize = 72_000;
-/// The shortest phase, in seconds and as a share of the whole.
+/// The shortest phase, in seconds.
 const MIN_SECONDS: f64 = 1.0;
+/// The shortest phase, as a share of the whole time.
 const MIN_SHARE: f64 = 0.1;
 /// Two phases differ if the busy shares of their leading stages differ by at least this.
-const CHANGE: f64 = 0.3;
+const MIN_CHANGE: f64 = 0.3;
 
 /// Counts by interval, in bounded memory.
 #[derive(Debug, Default)]
@@ -94,7 +95,7 @@ fn leader(interval: &Interval) -> Option<usize> {
 
 fn differ(a: &Interval, b: &Interval) -> bool {
     let (Some(first), Some(second)) = (leader(a), leader(b)) else { return false };
-    first != second && a.busy(first) - b.busy(first) > CHANGE && b.busy(second) - a.busy(second) > CHANGE
+    first != second && a.busy(first) - b.busy(first) > MIN_CHANGE && b.busy(second) - a.busy(second) > MIN_CHANGE
 }
 
 #[cfg(test)]
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_takes_little_room() {
+    fn an_hour_takes_little_memory() {
         for (stages, samples, most_kept) in [(5, 50, 720), (200, 9, 360)] {
             let (report, memory, most) = an_hour(stages, samples);
             assert_eq!(report.samples as usize, 7200 * samples);

@@ -30,7 +30,7 @@ impl PipeId {
 
 /// The directions in which a process may use a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Direction {
     /// The process reads.
     In,
     /// The process writes.
@@ -44,7 +44,7 @@ pub enum Way {
 pub struct PipeEnd {
     pub fd: u32,
     pub pipe: PipeId,
-    pub way: Way,
+    pub direction: Direction,
 }
 
 /// A process at one moment.
@@ -60,10 +60,11 @@ pub struct Process {
     pub threads: u32,
     /// Whether it is a kernel thread.
     pub of_kernel: bool,
-    /// CPU time including reaped children, the part of it spent in the kernel, and the part of reaped children, all in
-    /// clock ticks.
+    /// CPU time including reaped children, in clock ticks.
     pub ticks: u64,
+    /// The part of `ticks` spent in the kernel.
     pub kernel_ticks: u64,
+    /// The part of `ticks` spent by reaped children.
     pub children_ticks: u64,
     /// Page faults of reaped children. The number changes when the process reaps a child.
     pub reaped: u64,
@@ -80,8 +81,9 @@ pub struct Process {
 pub struct OtherFiles {
     /// Sockets: descriptor and inode.
     pub sockets: Vec<(u32, u64)>,
-    /// Whether the process has files or devices open for reading, and for writing.
+    /// Whether the process has files or devices open for reading.
     pub reads: bool,
+    /// Whether the process has files or devices open for writing.
     pub writes: bool,
 }
 
@@ -151,7 +153,7 @@ impl Process {
         self
     }
 
-    /// Parses /proc/PID/stat. The name is in parentheses and may contain more of them.
+    /// Parses /proc/PID/stat. The name is in parentheses and may itself contain parentheses.
     pub fn parse(pid: u32, stat: &str) -> Option<Process> {
         let (before, after) = stat.rsplit_once(')')?;
         let comm = before.split_once('(')?.1.to_owned();
@@ -224,12 +226,14 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
         let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let path = format!("{folder}/{fd}");
         match file_of(&path) {
-            Some((FileType::Fifo, pipe)) => found.extend(way_of(&path).map(|way| PipeEnd { fd, pipe, way })),
+            Some((FileType::Fifo, pipe)) => {
+                found.extend(direction_of(&path).map(|direction| PipeEnd { fd, pipe, direction }))
+            }
             Some((FileType::Socket, PipeId(_, inode))) => others.sockets.push((fd, inode)),
             Some((FileType::RegularFile | FileType::CharacterDevice, _)) if !is_idle_device(&path) => {
-                let way = way_of(&path);
-                others.reads |= matches!(way, Some(Way::In | Way::Both));
-                others.writes |= matches!(way, Some(Way::Out | Way::Both));
+                let direction = direction_of(&path);
+                others.reads |= matches!(direction, Some(Direction::In | Direction::Both));
+                others.writes |= matches!(direction, Some(Direction::Out | Direction::Both));
             }
             _ => {}
         }
@@ -247,8 +251,8 @@ fn is_idle_device(path: &str) -> bool {
 }
 
 /// The pipe and the direction of a descriptor, given by its path in /proc; `None` if it isn't an end of a pipe.
-pub fn end_of(path: &str) -> Option<(PipeId, Way)> {
-    Some((pipe_of(path)?, way_of(path)?))
+pub fn end_of(path: &str) -> Option<(PipeId, Direction)> {
+    Some((pipe_of(path)?, direction_of(path)?))
 }
 
 /// The pipe or FIFO at a path; `None` if it is another file. The query sends no request to a file server, which may
@@ -265,12 +269,12 @@ fn file_of(path: &str) -> Option<(FileType, PipeId)> {
 }
 
 /// The direction of a descriptor, from the permissions of its link in /proc.
-fn way_of(path: &str) -> Option<Way> {
+fn direction_of(path: &str) -> Option<Direction> {
     let about = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
     match about.stx_mode & 0o600 {
-        0o400 => Some(Way::In),
-        0o200 => Some(Way::Out),
-        0o600 => Some(Way::Both),
+        0o400 => Some(Direction::In),
+        0o200 => Some(Direction::Out),
+        0o600 => Some(Direction::Both),
         _ => None,
     }
 }
@@ -286,13 +290,15 @@ pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 
-/// The pid and name of a process that holds the other end of a pipe. If `way` is `Out`, that process writes to the
-/// pipe. Of several processes, prefers one whose standard output or input the end is.
-pub fn holder_of_pipe(pipe: PipeId, way: Way, except: &BTreeSet<u32>) -> Option<(u32, String)> {
-    let fd = if way == Way::Out { 1 } else { 0 };
+/// The pid and name of a process that holds the other end of a pipe. If `direction` is `Out`, that process writes to
+/// the pipe. Among several processes, prefers one that has the end as standard input or output.
+pub fn holder_of_pipe(pipe: PipeId, direction: Direction, except: &BTreeSet<u32>) -> Option<(u32, String)> {
+    let fd = if direction == Direction::Out { 1 } else { 0 };
     let end = |process: &Process| {
         let ends = process.ends.as_deref().unwrap_or_default().iter();
-        ends.filter(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both)).map(|end| end.fd != fd).min()
+        ends.filter(|end| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both))
+            .map(|end| end.fd != fd)
+            .min()
     };
     let others = all().into_iter().filter(|process| !except.contains(&process.pid));
     let holders = others.filter_map(|process| Some((end(&process)?, process.pid, process.comm)));
@@ -416,7 +422,7 @@ pub fn progress(pid: u32) -> Option<(u64, u64)> {
         let about = text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
         let position = field(&about, "pos").filter(|&position| position > 0)?;
         let path = format!("{folder}/{fd}");
-        if way_of(&path) != Some(Way::In) {
+        if direction_of(&path) != Some(Direction::In) {
             return None;
         }
         let about = statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::SIZE).ok()?;
@@ -492,7 +498,7 @@ mod tests {
             let fd = std::os::fd::AsRawFd::as_raw_fd(fd).cast_unsigned();
             *own.iter().find(|end| end.fd == fd).unwrap()
         };
-        assert_eq!((of(&reader).way, of(&writer).way), (Way::In, Way::Out));
+        assert_eq!((of(&reader).direction, of(&writer).direction), (Direction::In, Direction::Out));
         assert_eq!(of(&reader).pipe, of(&writer).pipe);
     }
 }

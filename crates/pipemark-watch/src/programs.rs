@@ -32,7 +32,7 @@ pub fn has_option(words: &[String], options: &[&str]) -> bool {
     words.iter().skip(1).any(|word| options.iter().any(|option| is(word, option)))
 }
 
-/// Programs that output nothing before the end of their input, whatever it is.
+/// Whether the program outputs nothing before the end of its input, whatever the input is.
 pub fn needs_end(words: &[String]) -> bool {
     const ALWAYS: [&str; 17] = [
         "sort",
@@ -60,7 +60,7 @@ pub fn needs_end(words: &[String]) -> bool {
     }
 }
 
-/// Programs that may output nothing before the end of their input.
+/// Whether the program may output nothing before the end of its input.
 pub fn collects(words: &[String]) -> bool {
     match program(words) {
         "jq" => has_option(words, &["-s", "-n"]),
@@ -127,7 +127,7 @@ pub fn rate_limit(words: &[String]) -> Option<&'static str> {
     options.iter().copied().find(|option| has(option))
 }
 
-/// Programs known to fill a buffer before writing to a pipe.
+/// Whether the program is known to fill a buffer before writing to a pipe.
 pub fn buffers_output(words: &[String]) -> bool {
     let name = program(words);
     let known =
@@ -135,13 +135,13 @@ pub fn buffers_output(words: &[String]) -> bool {
     is_called(name, "python") || is_called(name, "pypy") || known.contains(&name)
 }
 
-/// Programs that pass on all or part of their input, possibly changed, whenever their buffer is full.
+/// Whether the program passes on all or part of its input, possibly changed, whenever its buffer is full.
 pub fn filters(words: &[String]) -> bool {
     let known = ["grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq"];
     known.contains(&program(words)) && !collects(words)
 }
 
-/// Programs that pass on only matching input.
+/// Whether the program passes on only matching input.
 pub fn selects(words: &[String]) -> bool {
     ["grep", "egrep", "fgrep", "zgrep"].contains(&program(words))
 }

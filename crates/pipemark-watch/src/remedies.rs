@@ -83,8 +83,8 @@ fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     begins_with(typed, &stage.name) && figures.pipes.iter().any(|pipe| pipe.to == stage.number)
 }
 
-/// Whether a stage writes to another one over a pair of sockets, or to a process of the same program that it started: such
-/// a pair is found only where one waits for the other.
+/// Whether a stage sends messages over a pair of sockets, or to a process of the same program that it started. A pair
+/// of sockets is found only if a process was observed waiting for the other.
 fn sends_messages(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     let alone = figures.typed.as_deref().is_some_and(|typed| begins_with(typed, &stage.name));
     let same = |number: usize| number != stage.number && figures.stages[number - 1].name == stage.name;
@@ -98,9 +98,9 @@ fn is_work_of_children(stage: &StageFigures) -> bool {
     stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
 }
 
-/// The command that a stage such as parallel or xargs starts again and again. `None` unless that command has a row in
-/// the table and takes most of the CPU time.
-fn job(stage: &StageFigures) -> Option<StageFigures> {
+/// The command that a stage such as parallel or xargs starts repeatedly. `None` unless that command has a row in the
+/// table and takes most of the CPU time.
+fn repeated_command(stage: &StageFigures) -> Option<StageFigures> {
     let listed = |word: &String| {
         TABLE.iter().flat_map(|row| &row.program).any(|like| is_called(base(word), like)) && base(word) != stage.name
     };
@@ -110,7 +110,7 @@ fn job(stage: &StageFigures) -> Option<StageFigures> {
 }
 
 impl RemedyRow {
-    fn goes_for(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
+    fn applies_to(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
         let cause = |cause: &String| verdict.cause.starts_with(cause) || kind_name(verdict.kind) == cause;
         let called = |name: &str| self.program.iter().any(|like| is_called(name, like));
         let words: Vec<&str> = stage.words.first().map(|word| base(word)).into_iter().collect();
@@ -137,7 +137,7 @@ impl RemedyRow {
             && (!self.socket || sends_messages(stage, figures))
     }
 
-    /// Whether the typed pipeline names a program that starts this one, but not this one.
+    /// Whether the pipeline as typed names a program that starts the row's program, but not the row's program itself.
     fn is_started_by(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
         let typed = figures.typed.as_deref().unwrap_or_default();
         self.by.iter().any(|name| names(typed, name)) && !names(typed, &stage.name)
@@ -171,7 +171,7 @@ impl RemedyRow {
 
 /// Remedies for the stage of a verdict.
 pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
-    let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.goes_for(stage, verdict, figures)).collect();
+    let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.applies_to(stage, verdict, figures)).collect();
     let typed = segment(figures, stage);
     // Rows for the name as typed, such as zcat. If there are none, rows for the program that runs, such as gzip.
     let typed_as =
@@ -186,7 +186,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     let mut own: Vec<Remedy> =
         if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
     // The stage already starts several processes at a time.
-    own.extend(job(stage).and_then(|job| of_program(&job, verdict, figures, false)));
+    own.extend(repeated_command(stage).and_then(|command| of_program(&command, verdict, figures, false)));
     let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
     // Rows for any program apply only where no row matches this one.
     if own.is_empty() { any.take(MAX_REMEDIES).collect() } else { own.into_iter().take(MAX_REMEDIES).collect() }
@@ -195,10 +195,10 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
 /// Remedies that make the stages use less CPU time. Remedies that use more CPUs are omitted.
 pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
     /// The least number of CPUs that a stage uses for a remedy to be worthwhile.
-    const USES: f64 = 0.2;
+    const MIN_CPUS: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
-    let mut stages: Vec<&StageFigures> = figures.stages.iter().filter(|stage| cpu(stage) >= USES).collect();
+    let mut stages: Vec<&StageFigures> = figures.stages.iter().filter(|stage| cpu(stage) >= MIN_CPUS).collect();
     stages.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
     let computing = |stage: &StageFigures| of_program(stage, &computing, figures, false);
     named_once(figures, stages.into_iter().filter_map(|stage| Some((stage, computing(stage)?))))
@@ -223,7 +223,7 @@ fn of_program(
     parallel: bool,
 ) -> Option<Remedy> {
     let mut rows = TABLE.iter().filter(|row| !row.program.is_empty() && (parallel || !row.parallel));
-    let row = rows.find(|row| row.goes_for(stage, verdict, figures))?;
+    let row = rows.find(|row| row.applies_to(stage, verdict, figures))?;
     Some(row.remedy(&segment(figures, stage)))
 }
 

@@ -52,7 +52,7 @@ pub enum VerdictKind {
     Held,
     /// Bursts larger than any pipe.
     Burst,
-    /// Processes wait for each other in a circle.
+    /// Processes wait for each other in a cycle.
     Deadlock,
     /// A process or host at the other end of a socket.
     Peer,
@@ -69,15 +69,16 @@ pub enum VerdictKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineVerdict {
     pub kind: VerdictKind,
-    /// The number of a stage or a pipe, from 1 at the source.
+    /// The number of a stage, from 1 at the source.
     pub stage: Option<usize>,
+    /// The number of a pipe, from 1 at the source.
     pub pipe: Option<usize>,
     /// A word or two, such as `computing`.
     pub reason: String,
     pub text: String,
     /// How many times as fast the pipeline can get at most if this is fixed; `None` if unknown.
     pub bound: Option<f64>,
-    /// The stage that is the bottleneck then.
+    /// The number of the stage that is then the bottleneck.
     pub next: Option<usize>,
     /// An identifier of the cause, which doesn't change with the wording of `text`.
     #[serde(default)]
@@ -127,11 +128,11 @@ pub struct Phase {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageFigures {
-    /// From 1 at the source.
+    /// The stage's number, from 1 at the source.
     pub number: usize,
     pub name: String,
     pub command: String,
-    /// Its first process; at the end it may have others, or none.
+    /// The process id of the stage's first process, which may have exited.
     pub pid: u32,
     pub processes: usize,
     pub threads: usize,
@@ -152,10 +153,11 @@ pub struct StageFigures {
     pub stopped: f64,
     pub other: f64,
     pub unknown: f64,
-    /// Its descriptors are unreadable; its place is inferred from those of other stages.
+    /// Whether its descriptors are unreadable. Its position is then inferred from other stages.
     pub hidden: bool,
-    /// CPUs that it used, and CPUs that it waited for.
+    /// CPUs that it used.
     pub cpu: Option<f64>,
+    /// CPUs that it waited for.
     pub cpu_wait: Option<f64>,
     pub bytes_in_per_second: Option<f64>,
     pub bytes_out_per_second: Option<f64>,
@@ -177,9 +179,10 @@ pub struct StageFigures {
     /// CPUs used by processes that it started and reaped.
     #[serde(default)]
     pub cpu_of_children: Option<f64>,
-    /// Bytes that it has read since its last write, and seconds since then.
+    /// Bytes that it has read since its last write.
     #[serde(default)]
     pub held_bytes: Option<u64>,
+    /// Seconds since its last write.
     #[serde(default)]
     pub seconds_silent: Option<f64>,
     /// The other end of a socket that it waits for.
@@ -191,8 +194,8 @@ pub struct StageFigures {
     pub progress: Option<f64>,
     /// Seconds until the end of that file, at the current rate.
     pub seconds_left: Option<f64>,
-    /// The difference between the share of samples in which it ran and the kernel's counters, by which the shares above are
-    /// corrected; null where those are missing.
+    /// The difference between its running share in samples and in the kernel's counters. The shares above are corrected
+    /// by this difference. Null if the counters are missing.
     #[serde(default)]
     pub sampling_error: Option<f64>,
     /// The CPUs that it may use.
@@ -201,7 +204,7 @@ pub struct StageFigures {
     /// Its processes at the end.
     #[serde(skip)]
     pub pids: Vec<u32>,
-    /// What `other` stands for, if known.
+    /// A description of what it waits for in the time of `other`; null if unknown.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
     /// The share of time in which one of its threads waits for input while others run.
@@ -213,12 +216,13 @@ pub struct StageFigures {
     /// Its command line.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// It has files or sockets besides its pipes that it may read, and ones that it may write.
+    /// Whether it may read files or sockets besides its pipes.
     #[serde(skip)]
     pub reads_others: bool,
+    /// Whether it may write files or sockets besides its pipes.
     #[serde(skip)]
     pub writes_others: bool,
-    /// It compares text by the rules of a language.
+    /// Whether it compares text by the rules of a language.
     #[serde(skip)]
     pub collates: bool,
     /// Mean bytes per write before it fell silent.
@@ -233,7 +237,7 @@ pub struct StageFigures {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageMoment {
-    /// Since the beginning.
+    /// Seconds since the beginning.
     pub seconds: f64,
     pub busy: f64,
     pub starved: f64,
@@ -245,20 +249,22 @@ pub struct StageMoment {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipeFigures {
     pub number: usize,
-    /// The numbers of the stages that write and read it.
+    /// The number of the stage that writes the pipe.
     pub from: usize,
+    /// The number of the stage that reads the pipe.
     pub to: usize,
     pub capacity: Option<u64>,
     pub writer_waits: f64,
     pub reader_waits: f64,
     pub bytes_per_second: Option<f64>,
-    /// The length of the writer's waits in seconds; null if they are too short for samples.
+    /// The mean length of the writer's waits in seconds, weighted by length; null if the waits are too short for
+    /// samples.
     #[serde(default)]
     pub stretch: Option<f64>,
     /// The same for the reader.
     #[serde(default)]
     pub reader_stretch: Option<f64>,
-    /// It is a pair of sockets, whose capacity can't be changed.
+    /// Whether it is a pair of sockets, whose capacity can't be changed.
     #[serde(default)]
     pub is_socket: bool,
     /// How often the waits of its two ends alternated, where that was sampled.
@@ -276,18 +282,20 @@ pub struct PeerFigures {
     /// A process on this machine, or an address.
     pub name: String,
     pub pid: Option<u32>,
-    /// A TCP connection; otherwise a Unix socket, or a pipe.
+    /// Whether it is a TCP connection; otherwise it is a Unix socket or a pipe.
     pub tcp: bool,
-    /// A pipe or FIFO to a process outside the pipeline.
+    /// Whether it is a pipe or FIFO to a process outside the pipeline.
     #[serde(default)]
     pub pipe: bool,
-    /// The stage waits to send, rather than to receive.
+    /// Whether the stage waits to send, rather than to receive.
     pub sends: bool,
-    /// Bytes in the socket that wait to be read, and to be sent.
+    /// Bytes in the socket that wait to be read.
     pub receive_queue: u64,
+    /// Bytes in the socket that wait to be sent.
     pub send_queue: u64,
-    /// Of the time in which TCP had data to send, the shares in which the receiver's window and its own buffer limited it.
+    /// Of the time with data to send, the share in which the receiver's window limited TCP.
     pub window_limited: Option<f64>,
+    /// Of the time with data to send, the share in which TCP's own buffer limited it.
     pub buffer_limited: Option<f64>,
 }
 
@@ -304,8 +312,8 @@ pub enum ProcFile {
     Stat,
 }
 
-/// The largest error of sampled shares that isn't called rough.
-const ROUGH: f64 = 0.05;
+/// A larger error of sampled shares is reported as rough.
+const MAX_SAMPLING_ERROR: f64 = 0.05;
 
 impl PipelineReport {
     /// The form in which a document stores the report.
@@ -411,7 +419,7 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
             hidden.join(", ")
         ));
     }
-    let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > ROUGH);
+    let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > MAX_SAMPLING_ERROR);
     let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
     if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
         notes.push(format!(

@@ -18,12 +18,12 @@ use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 use crate::waits::SocketWait;
 
-/// The share of one CPU that sampling aims to take. To stay below it, samples are taken less often, but not more than 50
-/// ms apart on average.
+/// The share of one CPU that sampling aims to take. To stay below it, samples are taken less often, but at most 50 ms
+/// apart on average.
 const TARGET_SHARE: f64 = 0.01;
 
 /// In one of this many samples, the other threads of a running stage are sampled too.
-const HUNGRY_EVERY: u32 = 4;
+const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
 
 /// The most threads of a process whose details are read in each sample.
 const MAX_THREADS: usize = 16;
@@ -60,8 +60,9 @@ pub struct WatchedStage {
     pub(super) inner: BTreeSet<PipeId>,
     /// All other pipes that the stage holds.
     pub(super) outer: BTreeSet<PipeId>,
-    /// The most processes and threads that the stage had at once.
+    /// The most processes that the stage had at once.
     pub processes: usize,
+    /// The most threads that the stage had at once.
     pub threads: usize,
     /// Whether the stage was observed in calls that no byte counter counts.
     pub uncounted: bool,
@@ -80,17 +81,21 @@ pub struct WatchedStage {
     pub(super) parents: [Option<u32>; 2],
     pub(super) changed: bool,
     pub(super) totals: Totals,
-    /// The stage's command line, and whether it compares text by locale rules.
+    /// The stage's command line.
     pub(super) words: Vec<String>,
+    /// Whether the stage compares text by locale rules.
     pub(super) collates: bool,
     /// The process whose locale is still to be checked; `None` if none is.
     pub(super) locale_of: Option<u32>,
-    /// Whether the stage has files or sockets besides its pipes open for reading, and for writing.
+    /// Whether the stage has files or sockets besides its pipes open for reading.
     pub(super) reads_others: bool,
+    /// Whether the stage has files or sockets besides its pipes open for writing.
     pub(super) writes_others: bool,
-    /// When the stage stopped writing, the bytes read since then, and the mean size of an earlier write in bytes.
+    /// When the stage stopped writing; `None` if it writes.
     pub(super) silent_since: Option<Instant>,
+    /// The bytes read since then; `None` if unknown.
     pub(super) held_bytes: Option<u64>,
+    /// The mean size of earlier writes, in bytes; `None` if unknown.
     pub(super) wrote_before: Option<f64>,
     /// The other end of a socket that the stage waits for; `None` if it waits for none.
     pub(super) peer: Option<PeerFigures>,
@@ -110,15 +115,15 @@ pub struct WatchedPipe {
     pub capacity: Option<u64>,
     /// When the pipe appeared; `None` once its capacity has been read.
     pub(super) unread_since: Option<Instant>,
-    /// The number of consecutive samples in which the pipe's writer, and its reader, have waited.
+    /// For the pipe's writer and its reader: the number of consecutive samples in which this end has waited.
     pub(super) waiting: [u32; 2],
-    /// The number of times that the pipe's writer, and its reader, had run when they last waited; `None` where that was
-    /// not read.
+    /// For the pipe's writer and its reader: how often this end had run when it last waited; `None` if that wasn't
+    /// read.
     pub(super) slices: [Option<u64>; 2],
     /// Which end was last found waiting: `true` for the writer, `false` for the reader.
     pub(super) last: Option<bool>,
-    /// The writer's waits for room, oldest first: the length of each in samples, and in how many of these the reader
-    /// hasn't waited for data since.
+    /// The writer's waits for room, oldest first. For each wait: its length in samples, and how many of these samples
+    /// have not been used up by waits of the reader.
     pub(super) ahead: VecDeque<(u32, u32)>,
 }
 
@@ -152,7 +157,7 @@ impl WatchedPipe {
         }
     }
 
-    /// Takes a sample from the last wait of the writer that has one left. Returns the length of this wait in samples.
+    /// Uses up a sample of the writer's last wait that has one left. Returns the length of this wait in samples.
     fn absorb(&mut self) -> Option<u32> {
         let (length, left) = self.ahead.back_mut()?;
         let length = *length;
@@ -179,17 +184,18 @@ pub struct Watcher {
     cost: Duration,
     random: u64,
     pub(super) born_after: u64,
-    /// The circle of waits found at the end of the last interval, and the circle found at the end of both of the last
-    /// two intervals.
+    /// The cycle of waits found at the end of the last interval.
     pub(super) suspected: Option<WaitCycle>,
+    /// The cycle of waits found at the ends of both of the last two intervals.
     pub(super) cycle: Option<WaitCycle>,
     pub(super) limits: WatchLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
     /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
-    /// The machine's counters at the first and the last reading.
+    /// The machine's counters at the first reading.
     pub(super) machine_begin: Option<MachineCounts>,
+    /// The machine's counters at the last reading.
     pub(super) machine: Option<MachineCounts>,
 }
 
@@ -290,7 +296,9 @@ impl Watcher {
             if self.stages[place].alive {
                 let (stage, moment) = (&mut self.stages[place], &mut moments[place]);
                 self.found.strange |= sample_stage(stage, &mut self.known, moment);
-                if self.current.samples.is_multiple_of(HUNGRY_EVERY) && moment.state == Some(ThreadState::Running) {
+                if self.current.samples.is_multiple_of(SAMPLES_PER_HUNGER_CHECK)
+                    && moment.state == Some(ThreadState::Running)
+                {
                     moment.hungry = is_hungry(stage, &mut self.known);
                 }
             }
@@ -301,7 +309,7 @@ impl Watcher {
             stage.alive && moment.state.is_none() && moment.unsure.is_none()
         };
         if self.stages.iter().zip(&moments).any(ended) {
-            self.found.hurry(now);
+            self.found.scan_soon(now);
         }
         self.resolve(&mut moments);
         self.record(&moments);
@@ -392,7 +400,7 @@ impl Watcher {
             };
             let blocked = waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs);
             let starved = waits(pipe.to, ThreadState::Starved, |moment| &moment.ins);
-            // An end that ran between two samples waits anew, although both samples found it waiting.
+            // An end that ran between two samples has begun a new wait, although both samples found it waiting.
             for (nth, (stage, waits)) in [(pipe.from, blocked), (pipe.to, starved)].into_iter().enumerate() {
                 let now = if waits { slices(&self.stages[stage], &mut self.known) } else { None };
                 let before = std::mem::replace(&mut pipe.slices[nth], now);
@@ -452,14 +460,14 @@ fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProce
             strange |= std::mem::take(&mut threads[place].strange);
             gone |= wait.is_none();
             let Some(wait) = wait else { continue };
-            let wait = stage.of_others(wait);
+            let wait = stage.as_seen_by_others(wait);
             if matches!(
                 wait,
                 ThreadWait::Is(ThreadState::Other) | ThreadWait::Unsure { otherwise: ThreadState::Other, .. }
             ) && stage.waits_for.is_none()
             {
                 // The function is read once, because each reading would cost as much as the sample itself.
-                let what = threads[place].function().as_deref().and_then(state::named);
+                let what = threads[place].function().as_deref().and_then(state::describe_wait);
                 stage.waits_for = what.or(Some("something else"));
             }
             let state = match wait {
@@ -534,7 +542,7 @@ fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>
 
 impl WatchedStage {
     /// A thread's wait as other stages see it. A pipe within the stage leads to none of them.
-    fn of_others(&self, wait: ThreadWait) -> ThreadWait {
+    fn as_seen_by_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Other)
@@ -578,7 +586,7 @@ fn state_of_new_processes(
 
 /// The state of a thread that the last scan didn't find.
 fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, WaitTarget>) -> Option<ThreadState> {
-    match stage.of_others(Thread::new(pid, id, ProcFile::Syscall, false).wait(pid, ends, &mut false)?) {
+    match stage.as_seen_by_others(Thread::new(pid, id, ProcFile::Syscall, false).wait(pid, ends, &mut false)?) {
         ThreadWait::Is(state) => Some(state),
         ThreadWait::In(_) => Some(ThreadState::Starved),
         ThreadWait::Out(_) => Some(ThreadState::Blocked),

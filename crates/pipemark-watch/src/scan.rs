@@ -14,7 +14,7 @@ use pipemark_host::ControlGroups;
 use crate::connections;
 use crate::counters::Totals;
 use crate::figures::WatchLimits;
-use crate::process::{self, IoCounts, PipeEnd, PipeId, ProcReader, Process, Way};
+use crate::process::{self, Direction, IoCounts, PipeEnd, PipeId, ProcReader, Process};
 use crate::programs;
 use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
 use crate::state::{self, WaitTarget};
@@ -22,17 +22,21 @@ use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
-/// The interval of checks for changes: by default, and for the first [`STARTING`] of a pipeline.
+/// The interval of checks for changes, except at the start of a pipeline.
 const CHECK: Duration = Duration::from_millis(100);
+/// The interval of checks for changes during [`STARTING`].
 const CHECK_STARTING: Duration = Duration::from_millis(20);
+/// How long after its start a pipeline is checked more often.
 const STARTING: Duration = Duration::from_millis(300);
 /// The age up to which a stage's counters are read at each check for changes.
 const YOUNG: Duration = Duration::from_secs(1);
-/// The interval of full scans without a change, and the interval while a thread waits for an unknown descriptor.
+/// The interval of full scans without a change.
 const FULL_SCAN: Duration = Duration::from_secs(2);
+/// The interval of full scans while a thread waits for an unknown descriptor.
 const FULL_SCAN_STRANGE: Duration = Duration::from_millis(400);
-/// The interval of scans of all processes of the machine, shortly after a change and otherwise.
+/// The interval of scans of all processes of the machine, shortly after a change.
 const SEARCH: Duration = Duration::from_secs(1);
+/// The interval of scans of all processes of the machine, otherwise.
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
 /// A younger pipe isn't opened to read its capacity, because a short pipeline may be about to end.
 const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
@@ -43,7 +47,7 @@ const MAX_STAGES: usize = 400;
 #[derive(Debug)]
 pub(super) struct ScanState {
     shapes: Vec<StageShape>,
-    /// Whether the result was equal to the previous one.
+    /// Whether the last two results were equal.
     same: bool,
     /// Whether a thread waits for an unknown descriptor.
     pub strange: bool,
@@ -60,7 +64,7 @@ impl ScanState {
     }
 
     /// Scans sooner, because a process has exited and its successor may start soon.
-    pub fn hurry(&mut self, now: Instant) {
+    pub fn scan_soon(&mut self, now: Instant) {
         self.next = self.next.min(now + CHECK_STARTING);
     }
 }
@@ -178,8 +182,8 @@ fn collates(program: &str, environment: &[u8]) -> bool {
     language.is_some_and(|language| !["C", "POSIX"].contains(&language))
 }
 
-/// The environment of a process when it started. If that is unreadable, a process that this one started has inherited
-/// this process's environment.
+/// The environment of a process when it started. If it is unreadable and this program started the process, this
+/// program's own environment is returned, which the process has inherited.
 fn environment(pid: u32, is_child: bool) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| {
         let own = std::env::vars_os().filter(|_| is_child);
@@ -227,7 +231,7 @@ impl Watcher {
             processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
         topology::fill_gaps(&mut processes);
         self.note_socket_uses(&processes);
-        connections::join(&mut processes, &self.socket_uses);
+        connections::join_socket_pairs(&mut processes, &self.socket_uses);
         let shapes = match &self.subject {
             Subject::Child(root) => {
                 // A process that only starts others and waits for them is no stage; one that reads their output or
@@ -301,9 +305,9 @@ impl Watcher {
                 continue;
             }
             let waits = process.thread_ids().into_iter().filter_map(|id| state::transfer_of(process.pid, id));
-            let uses = waits.filter_map(|(fd, way)| {
+            let uses = waits.filter_map(|(fd, direction)| {
                 let (_, inode) = sockets.iter().find(|(own, _)| u64::from(*own) == fd)?;
-                Some((process.pid, *inode, way))
+                Some((process.pid, *inode, direction))
             });
             self.socket_uses.extend(uses);
         }
@@ -412,7 +416,7 @@ impl Watcher {
             }
             stage.alive = taken;
         }
-        self.join(shapes, &places);
+        self.update_pipes(shapes, &places);
     }
 
     /// Checks once, when programs have set their locales, that these locales are installed.
@@ -460,7 +464,7 @@ impl Watcher {
     }
 
     /// The process that names a stage: its first, or the one that a shell or similar wrapper started to do its work.
-    fn namesake(&self, shape: &StageShape) -> &Process {
+    fn naming_process(&self, shape: &StageShape) -> &Process {
         const STARTERS: [&str; 13] = [
             "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
         ];
@@ -474,16 +478,16 @@ impl Watcher {
 
     /// The name of a stage: the name of its first process, as typed.
     fn name(&self, shape: &StageShape) -> String {
-        let namesake = self.namesake(shape);
-        typed::name_of(&namesake.comm, &namesake.words(), self.typed.as_deref())
+        let naming = self.naming_process(shape);
+        typed::name_of(&naming.comm, &naming.words(), self.typed.as_deref())
     }
 
     fn update(&mut self, place: usize, shape: &StageShape) {
         let (name, old) = (self.name(shape), &self.stages[place]);
         // A process keeps its pid when it executes another program.
         if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
-            let namesake = self.namesake(shape);
-            let (pid, command, words) = (namesake.pid, namesake.command(), namesake.words());
+            let naming = self.naming_process(shape);
+            let (pid, command, words) = (naming.pid, naming.command(), naming.words());
             let is_child = matches!(self.subject, Subject::Child(_));
             let collates = collates(programs::program(&words), &environment(pid, is_child));
             let stage = &mut self.stages[place];
@@ -517,10 +521,12 @@ impl Watcher {
         stage.outs.clone_from(&shape.outs);
         let known = shape.pids.iter().filter_map(|pid| self.known.get(pid));
         let ends: Vec<PipeEnd> = known.flat_map(|known| known.process.ends.clone().unwrap_or_default()).collect();
-        let held = |end: &PipeEnd, way: Way| ends.iter().any(|own| own.pipe == end.pipe && own.way != way);
+        let held = |end: &PipeEnd, direction: Direction| {
+            ends.iter().any(|own| own.pipe == end.pipe && own.direction != direction)
+        };
         let leads = |end: &PipeEnd| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
         let (inner, outer): (Vec<_>, Vec<_>) =
-            ends.iter().partition(|end| !leads(end) && held(end, Way::In) && held(end, Way::Out));
+            ends.iter().partition(|end| !leads(end) && held(end, Direction::In) && held(end, Direction::Out));
         let others = || shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process.others);
         stage.reads_others = others().any(|others| others.reads || !others.sockets.is_empty());
         stage.writes_others = others().any(|others| others.writes || !others.sockets.is_empty());
@@ -538,8 +544,9 @@ impl Watcher {
         }
     }
 
-    /// The pipes between the current stages. A pipe between the same two stages counts as the same, whatever its inode.
-    fn join(&mut self, shapes: &[StageShape], places: &[usize]) {
+    /// Updates the pipes between the current stages. A pipe between the same two stages counts as the same, whatever
+    /// its inode.
+    fn update_pipes(&mut self, shapes: &[StageShape], places: &[usize]) {
         let now = Some(Instant::now());
         for (writer, &from) in shapes.iter().zip(places) {
             for &id in &writer.outs {
@@ -580,7 +587,7 @@ impl Watcher {
 /// Opens a pipe's read end for a few microseconds, through a process that holds it, and calls `act`. `None` if the
 /// process doesn't hold it.
 fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
-    let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.way == Way::In)?;
+    let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.direction == Direction::In)?;
     let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
     // A descriptor opened with O_PATH doesn't count as an end, so the pipe is identified before an end is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

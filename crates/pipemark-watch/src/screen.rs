@@ -13,13 +13,13 @@ use pipemark_show::{Sheet, Terminal};
 use crate::report::PipelineReport;
 use crate::sheet;
 
-/// Escape sequences that switch to the alternate screen, hide the cursor and turn line wrap off; and those that undo
-/// this.
+/// Switches to the alternate screen, hides the cursor and turns line wrap off.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+/// Undoes `ENTER`.
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// Columns needed to show all columns of a stage.
-const WIDE: usize = 78;
+const MIN_WIDE: usize = 78;
 
 /// What the user requested with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ fn frame(
     let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
     let rendered = |sheet: Sheet| terminal.render(&sheet).lines().map(str::to_owned).collect::<Vec<_>>();
     let screen = |narrow| sheet::screen(report, history, options.busiest_first, narrow).map(rendered);
-    let [mut stages, mut verdict] = screen(terminal.width < WIDE);
+    let [mut stages, mut verdict] = screen(terminal.width < MIN_WIDE);
     verdict.truncate(height / 2);
     let room = height.saturating_sub(verdict.len() + 3);
     if stages.len() > room {

@@ -13,7 +13,7 @@ use crate::verdict::{is_unsampled, percent};
 /// The most stages that are all shown in full. With more stages, only the busiest are.
 const MAX_FULL: usize = 30;
 /// The number of points of history shown beside a stage.
-const POINTS: usize = 10;
+const HISTORY_POINTS: usize = 10;
 
 /// The report on a pipeline.
 pub fn why(report: &PipelineReport) -> Sheet {
@@ -99,7 +99,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         let busy = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
         // A bar covers the whole time: if there are more moments than points, each point is a mean.
         let mean = |moments: &[f64]| moments.iter().sum::<f64>() / moments.len() as f64;
-        let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(POINTS).max(1)).rev().map(mean).collect();
+        let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(HISTORY_POINTS).max(1)).rev().map(mean).collect();
         let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);
         let live = [Cell::shown(switches), Cell::shown(sparkline(&busy)).style(Style::Bar)];
         rows.push(Row::from(

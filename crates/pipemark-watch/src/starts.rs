@@ -26,8 +26,8 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     // The share is of the CPU time that the stage got, because other programs may have taken the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
-    // `cpu_wait` lacks the waits of processes that have exited. Where other programs take the CPUs, these waits show only
-    // in the states.
+    // `cpu_wait` lacks the waits of processes that have exited. Where other programs take the CPUs, these waits show
+    // only in the states.
     let runnable = stage.computing + stage.waiting_for_cpu;
     let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= MIN_WORK * stage.busy;
     let faults = stage.faults_per_second;
@@ -35,13 +35,13 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     (works && only_starts && cpu / per_second <= MAX_CPU && spent >= MIN_SHARE * cpu).then_some((per_second, spent))
 }
 
-/// Whether starts take so much of a stage's time that its busy share gives no bound.
+/// Whether process starts take so much of a stage's time that its busy share gives no bound.
 pub fn matter(stage: &StageFigures) -> bool {
     stage.starts_per_second.is_some_and(|rate| rate >= MIN_STARTS / 4.0)
 }
 
 /// The verdict that starting processes limits the pipeline; `None` if it doesn't.
-pub fn starting(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+pub fn starts_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
     let (stage, (per_second, spent)) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;

@@ -1,6 +1,6 @@
 //! Determines what a thread is doing, from its system call or from the kernel function it waits in.
 
-use crate::process::{PipeId, Way};
+use crate::process::{Direction, PipeId};
 use crate::thread;
 
 /// The state of a thread at one moment. A stage has the state of its threads that comes first in this order.
@@ -39,7 +39,8 @@ pub enum ThreadWait {
     In(Option<PipeId>),
     /// The thread waits for room in this pipe; `None`: in any pipe that its stage writes.
     Out(Option<PipeId>),
-    /// The thread waits for one of these. The neighbours of its stage decide for which.
+    /// The thread waits for input, for room or for something else, as the fields say. The neighbours of its stage
+    /// decide for which.
     Unsure {
         ins: bool,
         outs: bool,
@@ -115,7 +116,7 @@ pub trait ThreadView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descriptors {
     /// Input from, or room in, any of these.
-    Files(Vec<(u64, Way)>),
+    Files(Vec<(u64, Direction)>),
     Children,
     /// The opening of a file, such as a FIFO whose other end isn't open: the address of its name, and the flags.
     Open(u64, u64),
@@ -164,7 +165,7 @@ pub fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
 
 /// The descriptor that a thread reads or writes now and the direction; `None` unless the thread waits for that
 /// descriptor alone.
-pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Way)> {
+pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Direction)> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     let SyscallLine::Waiting(call) = SyscallLine::parse(&line)? else { return None };
     let polls = matches!(call.number, libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait);
@@ -180,20 +181,20 @@ pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Way)> {
 fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Descriptors {
     let fd = |nth: usize| call.arguments[nth] & 0xffff_ffff;
     let polled = |watched: Vec<(u64, u32)>| {
-        let ways = |(fd, events): (u64, u32)| {
-            [(IN, Way::In), (OUT, Way::Out)]
+        let directions = |(fd, events): (u64, u32)| {
+            [(IN, Direction::In), (OUT, Direction::Out)]
                 .into_iter()
                 .filter(move |(mask, _)| events & mask != 0)
-                .map(move |(_, way)| (fd, way))
+                .map(move |(_, direction)| (fd, direction))
         };
-        Descriptors::Files(watched.into_iter().flat_map(ways).collect())
+        Descriptors::Files(watched.into_iter().flat_map(directions).collect())
     };
     match call.number {
         libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => {
-            Descriptors::Files(vec![(fd(0), Way::In)])
+            Descriptors::Files(vec![(fd(0), Direction::In)])
         }
         libc::SYS_write | libc::SYS_writev | libc::SYS_sendto | libc::SYS_sendmsg => {
-            Descriptors::Files(vec![(fd(0), Way::Out)])
+            Descriptors::Files(vec![(fd(0), Direction::Out)])
         }
         #[cfg(target_arch = "x86_64")]
         libc::SYS_poll if limited || call.arguments[2] as i32 <= 0 => polled(pollfds(call, thread)),
@@ -215,11 +216,13 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
     }
 }
 
-/// Poll events for reading and for writing. Events of other priority bands, which pipes never raise, mark a wait for
-/// the pipe's other end with a time limit.
+/// Poll events for reading.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
+/// Poll events for writing.
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
+/// An event that pipes never raise. Requested alone, it marks a wait for the pipe's other end with a time limit.
 const RDBAND: u32 = libc::POLLRDBAND as u32;
+/// EPOLLET: the descriptor is watched for changes only.
 const EDGE: u32 = 1 << 31;
 
 /// Whether a call moves bytes that the counters of reads and writes miss.
@@ -408,7 +411,7 @@ fn polled(watched: &[(u64, u32)], thread: &dyn ThreadView, edge: bool, limited: 
 }
 
 /// Whether a name begins with one of the alternatives in `like`.
-fn begins(name: &str, like: &str) -> bool {
+fn begins_with_any(name: &str, like: &str) -> bool {
     like.split(' ').any(|begin| name.starts_with(begin))
 }
 
@@ -438,15 +441,15 @@ const FUNCTIONS: [(&str, ThreadWait); 12] = [
 /// The wait in this kernel function; `None` if unknown.
 pub fn of_function(name: &str) -> Option<ThreadWait> {
     let fits = |(names, wait): &&(&str, ThreadWait)| match wait {
-        // Other functions of pipes have names that begin like these.
+        // Names are compared whole, because other functions of pipes have names that begin like these.
         ThreadWait::In(_) | ThreadWait::Out(_) => names.split(' ').any(|whole| name == whole),
-        _ => begins(name, names),
+        _ => begins_with_any(name, names),
     };
     FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
 }
 
 /// A description of the wait in this function; `None` if a state covers it.
-pub fn named(function: &str) -> Option<&'static str> {
+pub fn describe_wait(function: &str) -> Option<&'static str> {
     let known = [
         ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),
         ("unix_", "another program, over a Unix socket"),
@@ -457,15 +460,15 @@ pub fn named(function: &str) -> Option<&'static str> {
         ("do_sigtimedwait sigsuspend __do_sys_pause", "a signal"),
         ("anon_pipe pipe_", "other processes of its own"),
     ];
-    known.iter().find(|(names, _)| begins(function, names)).map(|(_, what)| *what)
+    known.iter().find(|(names, _)| begins_with_any(function, names)).map(|(_, what)| *what)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file, 5 a socket of this
-    /// machine, 6 an eventfd, 7 a timer.
+    /// A thread with these descriptors: 0 is a pipe that it reads, 1 a pipe that it writes, 2 a terminal, 3 a socket, 4
+    /// a file, 5 a socket to this machine, 6 an eventfd, 7 a timer.
     struct Fake {
         memory: Vec<u8>,
         watched: Vec<(u64, u32)>,
@@ -628,8 +631,8 @@ mod tests {
             all[..arguments.len()].copy_from_slice(arguments);
             descriptors(&SystemCall { number, arguments: all }, &fake(), false)
         };
-        assert_eq!(of(libc::SYS_read, &[3]), Descriptors::Files(vec![(3, Way::In)]));
-        assert_eq!(of(libc::SYS_write, &[2]), Descriptors::Files(vec![(2, Way::Out)]));
+        assert_eq!(of(libc::SYS_read, &[3]), Descriptors::Files(vec![(3, Direction::In)]));
+        assert_eq!(of(libc::SYS_write, &[2]), Descriptors::Files(vec![(2, Direction::Out)]));
         assert_eq!(of(libc::SYS_wait4, &[7]), Descriptors::Children);
         assert_eq!(of(libc::SYS_futex, &[7]), Descriptors::Lock);
         // A call with a time limit ends by itself.

@@ -8,13 +8,14 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use crate::process::{self, PipeEnd, PipeId, ProcReader, Way};
+use crate::process::{self, Direction, PipeEnd, PipeId, ProcReader};
 use crate::report::ProcFile;
 use crate::state::{self, Descriptors, SyscallLine, SystemCall, ThreadState, ThreadWait, WaitTarget};
 
 /// The number of consecutive samples without a kernel function after which the thread counts as unreadable.
 const MAX_MISSES: u32 = 10;
-/// A thread that waits for a Unix socket is reported as strange at most this often. The socket may lead to a stage.
+/// The largest number of times that a thread is reported as strange because it waits for a Unix socket. The socket may
+/// lead to a stage.
 const MAX_REPORTS: u32 = 200;
 
 /// A thread, with its files in /proc.
@@ -116,7 +117,7 @@ impl Thread {
 
     /// The descriptors of the call in which the thread was last observed waiting for something other than a pipe. The
     /// list passed to poll(2) is read only now, because a program keeps it at one address.
-    pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Way)> {
+    pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Direction)> {
         match self.outside.map(|call| state::descriptors_in(pid, &call)) {
             Some(Descriptors::Files(files)) => files,
             _ => Vec::new(),
@@ -214,12 +215,12 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
         let mut protocol = [0; 32];
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
         if protocol[..length].starts_with(b"UNIX") { WaitTarget::Local } else { WaitTarget::Socket }
-    } else if let Some((pipe, way)) = process::end_of(&path) {
+    } else if let Some((pipe, direction)) = process::end_of(&path) {
         // The pipe was opened since the last full scan.
-        match way {
-            Way::In => WaitTarget::In(pipe),
-            Way::Out => WaitTarget::Out(pipe),
-            Way::Both => WaitTarget::Own,
+        match direction {
+            Direction::In => WaitTarget::In(pipe),
+            Direction::Out => WaitTarget::Out(pipe),
+            Direction::Both => WaitTarget::Own,
         }
     } else if starts(&["anon_inode:[timerfd]"]) {
         WaitTarget::Timer
@@ -237,9 +238,10 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
 /// The kinds of the ends that a process holds, by descriptor. A process that holds both ends of a pipe may wait for
 /// itself, as event loops do.
 pub fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
-    let holds =
-        |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));
-    let target = |end: &PipeEnd| match (holds(end.pipe, Way::In), holds(end.pipe, Way::Out)) {
+    let holds = |pipe: PipeId, direction: Direction| {
+        ends.iter().any(|end| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both))
+    };
+    let target = |end: &PipeEnd| match (holds(end.pipe, Direction::In), holds(end.pipe, Direction::Out)) {
         (true, true) => (end.fd, WaitTarget::Own),
         (true, false) => (end.fd, WaitTarget::In(end.pipe)),
         (false, _) => (end.fd, WaitTarget::Out(end.pipe)),
@@ -253,13 +255,13 @@ mod tests {
 
     #[test]
     fn a_pipe_to_itself_is_no_input() {
-        let end = |fd, pipe, way| PipeEnd { fd, pipe: PipeId(0, pipe), way };
+        let end = |fd, pipe, direction| PipeEnd { fd, pipe: PipeId(0, pipe), direction };
         let of = targets(&[
-            end(0, 1, Way::In),
-            end(1, 2, Way::Out),
-            end(3, 3, Way::In),
-            end(4, 3, Way::Out),
-            end(5, 4, Way::Both),
+            end(0, 1, Direction::In),
+            end(1, 2, Direction::Out),
+            end(3, 3, Direction::In),
+            end(4, 3, Direction::Out),
+            end(5, 4, Direction::Both),
         ]);
         let all: Vec<WaitTarget> = of.into_values().collect();
         let (input, output) = (WaitTarget::In(PipeId(0, 1)), WaitTarget::Out(PipeId(0, 2)));

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::process::{PipeEnd, PipeId, Process, Way};
+use crate::process::{Direction, PipeEnd, PipeId, Process};
 
 /// A stage: processes that do one job, such as a shell's loop and the commands it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +39,13 @@ enum LinkSide {
 }
 
 /// All processes, with the ends by which they may be joined.
-struct LinkField<'p> {
+struct PipeGraph<'p> {
     processes: BTreeMap<u32, &'p Process>,
     /// The ends of each process that may lead to other stages, by pid.
     ends: BTreeMap<u32, Vec<PipeEnd>>,
 }
 
-impl<'p> LinkField<'p> {
+impl<'p> PipeGraph<'p> {
     /// A process, its parent, and so on up. The number is limited, because reused pids may form a cycle.
     fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
         let parent = |process: &&Process| self.processes.get(&process.parent).copied();
@@ -64,7 +64,7 @@ impl<'p> LinkField<'p> {
     fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
         let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
         holders.filter_map(move |(&other, ends)| {
-            let mut joints = ends.iter().filter(|theirs| theirs.pipe == end.pipe && theirs.way != end.way);
+            let mut joints = ends.iter().filter(|theirs| theirs.pipe == end.pipe && theirs.direction != end.direction);
             let standard = joints.clone().any(|theirs| theirs.fd < 2);
             joints.next()?;
             ((end.fd < 2 && standard) || self.related(pid, other)).then_some((other, standard))
@@ -73,42 +73,46 @@ impl<'p> LinkField<'p> {
 }
 
 /// The ends of a process that may lead to other stages.
-fn leading(process: &Process) -> Vec<PipeEnd> {
+fn ends_to_stages(process: &Process) -> Vec<PipeEnd> {
     let ends = process.ends.as_deref().unwrap_or_default();
     let both = |pipe: PipeId| {
-        let ways = |way| ends.iter().any(|end| end.pipe == pipe && end.way == way);
-        ways(Way::Both) || (ways(Way::In) && ways(Way::Out))
+        let directions = |direction| ends.iter().any(|end| end.pipe == pipe && end.direction == direction);
+        directions(Direction::Both) || (directions(Direction::In) && directions(Direction::Out))
     };
-    let wrong_way = |end: &PipeEnd| (end.fd == 0 && end.way == Way::Out) || (end.fd == 1 && end.way == Way::In);
-    let writes = ends.iter().any(|end| end.fd != 2 && end.way == Way::Out);
+    let wrong_way = |end: &PipeEnd| {
+        (end.fd == 0 && end.direction == Direction::Out) || (end.fd == 1 && end.direction == Direction::In)
+    };
+    let writes = ends.iter().any(|end| end.fd != 2 && end.direction == Direction::Out);
     let mut seen = BTreeSet::new();
     let ends = ends.iter().filter(|end| (end.fd != 2 || !writes) && !both(end.pipe) && !wrong_way(end));
     ends.filter(|end| seen.insert(end.pipe)).copied().collect()
 }
 
-fn field(processes: &[Process]) -> LinkField<'_> {
-    let mut field = LinkField {
+fn pipe_graph(processes: &[Process]) -> PipeGraph<'_> {
+    let mut graph = PipeGraph {
         processes: BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process))),
         ends: BTreeMap::new(),
     };
-    let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
+    let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, ends_to_stages(process))));
     for (&pid, ends) in &all {
         // Removes inherited ends that another process uses, such as the /dev/fd/63 of another process substitution.
         let inherited = |end: &PipeEnd| {
             let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
-            let uses = |other: u32| all[&other].iter().any(|own| own.pipe == end.pipe && own.way == end.way);
+            let uses =
+                |other: u32| all[&other].iter().any(|own| own.pipe == end.pipe && own.direction == end.direction);
             let mut others = processes.iter().filter(|process| holds(process));
-            end.fd > 2 && others.any(|other| uses(other.pid) && field.is_ancestor(other.pid, pid))
+            end.fd > 2 && others.any(|other| uses(other.pid) && graph.is_ancestor(other.pid, pid))
         };
         let read_as_input = |end: &PipeEnd| {
-            let reads = |theirs: &PipeEnd| theirs.fd == 0 && theirs.way == Way::In && theirs.pipe == end.pipe;
-            let group = |other: &Process| other.group == field.processes[&pid].group;
+            let reads =
+                |theirs: &PipeEnd| theirs.fd == 0 && theirs.direction == Direction::In && theirs.pipe == end.pipe;
+            let group = |other: &Process| other.group == graph.processes[&pid].group;
             processes.iter().any(|other| group(other) && all[&other.pid].iter().any(reads))
         };
         let kept = ends.iter().filter(|end| !inherited(end) && (end.fd != 2 || read_as_input(end))).copied().collect();
-        field.ends.insert(pid, kept);
+        graph.ends.insert(pid, kept);
     }
-    field
+    graph
 }
 
 /// Whether a process reads what its descendants write, or writes what they read. An end that a descendant holds too
@@ -118,12 +122,14 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
     let descends = |process: &&Process| {
         std::iter::successors(Some(process.parent), |pid| parents.get(pid).copied()).take(65).any(|pid| pid == root)
     };
-    let family: Vec<Vec<PipeEnd>> = processes.iter().filter(descends).map(leading).collect();
-    let has = |pipe: PipeId, way: Way| family.iter().flatten().any(|end| end.pipe == pipe && end.way == way);
-    let own = processes.iter().find(|process| process.pid == root).map(leading).unwrap_or_default();
+    let family: Vec<Vec<PipeEnd>> = processes.iter().filter(descends).map(ends_to_stages).collect();
+    let has = |pipe: PipeId, direction: Direction| {
+        family.iter().flatten().any(|end| end.pipe == pipe && end.direction == direction)
+    };
+    let own = processes.iter().find(|process| process.pid == root).map(ends_to_stages).unwrap_or_default();
     own.iter().any(|end| {
-        let opposite = if end.way == Way::In { Way::Out } else { Way::In };
-        has(end.pipe, opposite) && !has(end.pipe, end.way)
+        let opposite = if end.direction == Direction::In { Direction::Out } else { Direction::In };
+        has(end.pipe, opposite) && !has(end.pipe, end.direction)
     })
 }
 
@@ -145,19 +151,24 @@ pub fn fill_gaps(processes: &mut [Process]) {
         if hidden.iter().filter(|&&(_, other)| other == group).count() > 1 {
             continue;
         }
-        let held = |way: Way| {
+        let held = |direction: Direction| {
             let ends =
                 processes.iter().flat_map(|process| process.ends.iter().flatten().map(move |end| (process, end)));
-            ends.filter(move |(_, end)| end.way == way && end.fd < 2).map(|(process, end)| (process.group, end.pipe))
+            ends.filter(move |(_, end)| end.direction == direction && end.fd < 2)
+                .map(|(process, end)| (process.group, end.pipe))
         };
-        let lacking = |way: Way, other: Way| {
+        let lacking = |direction: Direction, other: Direction| {
             let all = BTreeSet::from_iter(held(other).map(|(_, pipe)| pipe));
-            let own = held(way).filter(|(of, pipe)| *of == group && !all.contains(pipe)).map(|(_, pipe)| pipe);
+            let own = held(direction).filter(|(of, pipe)| *of == group && !all.contains(pipe)).map(|(_, pipe)| pipe);
             BTreeSet::from_iter(own)
         };
-        let (reads, writes) = (lacking(Way::Out, Way::In), lacking(Way::In, Way::Out));
-        let end = |fd: u32, way: Way| move |pipe: PipeId| PipeEnd { fd, pipe, way };
-        let ends = reads.into_iter().map(end(0, Way::In)).chain(writes.into_iter().map(end(1, Way::Out))).collect();
+        let (reads, writes) = (lacking(Direction::Out, Direction::In), lacking(Direction::In, Direction::Out));
+        let end = |fd: u32, direction: Direction| move |pipe: PipeId| PipeEnd { fd, pipe, direction };
+        let ends = reads
+            .into_iter()
+            .map(end(0, Direction::In))
+            .chain(writes.into_iter().map(end(1, Direction::Out)))
+            .collect();
         if let Some(process) = processes.iter_mut().find(|process| process.pid == pid) {
             process.ends = Some(ends);
         }
@@ -167,29 +178,31 @@ pub fn fill_gaps(processes: &mut [Process]) {
 /// The stages of the pipeline that contains `seeds`, each once, in the order of the data. A process without a pipe
 /// belongs to the stage of its parent. Without any pipe the seeds are one stage.
 pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageShape> {
-    let field = field(processes);
-    let sides = joined(&field, seeds, reach);
+    let graph = pipe_graph(processes);
+    let sides = find_joined(&graph, seeds, reach);
     let members: Vec<u32> = sides.keys().copied().collect();
     let inner = |pipe: PipeId| {
-        let held = |way| members.iter().any(|pid| field.ends[pid].iter().any(|end| end.pipe == pipe && end.way == way));
-        held(Way::In) && held(Way::Out)
+        let held = |direction| {
+            members.iter().any(|pid| graph.ends[pid].iter().any(|end| end.pipe == pipe && end.direction == direction))
+        };
+        held(Direction::In) && held(Direction::Out)
     };
     let ends = members
         .iter()
-        .map(|&pid| (pid, field.ends[&pid].iter().filter(|end| inner(end.pipe)).copied().collect::<Vec<_>>()))
+        .map(|&pid| (pid, graph.ends[&pid].iter().filter(|end| inner(end.pipe)).copied().collect::<Vec<_>>()))
         .filter(|(_, ends)| !ends.is_empty());
     let ends = BTreeMap::from_iter(ends);
     if ends.is_empty() {
-        let alone: Vec<u32> = members.into_iter().filter(|pid| field.processes[pid].state != 'Z').collect();
-        return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &field)] };
+        let alone: Vec<u32> = members.into_iter().filter(|pid| graph.processes[pid].state != 'Z').collect();
+        return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &graph)] };
     }
-    let mut stage_of = merged(&field, &ends);
+    let mut stage_of = stage_by_process(&graph, &ends);
     // Adds the other processes of the families, such as xargs and the processes it starts.
     for &pid in &members {
         if ends.contains_key(&pid) {
             continue;
         }
-        if let Some(&stage) = field.ancestry(pid).skip(1).find_map(|ancestor| stage_of.get(&ancestor.pid)) {
+        if let Some(&stage) = graph.ancestry(pid).skip(1).find_map(|ancestor| stage_of.get(&ancestor.pid)) {
             stage_of.insert(pid, stage);
         }
     }
@@ -197,8 +210,8 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
     for (pid, stage) in stage_of {
         groups.entry(stage).or_default().push(pid);
     }
-    let field = LinkField { ends, ..field };
-    let shapes: Vec<StageShape> = groups.values().map(|pids| shape(pids, &field)).collect();
+    let graph = PipeGraph { ends, ..graph };
+    let shapes: Vec<StageShape> = groups.values().map(|pids| shape(pids, &graph)).collect();
     let uses = |shape: &StageShape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
     // A pipe within a stage is neither the stage's input nor its output.
     let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
@@ -207,23 +220,23 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
         |one: &StageShape| StageShape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
     let mut stages: Vec<StageShape> = shapes.iter().map(outer).collect();
     // Stages are sorted by start time where the data leaves the order open.
-    stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
+    stages.sort_by_key(|stage| graph.processes[&stage.pids[0]].start);
     upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
 }
 
-fn joined(field: &LinkField<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, LinkSide> {
+fn find_joined(graph: &PipeGraph<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, LinkSide> {
     let mut sides: BTreeMap<u32, LinkSide> = BTreeMap::new();
     let mut waiting: Vec<(u32, LinkSide)> = seeds.iter().map(|&pid| (pid, LinkSide::Seed)).collect();
     while let Some((pid, side)) = waiting.pop() {
-        if !field.processes.contains_key(&pid) || sides.get(&pid).is_some_and(|&known| known <= side) {
+        if !graph.processes.contains_key(&pid) || sides.get(&pid).is_some_and(|&known| known <= side) {
             continue;
         }
         sides.insert(pid, side);
         if reach == Reach::Given {
             continue;
         }
-        for &end in &field.ends[&pid] {
-            let next = if end.way == Way::In { LinkSide::Upstream } else { LinkSide::Downstream };
+        for &end in &graph.ends[&pid] {
+            let next = if end.direction == Direction::In { LinkSide::Upstream } else { LinkSide::Downstream };
             let allowed = match side {
                 LinkSide::Seed => true,
                 LinkSide::Outer(down) => down == (next == LinkSide::Downstream),
@@ -231,11 +244,11 @@ fn joined(field: &LinkField<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, L
             };
             if allowed {
                 let joint = |standard| if standard { next } else { LinkSide::Outer(next == LinkSide::Downstream) };
-                waiting.extend(field.opposite(pid, end).map(|(other, standard)| (other, joint(standard))));
+                waiting.extend(graph.opposite(pid, end).map(|(other, standard)| (other, joint(standard))));
             }
         }
         if !matches!(side, LinkSide::Outer(_)) {
-            let children = field.processes.values().filter(|process| process.parent == pid);
+            let children = graph.processes.values().filter(|process| process.parent == pid);
             waiting.extend(children.map(|process| (process.pid, side)));
         }
     }
@@ -243,11 +256,11 @@ fn joined(field: &LinkField<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, L
 }
 
 /// Maps each process that holds a pipe to its stage, identified by one of its processes.
-fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap<u32, u32> {
+fn stage_by_process(graph: &PipeGraph<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap<u32, u32> {
     let next = |pid: u32| {
-        let outs = ends[&pid].iter().filter(|end| end.way == Way::Out);
+        let outs = ends[&pid].iter().filter(|end| end.direction == Direction::Out);
         outs.flat_map(|out| {
-            let reads = move |end: &PipeEnd| end.pipe == out.pipe && end.way == Way::In;
+            let reads = move |end: &PipeEnd| end.pipe == out.pipe && end.direction == Direction::In;
             ends.iter().filter(move |(_, ends)| ends.iter().any(reads)).map(|(&pid, _)| pid)
         })
     };
@@ -266,16 +279,19 @@ fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap
     let mut stage_of = BTreeMap::from_iter(ends.keys().map(|&pid| (pid, pid)));
     for &elder in ends.keys() {
         let shares = |pid: u32| {
-            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
+            ends[&pid]
+                .iter()
+                .any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.direction == end.direction))
         };
         // The process's standard input or output joins it to the older process. Other pipes between the two, such as
         // the queues of a worker pool, are within the stage.
         let opposes = |pid: u32| {
-            let joint =
-                |end: &PipeEnd, own: &PipeEnd| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
+            let joint = |end: &PipeEnd, own: &PipeEnd| {
+                own.pipe == end.pipe && own.direction != end.direction && end.fd.min(own.fd) < 2
+            };
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| joint(end, own)))
         };
-        let family = ends.keys().copied().filter(|&pid| pid != elder && field.is_ancestor(elder, pid));
+        let family = ends.keys().copied().filter(|&pid| pid != elder && graph.is_ancestor(elder, pid));
         let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();
         // A shell that only waits for the pipeline it was asked to run is no stage.
         if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
@@ -290,19 +306,21 @@ fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap
     stage_of
 }
 
-fn shape(pids: &[u32], field: &LinkField<'_>) -> StageShape {
+fn shape(pids: &[u32], graph: &PipeGraph<'_>) -> StageShape {
     let mut pids = pids.to_vec();
-    pids.sort_by_cached_key(|&pid| (field.ancestry(pid).count(), field.processes[&pid].start, pid));
-    let of = |way: Way| {
-        let ends = pids.iter().flat_map(|pid| field.ends.get(pid).map(Vec::as_slice).unwrap_or_default());
-        BTreeSet::from_iter(ends.filter(|end| end.way == way).map(|end| end.pipe)).into_iter().collect::<Vec<_>>()
+    pids.sort_by_cached_key(|&pid| (graph.ancestry(pid).count(), graph.processes[&pid].start, pid));
+    let of = |direction: Direction| {
+        let ends = pids.iter().flat_map(|pid| graph.ends.get(pid).map(Vec::as_slice).unwrap_or_default());
+        BTreeSet::from_iter(ends.filter(|end| end.direction == direction).map(|end| end.pipe))
+            .into_iter()
+            .collect::<Vec<_>>()
     };
-    let (ins, outs) = (of(Way::In), of(Way::Out));
+    let (ins, outs) = (of(Direction::In), of(Direction::Out));
     StageShape { pids, ins, outs }
 }
 
-/// Sorts stages in the order of the data. Keeps the given order where the data allows several orders, or flows in a
-/// circle.
+/// Sorts stages in the order of the data. Keeps the given order where the data allows several orders or flows in a
+/// cycle.
 pub(super) fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();
     while !left.is_empty() {

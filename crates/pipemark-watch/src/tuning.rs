@@ -27,11 +27,13 @@ const MAX_WAITS: usize = 4;
 /// A pipe that the experiment changes.
 #[derive(Debug, Clone, Serialize)]
 struct TriedPipe {
-    /// The numbers of the stages that write and read it.
+    /// The number of the stage that writes the pipe.
     from: usize,
+    /// The number of the stage that reads the pipe.
     to: usize,
-    /// The pipe's capacity in bytes before the experiment, and now.
+    /// The pipe's capacity in bytes before the experiment.
     before: u64,
+    /// The pipe's capacity in bytes now.
     now: u64,
     /// Whether no process reads the pipe any more.
     ended: bool,
@@ -85,11 +87,13 @@ pub struct TuneOutcome {
     pub text: String,
     /// The larger capacity.
     capacity: u64,
-    /// The rate with larger pipes divided by that with the old ones, and the 95 % interval.
+    /// The rate with larger pipes divided by the rate with the old ones.
     ratio: Option<f64>,
+    /// Lower end of the ratio's 95 % interval.
     low: Option<f64>,
+    /// Upper end of the ratio's 95 % interval.
     high: Option<f64>,
-    /// Whether turns alternated; otherwise the rates are from before and after.
+    /// Whether turns with old and larger pipes alternated. Otherwise the rates are from before and after the change.
     in_turns: bool,
     rounds: usize,
     counted: Option<CountedStage>,
@@ -168,7 +172,7 @@ impl Tuning {
                 return;
             }
             if let Err(sentence) = self.prepare(watcher) {
-                self.outcome = Some(self.without(sentence));
+                self.outcome = Some(self.outcome_without_comparison(sentence));
                 return;
             }
         } else if self.is_as_planned() {
@@ -186,7 +190,7 @@ impl Tuning {
         }
         if self.pipes.is_empty() {
             let why = self.refused.map(|error| error.to_string()).unwrap_or_default();
-            self.outcome = Some(self.without(format!(
+            self.outcome = Some(self.outcome_without_comparison(format!(
                 "no pipe can be made as large as {}: {why}; see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft",
                 ByteSize(self.capacity)
             )));
@@ -314,11 +318,11 @@ impl Tuning {
         let rounds = self.pairs().len();
         if early && rounds < MIN_ROUNDS && !self.pipes.is_empty() {
             let text = format!("ended too soon: {rounds} rounds were compared, and {MIN_ROUNDS} are needed; {after}");
-            self.outcome = Some(self.without(text));
+            self.outcome = Some(self.outcome_without_comparison(text));
             return;
         }
         let (Some(compared), Some(counted)) = (compared, self.counted.clone()) else {
-            self.outcome = Some(self.without(format!("nothing was compared: {after}")));
+            self.outcome = Some(self.outcome_without_comparison(format!("nothing was compared: {after}")));
             return;
         };
         let size = ByteSize(self.capacity);
@@ -354,7 +358,7 @@ impl Tuning {
             high: compared.high.map(|high| 1.0 + high),
             in_turns,
             compared: Some((compared, [old, new])),
-            ..self.without(text)
+            ..self.outcome_without_comparison(text)
         });
     }
 
@@ -383,7 +387,7 @@ impl Tuning {
         compare(&old, &new, pairing, Criterion::new(Better::Higher)).ok()
     }
 
-    fn without(&self, text: String) -> TuneOutcome {
+    fn outcome_without_comparison(&self, text: String) -> TuneOutcome {
         TuneOutcome {
             schema: "pipemark-tune/1",
             text,

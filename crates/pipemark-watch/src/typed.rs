@@ -139,8 +139,8 @@ const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zless", "less", ""),
 ];
 
-/// The full name of the program that the kernel calls `comm`; if a script executed the program, its name as typed.
-/// Threads may rename their process.
+/// The full name of the program that the kernel calls `comm`. If a script executed the program, this is its name as
+/// typed. One of its threads may have renamed the process.
 pub fn name_of(comm: &str, words: &[String], typed: Option<&str>) -> String {
     let first = words.first().map_or("", |word| base(word));
     let starts = |word: &&String| comm.len() == 15 && base(word).starts_with(comm) && base(word).len() < 40;

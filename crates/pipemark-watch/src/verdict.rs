@@ -2,7 +2,7 @@
 
 use pipemark_model::ByteSize;
 
-use crate::advice::conclude;
+use crate::advice::with_remedies;
 use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::{burst, calls, held, peer, programs, starts};
@@ -102,7 +102,7 @@ pub(crate) fn busy(stage: &StageFigures) -> f64 {
 
 /// The busy share without the time in which the stage waits for a CPU, or for something unknown, which may be another
 /// stage.
-fn works(stage: &StageFigures) -> f64 {
+fn working_share(stage: &StageFigures) -> f64 {
     (busy(stage) - (stage.waiting_for_cpu + stage.other) * stage.present).max(0.0)
 }
 
@@ -170,36 +170,36 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     }
     // Causes that affect all stages come first.
     let shared = deadlock(figures).or_else(|| stopped(figures)).or_else(|| throttled(figures));
-    if let Some(verdict) = shared.or_else(|| taken(figures)) {
-        return conclude(verdict, figures);
+    if let Some(verdict) = shared.or_else(|| cpus_taken(figures)) {
+        return with_remedies(verdict, figures);
     }
     let order = busiest_first(figures);
     // Small pieces and process starts keep all stages busy with overhead.
-    let waste = || calls::calls(figures, &order).or_else(|| starts::starting(figures, &order));
-    if let Some(verdict) = cpus(figures).map(|verdict| waste().unwrap_or(verdict)) {
-        return conclude(verdict, figures);
+    let waste = || calls::calls_verdict(figures, &order).or_else(|| starts::starts_verdict(figures, &order));
+    if let Some(verdict) = too_few_cpus(figures).map(|verdict| waste().unwrap_or(verdict)) {
+        return with_remedies(verdict, figures);
     }
-    let parts = parts(figures);
+    let parts = separate_pipelines(figures);
     if parts.len() < 2 {
-        return of_one(figures);
+        return verdict_on_pipeline(figures);
     }
     // In a script with several pipelines, the pipeline that existed longest counts.
     let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
     let only = |part: &[usize]| {
         let mut figures = figures.clone();
         figures.stages.iter_mut().filter(|stage| !part.contains(&stage.number)).for_each(|stage| stage.present = 0.0);
-        (present(part), of_one(&figures))
+        (present(part), verdict_on_pipeline(&figures))
     };
     let each: Vec<(f64, PipelineVerdict)> = parts.iter().map(|part| only(part)).collect();
     let texts: Vec<&str> = each.iter().map(|(_, verdict)| verdict.text.as_str()).collect();
     let text = format!("{} separate pipelines. {}", parts.len(), texts.join(" "));
     let longest = each.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, verdict)| verdict.clone());
-    longest.map_or_else(|| of_one(figures), |verdict| PipelineVerdict { text, ..verdict })
+    longest.map_or_else(|| verdict_on_pipeline(figures), |verdict| PipelineVerdict { text, ..verdict })
 }
 
 /// The numbers of the stages of each pipeline. There is one pipeline, unless several were requested or a script runs
 /// several.
-fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
+fn separate_pipelines(figures: &PipelineFigures) -> Vec<Vec<usize>> {
     // Hidden processes may join these pipelines.
     if figures.stages.iter().any(|stage| stage.hidden) {
         return Vec::new();
@@ -217,39 +217,39 @@ fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
 }
 
 /// The verdict on one pipeline, ignoring stages of others.
-fn of_one(figures: &PipelineFigures) -> PipelineVerdict {
+fn verdict_on_pipeline(figures: &PipelineFigures) -> PipelineVerdict {
     let order = busiest_first(figures);
     let busiest = order[0];
-    let verdict = hidden(figures, busiest)
-        .or_else(|| outside(figures, busiest))
-        .or_else(|| held::held(figures))
-        .or_else(|| idle(figures))
-        .or_else(|| limited(figures, busiest))
-        .or_else(|| calls::calls(figures, &order))
-        .or_else(|| starts::starting(figures, &order))
+    let verdict = hidden_stage(figures, busiest)
+        .or_else(|| outside_limit(figures, busiest))
+        .or_else(|| held::held_verdict(figures))
+        .or_else(|| all_idle(figures))
+        .or_else(|| deliberate_limit(figures, busiest))
+        .or_else(|| calls::calls_verdict(figures, &order))
+        .or_else(|| starts::starts_verdict(figures, &order))
         .or_else(|| tiny_pipe(figures))
-        .or_else(|| pipe(figures, &order))
+        .or_else(|| small_pipe(figures, &order))
         .or_else(|| inconclusive(figures, &order))
         .or_else(|| balanced(figures, &order))
-        .or_else(|| peer::peer(figures, busiest))
-        .unwrap_or_else(|| stage(figures, &order));
-    conclude(verdict, figures)
+        .or_else(|| peer::peer_verdict(figures, busiest))
+        .unwrap_or_else(|| slow_stage(figures, &order));
+    with_remedies(verdict, figures)
 }
 
 fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
-    // If two stages are about as busy, the one that works longer takes the CPU that the other one waits for.
+    // Of two stages that are about as busy, the one that works longer takes the CPU that the other one waits for.
     if let [first, second, ..] = order[..]
         && busy(first) - busy(second) <= 2.0 * BALANCED
-        && works(second) - works(first) > 2.0 * BALANCED
+        && working_share(second) - working_share(first) > 2.0 * BALANCED
     {
         order.swap(0, 1);
     }
     order
 }
 
-/// The verdict that processes wait for each other in a circle; `None` if they don't.
+/// The verdict that processes wait for each other in a cycle; `None` if they don't.
 fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let cycle = figures.cycle.as_ref()?;
     let with = |pid: u32| figures.stages.iter().find(|stage| stage.pids.contains(&pid)).map(|stage| stage.number);
@@ -266,7 +266,7 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     let few = figures.samples < FEW_SAMPLES && gap > BALANCED && gap <= 2.5 * BALANCED && busy(first) < BUSY;
     // Part of their time may be overhead that one stage causes in the other.
     let costly = has_hidden_cost(first) || has_hidden_cost(second);
-    let apart = works(first) - works(second) > 2.0 * BALANCED;
+    let apart = working_share(first) - working_share(second) > 2.0 * BALANCED;
     let close = costly && gap > BALANCED && gap <= 2.0 * BALANCED && busy(second) >= MOSTLY_BUSY && !apart;
     if !few && !close {
         return None;
@@ -310,9 +310,10 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 }
 
 /// The verdict that other programs use the CPUs, if the stages mostly wait for one.
-fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// The stages wait for at least this number of CPUs, and for at least this multiple of the CPUs that they use.
+fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    /// The stages wait for at least this number of CPUs.
     const WAITED: f64 = 0.5;
+    /// The stages wait for at least this multiple of the CPUs that they use.
     const MORE: f64 = 2.0;
     /// The least share of all CPUs that other programs use.
     const OTHERS: f64 = 0.5;
@@ -332,7 +333,7 @@ fn taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 }
 
 /// The verdict that the stages together want more CPUs than they may use, if they do.
-fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
         (Some(run), Some(wait)) => (run + wait) * stage.present,
@@ -380,17 +381,17 @@ fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
 
 /// The share of time in which a stage's activity isn't known. If the neighbours don't decide it, a hidden stage's wait
 /// counts as other.
-fn unseen(stage: &StageFigures) -> f64 {
+fn unknown_share(stage: &StageFigures) -> f64 {
     stage.unknown + if stage.hidden { stage.other } else { 0.0 }
 }
 
 /// Whether a stage can't be sampled. It then has no shares, and can't be found to be the bottleneck.
 pub fn is_unsampled(stage: &StageFigures) -> bool {
-    unseen(stage) > UNKNOWN
+    unknown_share(stage) > UNKNOWN
 }
 
-fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
-    let longer = |stage: &&StageFigures| is_unsampled(stage) && unseen(stage) * stage.present > busy(busiest);
+fn hidden_stage(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+    let longer = |stage: &&StageFigures| is_unsampled(stage) && unknown_share(stage) * stage.present > busy(busiest);
     let unsampled: Vec<String> =
         figures.stages.iter().filter(longer).map(|stage| name(figures, stage.number)).collect();
     let text =
@@ -399,15 +400,15 @@ fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineV
 }
 
 /// The verdict that all stages wait for each other's pipes. While data moves, some stage is busy at any moment.
-fn idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
-/// The verdict that the first stages wait for input, or the last ones for room, in pipes to processes outside; `None`
-/// if they don't.
-fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+/// The verdict that the first stages wait for input from processes outside the pipeline, or the last stages for room in
+/// pipes to such processes; `None` if they don't.
+fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
     let most = |share: fn(&StageFigures) -> f64, ends: Vec<&StageFigures>| {
@@ -418,7 +419,7 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
     let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
     let beyond = |(share, number): (f64, usize), what: &str| {
         let found = figures.stages[number - 1].peer.as_ref().filter(|peer| peer.pipe)?;
-        let (waits, who) = (percent(share), peer::who(found));
+        let (waits, who) = (percent(share), peer::describe_peer(found));
         let text = format!(
             "{} waits {waits} of the time {what} {who}, which is outside this pipeline.",
             name(figures, number)
@@ -451,7 +452,7 @@ fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
 }
 
 /// The verdict that the busiest stage limits its rate on purpose. Such a stage may wait in any call.
-fn limited(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+fn deliberate_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let waits = busiest.sleep + busiest.network + busiest.other + busiest.lock;
     let option = programs::rate_limit(&busiest.words)?;
     if waits < 0.5 || waits < 2.0 * (busiest.computing + busiest.waiting_for_cpu) {
@@ -470,8 +471,9 @@ fn limited(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipeline
 pub(super) fn is_tiny(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
     /// The capacity in bytes of a new pipe of a user over the limit: two pages.
     const TINY: u64 = 8192;
-    /// The least time of a context switch in seconds, and the share of a CPU above which switches matter.
+    /// The least time of a context switch in seconds.
     const SWITCH: f64 = 5e-6;
+    /// The share of a CPU above which context switches matter.
     const MATTERS: f64 = 0.1;
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let tiny = !pipe.is_socket && pipe.capacity.is_some_and(|capacity| capacity <= TINY);
@@ -494,7 +496,7 @@ fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { pipe: Some(pipe.number), cause: "pipe too small: two pages".to_owned(), ..verdict })
 }
 
-fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
     // A larger pipe gains at most the inverse of the busiest stage's share. A faster stage gains at most its share
@@ -546,7 +548,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
         return Some(PipelineVerdict { stage: Some(busiest.number), pipe, sure: Certainty::Unsure, ..verdict });
     }
     let mut text = format!("The pipe from {from} to {to} is too small to absorb bursts: {waits}.");
-    let unclear = burst::about_a_pipe(figures, worst);
+    let unclear = burst::near_pipe_size(figures, worst);
     if let Some(size) = unclear {
         text.push_str(&format!(
             " Bursts of about {}: even the largest pipe may not hold them.",
@@ -585,17 +587,17 @@ fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipeli
     /// The least share of time for which stages work if they are compared by their work.
     const MIN_WORK: f64 = 0.25;
     let [first, second, ..] = order else { return None };
-    let apart = works(first) - works(second) > 2.0 * BALANCED;
+    let apart = working_share(first) - working_share(second) > 2.0 * BALANCED;
     let busy_alike = !apart && busy(first) - busy(second) <= BALANCED;
     // If other programs use the CPUs, how long a stage waits for a CPU says nothing about its own work.
     let work_alike = first.waiting_for_cpu > ALSO
-        && (works(first) - works(second)).abs() <= BALANCED / 2.0
-        && works(second) >= MIN_WORK;
+        && (working_share(first) - working_share(second)).abs() <= BALANCED / 2.0
+        && working_share(second) >= MIN_WORK;
     if !(busy_alike || work_alike) || calls::matter(first) || calls::matter(second) {
         return None;
     }
     let (what, share): (_, fn(&StageFigures) -> f64) =
-        if busy_alike { ("is busy", |stage| stage.busy * stage.present) } else { ("works for", works) };
+        if busy_alike { ("is busy", |stage| stage.busy * stage.present) } else { ("works for", working_share) };
     let text = format!(
         "The pipeline is balanced: {} {what} {} of the time and {} {}. Making only one of them faster gains little.",
         name(figures, first.number),
@@ -607,7 +609,7 @@ fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipeli
     Some(PipelineVerdict { stage: Some(first.number), next: Some(second.number), ..verdict })
 }
 
-fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict {
+fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict {
     let busiest = order[0];
     let reasons = reasons(busiest);
     let (reason, share) = reasons[0];

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
 use crate::interval::Counts;
-use crate::process::{self, PipeEnd, PipeId, Process, Way};
+use crate::process::{self, Direction, PipeEnd, PipeId, Process};
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 use crate::scan::WatchedProcess;
@@ -17,7 +17,7 @@ use crate::thread;
 /// The least share of an interval's samples in which a stage waits for its socket.
 const MIN_WAITS: f64 = 0.3;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
-const MOVES: f64 = 0.02;
+const MAX_WORK_IF_STUCK: f64 = 0.02;
 
 /// Observations of the sockets that a stage waits for.
 #[derive(Debug, Clone, Default)]
@@ -47,9 +47,9 @@ impl Watcher {
         let all: u32 = self.current.stages.iter().flat_map(|stage| stage.states).sum();
         let works = |stage: &Counts| WORK.iter().map(|&state| stage.states[state as usize]).sum::<u32>();
         let works: u32 = self.current.stages.iter().map(works).sum();
-        let moves = all == 0 || f64::from(works) > f64::from(all) * MOVES;
+        let moves = all == 0 || f64::from(works) > f64::from(all) * MAX_WORK_IF_STUCK;
         let found = if moves { None } else { cycle(&self.waiting_processes()) };
-        // A circle counts if it is found twice, half a second apart.
+        // A cycle counts if it is found twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
     }
@@ -66,8 +66,11 @@ impl Watcher {
         let mut found = Vec::new();
         for (at, stage) in self.stages.iter().enumerate() {
             let starved = share(at, ThreadState::Starved);
-            let ways =
-                if starved >= share(at, ThreadState::Blocked) { [Way::In, Way::Out] } else { [Way::Out, Way::In] };
+            let directions = if starved >= share(at, ThreadState::Blocked) {
+                [Direction::In, Direction::Out]
+            } else {
+                [Direction::Out, Direction::In]
+            };
             let waits = starved.max(share(at, ThreadState::Blocked)) >= MIN_WAITS;
             if !stage.alive || !waits || stage.peer.is_some() || stage.searches >= MAX_SEARCHES {
                 continue;
@@ -75,10 +78,10 @@ impl Watcher {
             let joined = |pipe: &PipeId| self.pipes.iter().any(|one| one.id == *pipe);
             let ends = stage.pids.iter().filter_map(|pid| self.known.get(pid)?.process.ends.as_ref()).flatten();
             let outer: Vec<PipeId> =
-                ends.filter(|end| end.way == ways[0] && !joined(&end.pipe)).map(|end| end.pipe).collect();
+                ends.filter(|end| end.direction == directions[0] && !joined(&end.pipe)).map(|end| end.pipe).collect();
             if !outer.is_empty() {
-                let holder = outer.iter().find_map(|pipe| process::holder_of_pipe(*pipe, ways[1], &own));
-                found.push((at, holder, ways[0] == Way::Out));
+                let holder = outer.iter().find_map(|pipe| process::holder_of_pipe(*pipe, directions[1], &own));
+                found.push((at, holder, directions[0] == Direction::Out));
             }
         }
         for (at, holder, sends) in found {
@@ -122,7 +125,7 @@ impl Watcher {
         if waiting.is_empty() {
             return;
         }
-        let sockets = connections::all(true);
+        let sockets = connections::all_sockets(true);
         for (at, found) in waiting {
             let own: BTreeSet<u64> = own_sockets(&self.stages[at], &self.known);
             let leads =
@@ -152,15 +155,15 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
     for id in process.thread_ids() {
         match state::descriptors_of(process.pid, id) {
             Some(Descriptors::Files(files)) => {
-                for (fd, way) in files {
+                for (fd, direction) in files {
                     let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
                     // A descriptor other than a pipe may wake the process.
                     let Some(end) = end.copied() else {
                         found.free = true;
                         continue;
                     };
-                    if end.way == way || end.way == Way::Both {
-                        found.waits.push(PipeEnd { way, ..end });
+                    if end.direction == direction || end.direction == Direction::Both {
+                        found.waits.push(PipeEnd { direction, ..end });
                     }
                 }
             }
@@ -179,7 +182,7 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
 }
 
 /// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
-fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
+fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Direction)> {
     const MAX_NAME: usize = 256;
     // Reads no further than the end of the page.
     let length = MAX_NAME.min(4096 - (address % 4096) as usize);
@@ -187,12 +190,12 @@ fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
     let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
     let path = Path::new(&format!("/proc/{pid}/cwd")).join(&name);
     process::pipe_of(path.to_str()?)?;
-    let way = match flags & 3 {
-        0 => Way::In,
-        1 => Way::Out,
+    let direction = match flags & 3 {
+        0 => Direction::In,
+        1 => Direction::Out,
         _ => return None,
     };
-    Some((pipemark_model::neutral(&name), way))
+    Some((pipemark_model::neutral(&name), direction))
 }
 
 /// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
@@ -204,7 +207,7 @@ fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Ve
         let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(pid, fd));
         for thread in &known.threads {
             let files = thread.waited_outside_for(pid).into_iter();
-            found.extend(files.filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))));
+            found.extend(files.filter_map(|(fd, direction)| Some((inode(fd)?, direction == Direction::Out))));
         }
     }
     // A stage that waits to send is held up; one that waits to receive may only be idle.

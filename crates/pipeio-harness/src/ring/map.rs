@@ -13,12 +13,14 @@ use rustix::mm::{Advice, MapFlags, madvise};
 use crate::handover::LINES;
 use crate::shared::{CacheLine, SharedMapping, refused};
 
-/// The line with [`MAGIC`] in its first word and the capacity in its second.
-const ABOUT: usize = LINES;
+/// The line that describes the ring: its first word is [`MAGIC`], its second is the capacity in bytes.
+const HEADER_LINE: usize = LINES;
+/// Bytes of a line.
 const LINE: usize = size_of::<CacheLine>();
+/// Identifies a memfd as a ring.
 const MAGIC: u64 = u64::from_le_bytes(*b"pipering");
 
-const _: () = assert!((ABOUT + 1) * size_of::<CacheLine>() <= 4096, "all lines are on one page of any size");
+const _: () = assert!((HEADER_LINE + 1) * size_of::<CacheLine>() <= 4096, "all lines are on one page of any size");
 
 pub(crate) struct Map {
     /// The shared mapping, longer than a page.
@@ -41,8 +43,8 @@ impl Map {
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
         let map = Map { mapping, capacity };
-        map[ABOUT].words[1].store(capacity as u64, Relaxed);
-        map[ABOUT].words[0].store(MAGIC, Relaxed);
+        map[HEADER_LINE].words[1].store(capacity as u64, Relaxed);
+        map[HEADER_LINE].words[0].store(MAGIC, Relaxed);
         Ok(fd)
     }
 
@@ -52,11 +54,11 @@ impl Map {
         let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0 && mapping.len % LINE == 1);
         let room = room.ok_or_else(|| refused("it doesn't have the size of one"))?;
         let mut map = Map { mapping, capacity: room };
-        if map[ABOUT].words[0].load(Relaxed) != MAGIC {
+        if map[HEADER_LINE].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it is not marked as one"));
         }
         // The capacity is read only once, because another holder of the ring may change the word later.
-        map.capacity = usize::try_from(map[ABOUT].words[1].load(Relaxed))
+        map.capacity = usize::try_from(map[HEADER_LINE].words[1].load(Relaxed))
             .ok()
             .filter(|capacity| (1..=room).contains(capacity))
             .ok_or_else(|| refused("its stated size is larger than its memory"))?;
@@ -90,6 +92,6 @@ impl Deref for Map {
     #[inline]
     fn deref(&self) -> &[CacheLine] {
         // SAFETY: the mapping is longer than a page, and its first page is used for these lines only.
-        unsafe { self.mapping.lines(ABOUT + 1) }
+        unsafe { self.mapping.lines(HEADER_LINE + 1) }
     }
 }

@@ -84,8 +84,8 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions, access: RingAccess) -> i
     })
 }
 
-/// The receiver of the ring `fd`. A ring has only one, ever. In place, the room of the bytes that one receive returns
-/// is freed for the sender by the next receive. Waits and counts calls like [`sender`].
+/// The receiver of the ring `fd`. A ring has only one, ever. In place, the next receive frees the room of the bytes
+/// that the last receive returned. Waits and counts calls like [`sender`].
 ///
 /// # Errors
 /// If `fd` is not a ring, or has or had a receiver already.

@@ -10,13 +10,13 @@ use rustix::pipe::splice;
 use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
 
-/// The least length of the file in bytes. The file is sent over and over. It stays in the second-level cache of current
+/// The minimum length of the file in bytes. The file is sent repeatedly, and stays in the second-level cache of current
 /// processors.
-const FILE: usize = 1 << 20;
+const MIN_FILE_BYTES: usize = 1 << 20;
 
 /// The file's length in bytes: a whole number of blocks, so that no block crosses its end.
 pub(super) fn period(block: usize) -> usize {
-    FILE.next_multiple_of(block)
+    MIN_FILE_BYTES.next_multiple_of(block)
 }
 
 pub(super) enum FileCall {

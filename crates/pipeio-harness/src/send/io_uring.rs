@@ -1,8 +1,8 @@
 //! io_uring with a registered buffer, one write at a time: the kernel copies each block.
 //!
-//! One write at a time, because a short write ends a chain of linked writes, and unlinked writes may complete out of
-//! order. The kernel uses the same pipe_write as for write(2): chains of 16 writes were no faster than write(2) on a
-//! machine with two cores.
+//! Writes are made one at a time, because a short write ends a chain of linked writes, and unlinked writes may complete
+//! out of order. The kernel uses the same pipe_write as for write(2): on a machine with two cores, chains of 16 writes
+//! were no faster than write(2).
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -149,9 +149,9 @@ impl Engine {
                 }
             };
             let mut output = Output::new(store);
-            let flow = transform.batch(&self.whole(&buffer, extent), &mut output);
-            let flow = output.settle(flow);
-            let is_little = output.as_slice().is_some_and(|bytes| bytes.len() < writer.hold());
+            let flow = transform.batch(&self.batch_at(&buffer, extent), &mut output);
+            let flow = output.check_memory(flow);
+            let is_little = output.as_slice().is_some_and(|bytes| bytes.len() < writer.hold_limit());
             if matches!(flow, Ok(Flow::Continue)) && is_little && held < HOLD_READS {
                 store = output.into_store();
                 held += 1;
@@ -214,7 +214,7 @@ impl Engine {
             Some(bytes) => bytes.get(),
             None if is_file(input)? => FILE_BATCH,
             None if pipe::has_one_cpu() => {
-                pipe::raise_capacity(input, pipe::FOR_CACHE).map_or(BATCH, |_| ONE_CPU_BATCH)
+                pipe::raise_capacity(input, pipe::CACHE_SIZED).map_or(BATCH, |_| ONE_CPU_BATCH)
             }
             None => BATCH,
         };
@@ -264,7 +264,7 @@ impl Engine {
     }
 
     /// The batch at `extent` in `buffer`.
-    pub(super) fn whole<'b>(&self, buffer: &'b Region, extent: Extent) -> Batch<'b> {
+    pub(super) fn batch_at<'b>(&self, buffer: &'b Region, extent: Extent) -> Batch<'b> {
         Batch::new(&buffer[extent.start..extent.start + extent.len], self.terminator)
             .at(extent.offset, extent.first_line)
     }
@@ -323,7 +323,7 @@ const BATCH: usize = 64 << 10;
 /// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. On one CPU the pipe's writer runs only while this
 /// process sleeps. A larger pipe means fewer sleeps: runs take 0.8 times as long with lines of 8 bytes, and 0.9 times
 /// with 285 bytes.
-const ONE_CPU_BATCH: usize = pipe::FOR_CACHE;
+const ONE_CPU_BATCH: usize = pipe::CACHE_SIZED;
 
 /// Consecutive reads whose output may be held back. If lines arrive one by one as fast as they are read, each is
 /// written after about 0.1 ms.

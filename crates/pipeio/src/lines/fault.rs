@@ -31,9 +31,9 @@ mod tests {
     use crate::lines::transforms::{Length, Number, Spaces, Upper};
     use crate::lines::{Engine, Error, Fate, Report, SendMethod, Transform, per_line};
 
-    /// The number of calls until the first failure, and the number of failures. While no test injects faults, the
-    /// number is too large to be reached.
+    /// The number of calls before the first failure. While no test injects faults, it is too large to be reached.
     static BEFORE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
+    /// The number of failures.
     static FAILURES: AtomicI64 = AtomicI64::new(0);
 
     fn fails() -> bool {
@@ -160,10 +160,10 @@ mod tests {
     /// Runs in a separate process, because other tests' allocations would fail too. The parent process can report an
     /// abort or a hang.
     #[test]
-    fn whatever_fails_the_run_ends_with_an_error() {
+    fn any_failed_call_ends_the_run_with_an_error() {
         const CHILD: &str = "PIPEIO_FAULTS";
         if std::env::var_os(CHILD).is_none() {
-            let name = format!("{}::whatever_fails_the_run_ends_with_an_error", &module_path!()["pipeio::".len()..]);
+            let name = format!("{}::any_failed_call_ends_the_run_with_an_error", &module_path!()["pipeio::".len()..]);
             let output = Command::new("timeout")
                 .arg("120")
                 .arg(std::env::current_exe().unwrap())

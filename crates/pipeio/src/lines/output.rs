@@ -9,17 +9,17 @@ use super::fault;
 use super::region::Region;
 use super::transform::Flow;
 
-/// From this length on, lending bytes of the batch costs less than copying them.
-const LEND: usize = 32 << 10;
+/// Bytes of the batch from this length on are lent, because that costs less than copying them.
+const WORTH_LENDING: usize = 32 << 10;
 
-/// Where output starts in its memory. Batches start on a page, and a copy between the same offsets within a page is up
-/// to twice as slow. The reason: processors decide whether a load has to wait for a store by the lowest twelve bits of
-/// the addresses, whatever the page size.
+/// Where output starts in its memory, in bytes. Batches start on a page boundary, and a copy between equal offsets
+/// within a page is up to twice as slow: whatever the page size, processors decide by the lowest twelve bits of the
+/// addresses whether a load has to wait for a store.
 const STAGGER: usize = 2 << 10;
 
 /// A transform's output for a batch, in order.
 ///
-/// It is written when the batch is done, so all of it is in memory: a transform that makes much output from little
+/// It is written when the batch is done, so all of it is in memory. A transform that makes much output from little
 /// input needs that much memory.
 #[derive(Debug)]
 pub struct Output<'b> {
@@ -28,7 +28,7 @@ pub struct Output<'b> {
     begin: usize,
     lent: Vec<LentBytes<'b>>,
     /// Whether memory was lacking for part of the output.
-    short: bool,
+    out_of_memory: bool,
     /// The bytes left of the slice that the last `spare` returned.
     spare: usize,
 }
@@ -107,13 +107,13 @@ impl Store {
 
 impl<'b> Output<'b> {
     pub(super) fn new(store: Store) -> Self {
-        Self { begin: store.end, store, lent: Vec::new(), short: false, spare: 0 }
+        Self { begin: store.end, store, lent: Vec::new(), out_of_memory: false, spare: 0 }
     }
 
     /// Returns `flow`, the transform's result. If memory was lacking for part of the output, discards the output and
     /// returns an error.
-    pub(super) fn settle(&mut self, flow: Result<Flow, Error>) -> Result<Flow, Error> {
-        if !self.short {
+    pub(super) fn check_memory(&mut self, flow: Result<Flow, Error>) -> Result<Flow, Error> {
+        if !self.out_of_memory {
             return flow;
         }
         self.lent.clear();
@@ -160,13 +160,13 @@ impl<'b> Output<'b> {
     /// If there is no memory for that, the run fails with [`Error::Memory`].
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
-        if bytes.len() < LEND {
+        if bytes.len() < WORTH_LENDING {
             self.extend(bytes);
         } else if self.lent.try_reserve(1).is_ok() {
             self.lent.push(LentBytes { after: self.store.end, bytes });
             self.spare = 0;
         } else {
-            self.short = true;
+            self.out_of_memory = true;
         }
     }
 
@@ -203,7 +203,7 @@ impl<'b> Output<'b> {
     fn grow(&mut self, len: usize) -> io::Result<()> {
         self.spare = 0;
         let grown = self.store.region.grow(self.store.end.saturating_add(len));
-        self.short |= grown.is_err();
+        self.out_of_memory |= grown.is_err();
         grown
     }
 
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn lent_and_own_bytes_keep_their_order() {
-        let long = vec![b'x'; LEND];
+        let long = vec![b'x'; WORTH_LENDING];
         let mut output = Output::new(Store::new(1).unwrap());
         output.lend(&long);
         output.extend(b"ab");
@@ -297,12 +297,12 @@ mod tests {
         output.lend(&long);
         output.push(b'c');
         assert_eq!(content(&output), [&long[..], b"abshort", &long, b"c"].concat());
-        assert_eq!(output.len(), 2 * LEND + 8);
+        assert_eq!(output.len(), 2 * WORTH_LENDING + 8);
     }
 
     #[test]
     fn returning_to_a_mark_discards_later_output() {
-        let long = vec![b'x'; LEND];
+        let long = vec![b'x'; WORTH_LENDING];
         let mut output = Output::new(Store::new(1).unwrap());
         output.extend(b"keep");
         let mark = output.mark();
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     #[should_panic = "the mark is in a part of the output that was removed"]
     fn a_mark_in_removed_output_is_rejected() {
-        let long = vec![b'x'; LEND];
+        let long = vec![b'x'; WORTH_LENDING];
         let mut output = Output::new(Store::new(1).unwrap());
         let begin = output.mark();
         output.extend(b"first");

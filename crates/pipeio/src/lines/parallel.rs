@@ -94,7 +94,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let OrderedOutput { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut ended = ended.unwrap_or(Ok(Ended::Input))?;
     if let Some(stretches) = run.stretches {
-        let (bytes, reads) = stretches.leave()?;
+        let (bytes, reads) = stretches.leave_position()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
             // The input left for this thread: a last line without a terminator, a line that is too long, or bytes that
@@ -131,9 +131,9 @@ impl<'fd> Run<'_, 'fd> {
             // No line begins in this stretch.
             let flow = match extent.len {
                 0 => Ok(Flow::Continue),
-                _ => transform.batch(&self.engine.whole(&buffer, extent), &mut output),
+                _ => transform.batch(&self.engine.batch_at(&buffer, extent), &mut output),
             };
-            let flow = output.settle(flow);
+            let flow = output.check_memory(flow);
             let Some(mut ordered) = self.wait_for_turn(batch) else { return };
             if self.stretches.as_ref().is_some_and(|stretches| stretches.is_behind(batch)) {
                 return self.end(Some(ordered), Ok(Ended::Input));

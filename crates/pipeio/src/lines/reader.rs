@@ -40,8 +40,9 @@ pub(super) struct Plan {
     pub(super) numbered: bool,
     /// The number of the first line.
     pub(super) first_line: u64,
-    /// The offsets in the input at which the first line starts and reading ends, in bytes.
+    /// Where the first line starts, in bytes from the start of the input.
     pub(super) origin: u64,
+    /// Where reading ends, in bytes from the start of the input.
     pub(super) end: u64,
 }
 
@@ -65,20 +66,24 @@ pub(super) struct Reader<'fd> {
     /// Whether the input is a socket that carries messages. A read discards the bytes of a message that don't fit.
     messages: bool,
     plan: Plan,
-    /// The start of an unfinished line: `filled` bytes from `start` on.
+    /// Contains the start of an unfinished line.
     pending: Region,
+    /// Where the unfinished line starts in `pending`.
     start: usize,
+    /// The number of bytes of the unfinished line.
     filled: usize,
-    /// The offset of the pending bytes in the input, and the number of their line.
+    /// The offset of the unfinished line in the input, in bytes.
     offset: u64,
+    /// The number of the unfinished line.
     line: u64,
     state: State,
     read_size: ReadSize,
     /// A private non-blocking descriptor of the same pipe; `None` if `cancel` is set, if the input is no pipe, or if
     /// the pipe can't be opened again.
     nonblocking: Option<OwnedFd>,
-    /// The number of coming waits that skip polling, and the number set after the last attempt.
+    /// The number of waits that skip polling from now on.
     polls_to_skip: u32,
+    /// The number of waits that skip polling after the last attempt; more after each attempt that found nothing.
     skipped_polls: u32,
     pub(super) reads: u64,
 }
@@ -202,7 +207,7 @@ impl<'fd> Reader<'fd> {
                     _ if self.filled == 0 => Ok(Next::End),
                     _ => {
                         let last = mem::take(&mut self.filled);
-                        Ok(Next::Batch(self.pass(start, last, 1)))
+                        Ok(Next::Batch(self.pass_lines(start, last, 1)))
                     }
                 };
             }
@@ -267,7 +272,7 @@ impl<'fd> Reader<'fd> {
                 }
                 Err(error) => self.state = State::Failed(Error::Memory(error)),
             }
-            return Ok(Next::Batch(self.pass(start, whole, lines)));
+            return Ok(Next::Batch(self.pass_lines(start, whole, lines)));
         }
     }
 
@@ -294,7 +299,7 @@ impl<'fd> Reader<'fd> {
         Next::Idle
     }
 
-    fn pass(&mut self, start: usize, len: usize, lines: u64) -> Extent {
+    fn pass_lines(&mut self, start: usize, len: usize, lines: u64) -> Extent {
         let extent = Extent { start, len, offset: self.offset, first_line: self.line };
         self.offset += len as u64;
         if self.plan.numbered {
@@ -432,10 +437,11 @@ struct ReadSize {
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// The number of reads until the next decision, the bytes read since the last decision, and when that decision was
-    /// made. The very first read isn't counted, because it may have waited.
+    /// The number of reads until the next decision.
     left: u32,
+    /// The bytes read since the last decision.
     read: usize,
+    /// When the last decision was made; `None` before the first read, which isn't counted because it may have waited.
     since: Option<Instant>,
     /// Whether the faster size is known.
     settled: bool,
@@ -444,9 +450,10 @@ struct ReadTrial {
 }
 
 impl ReadSize {
-    /// How many reads measure a size (`TRIAL`), and how many use the faster size until both are measured again
-    /// (`SETTLED`): for the largest size and for two pages.
+    /// How many reads measure a size: the largest size, and two pages.
     const TRIAL: [u32; 2] = [64, 256];
+    /// How many reads use the faster size before both are measured again: if it is the largest size, and if it is two
+    /// pages.
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
     /// Two pages are used only if they are this many times as fast as the largest size: a writer of larger blocks may
     /// have been slow just while the largest size was measured.

@@ -154,7 +154,7 @@ impl Lanes for Portable {
             let word = u64::from_le_bytes(unsafe { from.add(8 * eight).cast::<[u8; 8]>().read() });
             for (mask, byte) in masks.iter_mut().zip(bytes) {
                 let differs = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
-                // The top bit of each byte that is zero, and of no other: no carry crosses from byte to byte.
+                // Sets the top bit of each byte that is zero, and no other bit. No carry crosses from byte to byte.
                 let equal = !(((differs & LOW) + LOW) | differs | LOW);
                 // The multiplication gathers the eight bits in the top byte.
                 let gathered = (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
@@ -391,8 +391,9 @@ pub(super) struct Ends<'b> {
     bytes: &'b [u8],
     byte: u8,
     simd: Simd,
-    /// The number of bytes compared, and the matches in the last 64 of them that were not returned yet.
+    /// The number of bytes compared.
     seen: usize,
+    /// The matches in the last 64 of these bytes that were not returned yet.
     found: u64,
 }
 

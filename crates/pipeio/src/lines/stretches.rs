@@ -14,7 +14,7 @@ use super::reader::{Extent, Next, Plan};
 use super::region::Region;
 
 /// Bytes of the first read that looks for the end of a line; each further one reads twice as many.
-const MORE: usize = 16 << 10;
+const FIRST_SEARCH: usize = 16 << 10;
 
 /// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line
 /// without a terminator. Bytes appended later are read like any other input.
@@ -63,9 +63,9 @@ impl<'fd> Stretches<'fd> {
     /// The lines that begin in the stretch at `begin`.
     fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
         let terminator = self.plan.terminator;
-        // Bytes have the same offset within a page in memory as in the file. An offset one byte larger, as the byte
-        // before the stretch would cause, made copying 2.5 times as slow, because each load seemed to depend on the
-        // last store.
+        // A byte has the same offset within a page in memory as in the file. Therefore a page of room precedes the
+        // stretch, and only the byte just before the stretch is read into it. With room for that byte alone, copying
+        // took 2.5 times as long: each load seemed to depend on the last store.
         let page = page_size();
         let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
@@ -90,7 +90,7 @@ impl<'fd> Stretches<'fd> {
             self.tail.fetch_min(begin + (last_start - lead) as u64, Ordering::Relaxed);
             Ok(extent(first, last_start))
         };
-        let mut more = MORE;
+        let mut more = FIRST_SEARCH;
         let mut end = last_start;
         while end == last_start && last_start < filled {
             // A line of exactly the longest length may still be followed by its terminator.
@@ -127,7 +127,7 @@ impl<'fd> Stretches<'fd> {
 
     /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls
     /// made.
-    pub(super) fn leave(&self) -> Result<(u64, u64), Error> {
+    pub(super) fn leave_position(&self) -> Result<(u64, u64), Error> {
         let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
         let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));
         fault::point()
@@ -155,7 +155,7 @@ fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64)
 /// The offset of the first line that starts at `from` or later, or the end of the file if no line does. `None` if that
 /// offset is `limit` or more.
 pub(super) fn line_start(input: BorrowedFd<'_>, terminator: u8, from: u64, limit: u64) -> Result<Option<u64>, Error> {
-    let mut buffer = [0; MORE];
+    let mut buffer = [0; FIRST_SEARCH];
     let mut at = from;
     // A line starts at `at` if the previous byte is a terminator, or if `at` is the start of the file.
     while at < limit {

@@ -17,9 +17,10 @@ use crate::wait::{Direction, until_ready};
 /// The most pieces that the kernel accepts in one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
 
-/// If an output refuses a message as too long, messages have at most the first number of bytes. The limit is halved
-/// after each further refusal, down to the second number.
+/// The longest message, in bytes, once an output has refused a message as too long. Each further refusal halves this
+/// limit.
 const MAX_MESSAGE: usize = 64 << 10;
+/// The shortest limit to which refusals reduce the length of messages, in bytes.
 const MIN_MESSAGE: usize = 512;
 
 /// How output reaches a pipe. Any other output is written.
@@ -82,7 +83,7 @@ impl<'fd> Writer<'fd> {
     /// more calls, and during each call the input's writer may get ahead. With a larger number, bytes for a pipe leave
     /// the caches before they are written. `yes | lines | sink` on two CPUs was 1.2 times as fast with 16 KiB as with 8
     /// KiB, and 1.4 times as fast as with 64 KiB.
-    pub(super) fn hold(&self) -> usize {
+    pub(super) fn hold_limit(&self) -> usize {
         match (self.kind, self.send) {
             (FileType::Fifo, SendMethod::Write) => 16 << 10,
             _ => 256 << 10,

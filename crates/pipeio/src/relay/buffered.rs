@@ -28,7 +28,7 @@ const MIN_BLOCKS: usize = 8;
 
 /// How long writing is delayed after the last input while the buffer is below the mark to [start
 /// at](MemoryBuffer::start_at).
-const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
+const MAX_INPUT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long an empty buffer keeps its memory.
 const IDLE: Duration = Duration::from_millis(100);
@@ -74,8 +74,9 @@ struct Shared {
     /// buffer was full.
     marks: [u64; 2],
     state: Mutex<State>,
-    /// `filled` is signalled when there are bytes to write, `emptied` when there is room.
+    /// Signalled when there are bytes to write.
     filled: Condvar,
+    /// Signalled when there is room.
     emptied: Condvar,
     handle: RelayHandle,
 }
@@ -87,24 +88,26 @@ struct State {
     free: Vec<usize>,
     /// Whether each block has memory.
     touched: Vec<bool>,
-    /// Bytes read into the last block of the queue, and bytes written from its first block.
+    /// Bytes read into the last block of the queue.
     filled: usize,
+    /// Bytes written from the first block of the queue.
     taken: usize,
-    /// Bytes in the buffer, and the total of bytes read.
+    /// Bytes in the buffer.
     bytes: u64,
+    /// All bytes read so far.
     read: u64,
     /// How the input ended; `None` until it has ended.
     ended: Option<io::Result<()>>,
-    /// The thread that writes has stopped.
+    /// Whether the writing thread has stopped.
     abandoned: bool,
-    /// The buffer was full, and its fill level hasn't fallen to the mark since then.
+    /// Whether the buffer was full and its fill level hasn't yet fallen to the mark.
     full: bool,
     writing: bool,
-    /// Which threads sleep.
+    /// Whether the writing thread sleeps.
     writer_waits: bool,
+    /// Whether the reading thread sleeps.
     reader_waits: bool,
-    /// The fewest free blocks since the time in `since`. As many blocks at the start of `free` were not needed since
-    /// then.
+    /// The fewest free blocks there have been since `since`. This many blocks at the start of `free` were not needed.
     least_free: usize,
     since: Instant,
 }
@@ -193,7 +196,8 @@ impl Shared {
     /// Counts bytes that were read to the start of the slice from `room`.
     fn add(&self, bytes: usize) {
         let mut state = self.state();
-        // The first bytes wake a writer that waits for its mark: from then on it waits no longer than `PAUSE_OF_INPUT`.
+        // The first bytes wake a writer that waits for its mark. From then on it waits no longer than
+        // `MAX_INPUT_PAUSE`.
         let was_empty = state.bytes == 0;
         state.filled += bytes;
         state.bytes += bytes as u64;
@@ -235,7 +239,7 @@ impl Shared {
                     wait = IDLE;
                 }
             } else {
-                wait = PAUSE_OF_INPUT;
+                wait = MAX_INPUT_PAUSE;
             }
             state.writer_waits = true;
             let timed_out;
@@ -339,11 +343,11 @@ impl RelayRun<'_> {
     /// Writes the buffer's bytes, to the end of the input.
     fn empty(&mut self, shared: &Shared) -> io::Result<()> {
         while let Some(bytes) = shared.bytes()? {
-            let bytes = &bytes[..bytes.len().min(self.throttle())];
+            let bytes = &bytes[..bytes.len().min(self.wait_for_limit())];
             let len = bytes.len();
             self.write_all(bytes)?;
             shared.remove(len);
-            self.throttled(len);
+            self.count_against_limit(len);
             if self.throttle.is_none() && shared.has_bytes() {
                 self.nap_before_more(len);
             }

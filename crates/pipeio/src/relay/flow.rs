@@ -34,22 +34,23 @@ use crate::wait::{MAX_POLLS, poll_for_input};
 
 /// Pieces of at least this many bytes are spliced. Smaller pieces are copied, because a page with few bytes takes as
 /// much room in a pipe as a full page.
-pub(super) const MANY: usize = 32 << 10;
+pub(super) const LARGE_PIECE: usize = 32 << 10;
 
 /// A pipe with a smaller capacity is full before a pause is over.
-const ROOM: usize = 256 << 10;
+const MIN_CAPACITY_TO_PAUSE: usize = 256 << 10;
 
 /// The length of a pause. The system adds some 50 µs.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The length of a pause if large pieces arrive, and the longest interval between such pieces. `gzip -d` writes 32 KiB
-/// every 90 µs; waking this process for each takes 4 % of its time.
+/// The length of a pause if large pieces arrive. `gzip -d` writes 32 KiB every 90 µs; waking this process for each
+/// takes 4 % of its time.
 const LONG_PAUSE: Duration = Duration::from_micros(200);
-const STEADY: Duration = Duration::from_millis(1);
+/// The longest interval between large pieces at which input counts as steady.
+const MAX_STEADY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A piece is isolated if it arrives this long after the previous one. Polling for more then gains nothing, and
 /// yielding the CPU to processes that compute would delay the next piece by their whole time slice.
-pub(super) const ALONE: Duration = Duration::from_millis(2);
+pub(super) const ISOLATED: Duration = Duration::from_millis(2);
 
 /// The number of pieces in quick succession after which a pause is made.
 const IN_A_ROW: u32 = 4;
@@ -57,29 +58,30 @@ const IN_A_ROW: u32 = 4;
 /// The shortest and the longest nap that gives a slow reader time. The system adds some 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long the speed of a strategy is measured: for this time or this number of moves (the second number with pauses),
-/// whichever ends first. On one CPU, where pipes fill and empty alternately, long enough for many alternations.
+/// How long the speed of a strategy is measured, unless `MOVES` ends the window first.
 const WINDOW: Duration = Duration::from_millis(1);
+/// The number of moves after which a window ends, without pauses and with pauses.
 const MOVES: [u32; 2] = [64, 6];
+/// The length of a window on one CPU, where pipes fill and empty alternately: long enough for many alternations.
 const ONE_CPU_WINDOW: Duration = Duration::from_millis(8);
 
 /// On one CPU, a window that ends with a longer gap is discarded.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// The fewest and the most windows before the other strategies are measured again, for one window each.
-const STAY: [u32; 2] = [64, 1024];
+const WINDOWS_TO_STAY: [u32; 2] = [64, 1024];
 
-/// A strategy is preferred to one that takes less CPU time if it is this many times as fast. The factor is higher for
-/// large pieces, because the writer's own speed then varies.
+/// A strategy is preferred to one that takes less CPU time if it is this many times as fast.
 const GAIN: f64 = 1.05;
-const GAIN_OF_MANY: f64 = 1.25;
+/// `GAIN` for large pieces. It is higher, because the writer's own speed then varies.
+const GAIN_OF_LARGE_PIECES: f64 = 1.25;
 
 impl RelayRun<'_> {
     /// Passes on the content of a pipe, by `method` where that is faster. Returns the last method used.
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
-        let pauses = self.capacities.iter().flatten().all(|&room| room >= ROOM);
+        let pauses = self.capacities.iter().flatten().all(|&room| room >= MIN_CAPACITY_TO_PAUSE);
         let mut tuner = IdleTuner::new(self.one_cpu, self.capacities[0].filter(|_| pauses));
         let mut batch_policy = self.one_cpu.then(BatchPolicy::new);
         let discards = self.kinds[1] == Kind::Null;
@@ -100,7 +102,7 @@ impl RelayRun<'_> {
                         }
                         None => {
                             let most = self.most;
-                            self.between(|input, output| splice(input, None, output, None, most, BLOCK))?
+                            self.move_once(|input, output| splice(input, None, output, None, most, BLOCK))?
                         }
                     },
                 }
@@ -115,14 +117,14 @@ impl RelayRun<'_> {
                 return Ok(used);
             }
             polls = 0;
-            many |= moved >= MANY;
+            many |= moved >= LARGE_PIECE;
             if many && self.nap(moved, self.input) {
                 continue;
             }
-            many = moved >= MANY;
+            many = moved >= LARGE_PIECE;
             strategy = tuner.record_move(moved, Instant::now());
             match strategy {
-                IdleStrategy::Pause if moved >= MANY => pause(self.input, LONG_PAUSE),
+                IdleStrategy::Pause if moved >= LARGE_PIECE => pause(self.input, LONG_PAUSE),
                 IdleStrategy::Pause => {
                     poll_for_input(self.input);
                     pause(self.input, PAUSE);
@@ -202,8 +204,9 @@ enum IdleStrategy {
     Batch,
 }
 
-/// In order of the CPU time they take, the least first.
+/// The strategies on several CPUs. Those that take the least CPU time are first.
 const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, IdleStrategy::Poll];
+/// The strategies on one CPU, in the same order.
 const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
 /// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a
@@ -217,23 +220,27 @@ pub(super) struct IdleTuner {
     last: Instant,
     paused: bool,
     in_a_row: u32,
-    /// When the window began, and the number of bytes and of moves since then.
+    /// When the window began.
     begin: Instant,
+    /// The number of bytes moved in the window.
     bytes: usize,
+    /// The number of moves in the window.
     moves: u32,
-    /// The strategy of this window, and the fastest one so far.
+    /// The strategy of this window.
     strategy: IdleStrategy,
+    /// The fastest strategy so far.
     best: IdleStrategy,
     /// Measured speeds in bytes per second, by strategy.
     speeds: [f64; IdleStrategy::Batch as usize + 1],
     untried: &'static [IdleStrategy],
-    /// Windows left before the other strategies are measured again, and the number that this countdown starts from.
+    /// Windows left before the other strategies are measured again.
     left: u32,
+    /// The number from which `left` counts down.
     stay: u32,
 }
 
 impl IdleTuner {
-    /// `capacity` is the input's in bytes, or `None` to choose a strategy without pauses.
+    /// `capacity` is the input pipe's capacity in bytes; `None` excludes strategies with pauses.
     pub(super) fn new(one_cpu: bool, capacity: Option<usize>) -> IdleTuner {
         let now = Instant::now();
         let strategies = match (one_cpu, capacity) {
@@ -244,7 +251,7 @@ impl IdleTuner {
         IdleTuner {
             strategies,
             one_cpu,
-            half: capacity.unwrap_or(MANY) / 2,
+            half: capacity.unwrap_or(LARGE_PIECE) / 2,
             last: now,
             paused: false,
             in_a_row: 0,
@@ -256,7 +263,7 @@ impl IdleTuner {
             speeds: [0.0; IdleStrategy::Batch as usize + 1],
             untried: &strategies[1..],
             left: 0,
-            stay: STAY[0],
+            stay: WINDOWS_TO_STAY[0],
         }
     }
 
@@ -267,7 +274,7 @@ impl IdleTuner {
             batch_policy.set(strategy == IdleStrategy::Batch);
         }
         match strategy {
-            IdleStrategy::Pause if moved >= MANY => pause(pipe, LONG_PAUSE),
+            IdleStrategy::Pause if moved >= LARGE_PIECE => pause(pipe, LONG_PAUSE),
             IdleStrategy::Pause => {
                 poll_for_input(pipe);
                 pause(pipe, PAUSE);
@@ -280,8 +287,9 @@ impl IdleTuner {
     /// Records a move after which the input was empty, and returns what to do next.
     fn record_move(&mut self, moved: usize, now: Instant) -> IdleStrategy {
         let took = now - std::mem::replace(&mut self.last, now);
-        let (large, paused) = (moved >= MANY, std::mem::take(&mut self.paused));
-        let steady = if large { moved <= self.half && (PAUSE..=STEADY).contains(&took) } else { took < PAUSE };
+        let (large, paused) = (moved >= LARGE_PIECE, std::mem::take(&mut self.paused));
+        let steady =
+            if large { moved <= self.half && (PAUSE..=MAX_STEADY_INTERVAL).contains(&took) } else { took < PAUSE };
         self.bytes += moved;
         self.moves += 1;
         if self.one_cpu {
@@ -294,7 +302,7 @@ impl IdleTuner {
                     self.end_window(now, false);
                 }
             }
-            return if took > ALONE { IdleStrategy::Sleep } else { self.strategy };
+            return if took > ISOLATED { IdleStrategy::Sleep } else { self.strategy };
         }
         if !paused && (steady || !large) {
             self.in_a_row = if steady { IN_A_ROW.min(self.in_a_row + 1) } else { 0 };
@@ -305,7 +313,7 @@ impl IdleTuner {
             self.end_window(now, large);
         }
         if self.in_a_row < IN_A_ROW || (large && !steady) {
-            return if took > ALONE { IdleStrategy::Sleep } else { IdleStrategy::Poll };
+            return if took > ISOLATED { IdleStrategy::Sleep } else { IdleStrategy::Poll };
         }
         self.paused = self.strategy == IdleStrategy::Pause;
         self.strategy
@@ -334,14 +342,14 @@ impl IdleTuner {
                 return;
             }
         }
-        self.choose(if large { GAIN_OF_MANY } else { GAIN });
+        self.choose(if large { GAIN_OF_LARGE_PIECES } else { GAIN });
     }
 
     fn choose(&mut self, gain: f64) {
         let fastest = self.speeds.iter().copied().fold(0.0, f64::max);
         let good = |strategy: &IdleStrategy| self.speeds[*strategy as usize] * gain >= fastest;
         let best = self.strategies.iter().copied().find(good).unwrap_or(IdleStrategy::Poll);
-        self.stay = if best == self.best { STAY[1].min(self.stay * 4) } else { STAY[0] };
+        self.stay = if best == self.best { WINDOWS_TO_STAY[1].min(self.stay * 4) } else { WINDOWS_TO_STAY[0] };
         (self.best, self.strategy, self.left) = (best, best, self.stay);
     }
 }
@@ -394,9 +402,9 @@ fn policy() -> libc::c_long {
 pub(super) struct Naps {
     capacity: usize,
     last: Instant,
-    /// The time since which only the reader has delayed the bytes, `None` if it doesn't; and the bytes the reader has
-    /// taken since then.
+    /// The time since which only the reader has delayed the bytes; `None` if it doesn't delay them.
     held: Option<Instant>,
+    /// The bytes that the reader has taken since `held`.
     taken: usize,
 }
 
@@ -571,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn on_one_cpu_a_writer_goes_on_until_the_pipe_is_full() {
+    fn on_one_cpu_a_writer_continues_until_the_pipe_is_full() {
         // No other strategy is tried, even if the pipe takes long to fill.
         assert!(batch_share(1 << 20, Duration::from_micros(400)) >= 1.0);
         assert!(batch_share(1 << 20, Duration::from_millis(20)) >= 1.0);
@@ -598,16 +606,16 @@ mod tests {
         for one_cpu in [false, true] {
             let mut tuner = IdleTuner::new(one_cpu, Some(1 << 20));
             let mut now = tuner.last;
-            for took in [ALONE * 5, PAUSE * 10].into_iter().cycle().take(1000) {
+            for took in [ISOLATED * 5, PAUSE * 10].into_iter().cycle().take(1000) {
                 now += took;
-                assert_eq!(tuner.record_move(100, now) == IdleStrategy::Sleep, took > ALONE, "{one_cpu} {took:?}");
+                assert_eq!(tuner.record_move(100, now) == IdleStrategy::Sleep, took > ISOLATED, "{one_cpu} {took:?}");
             }
         }
     }
 
     #[test]
     fn large_moves_are_not_waited_for() {
-        assert_eq!(pauses(1000, PAUSE / 10, MANY, MANY).0, 0);
+        assert_eq!(pauses(1000, PAUSE / 10, LARGE_PIECE, LARGE_PIECE).0, 0);
     }
 
     #[test]
@@ -620,7 +628,7 @@ mod tests {
             let took = Duration::from_micros(90) * writes;
             paused += if strategy == IdleStrategy::Pause { took } else { Duration::ZERO };
             now += took;
-            strategy = tuner.record_move(MANY * writes as usize, now);
+            strategy = tuner.record_move(LARGE_PIECE * writes as usize, now);
         }
         assert!(paused.div_duration_f64(now - begin) > 0.9);
     }

@@ -113,7 +113,7 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
 /// The longest sleep. A changed limit takes effect after this time at the latest.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 
-/// At most the bytes of a second divided by this number pass at once, but always at least one byte.
+/// The throttle divides the bytes of a second into this many pieces. A piece has at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
 /// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the

@@ -20,14 +20,16 @@ impl RelayRun<'_> {
         let input = self.input;
         let mut buffer = Vec::new();
         loop {
-            self.throttle();
+            self.wait_for_limit();
             let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
-            let next = self.once(input, Direction::In, || recv(input, &mut [0][..], peek).map(|(_, length)| length))?;
+            let next =
+                self.call_once(input, Direction::In, || recv(input, &mut [0][..], peek).map(|(_, length)| length))?;
             if next > buffer.len() {
                 buffer.resize(next, 0);
             }
             let whole = RecvFlags::TRUNC;
-            let got = self.once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
+            let got =
+                self.call_once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
             let Some(message) = buffer.get(..got?) else {
                 // Another process took the message whose length was peeked.
                 return Err(io::Error::other("a message was truncated: another process reads from the same socket"));
@@ -40,7 +42,7 @@ impl RelayRun<'_> {
             } else {
                 self.write_all(message)?;
             }
-            self.throttled(message.len());
+            self.count_against_limit(message.len());
         }
     }
 
@@ -57,7 +59,7 @@ impl RelayRun<'_> {
 
     fn write_message(&mut self, message: &[u8]) -> io::Result<()> {
         let output = self.output;
-        let taken = self.once(output, Direction::Out, || rustix::io::write(output, message))?;
+        let taken = self.call_once(output, Direction::Out, || rustix::io::write(output, message))?;
         self.count(taken);
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }

@@ -56,14 +56,14 @@ impl Kind {
     }
 }
 
-/// The methods to try between two descriptors, the fastest first. Read and write are the last resort and not listed.
-/// They hold a pipe's lock only while they copy.
+/// The methods to try between two descriptors, the fastest first. Read and write are not listed: they are the last
+/// resort, and hold a pipe's lock only while they copy.
 pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
     match (input, output) {
         // Between two pipes the kernel waits with neither of them locked, and /dev/null never makes it wait.
         (Kind::Pipe, Kind::Pipe | Kind::Null) => &[Method::Splice],
-        // The kernel holds the pipe's lock while it waits for the other side, possibly forever for a peer, and long for
-        // a disk or a file server. So nobody else may use that pipe.
+        // The kernel holds the pipe's lock while it waits for the other side: possibly forever for a peer, and long for
+        // a disk or a file server. So bytes pass through a private pipe, which nobody else uses.
         (Kind::Pipe, Kind::File | Kind::Stream)
         | (Kind::File | Kind::Stream, Kind::Pipe)
         | (Kind::Stream, Kind::File | Kind::Stream) => &[Method::SpliceThroughPipe],

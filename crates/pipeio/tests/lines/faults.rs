@@ -191,7 +191,7 @@ fn stops_and_failures_are_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_panic_ends_the_run_and_travels() {
+fn a_panic_ends_the_run_and_reaches_the_caller() {
     for workers in [1, 2, 4] {
         let (input, mut writer) = pipe().unwrap();
         let (_reader, output) = pipe().unwrap();

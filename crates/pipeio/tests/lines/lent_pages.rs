@@ -46,7 +46,7 @@ fn check(workers: usize, read: impl FnOnce(PipeReader) -> Vec<u8> + Send) {
 
 /// Moves page references to another pipe, and reads them 1 MiB later.
 #[test]
-fn a_reader_which_splices_onwards_and_delays() {
+fn pages_spliced_onwards_and_read_later_are_unchanged() {
     for workers in [1, 2] {
         check(workers, |from_engine| {
             let (mut late, held) = pipe().unwrap();
@@ -75,7 +75,7 @@ fn a_reader_which_splices_onwards_and_delays() {
 
 /// Duplicates page references, consumes the originals, and reads the duplicates once their pipe is full.
 #[test]
-fn a_reader_which_tees_and_delays() {
+fn pages_teed_and_read_later_are_unchanged() {
     for workers in [1, 2] {
         check(workers, |mut from_engine| {
             let (mut late, held) = pipe().unwrap();

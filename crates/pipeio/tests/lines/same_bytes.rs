@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn as_the_reference(
+    fn output_equals_the_reference(
         input in bytes(),
         job in job(),
         terminator in prop_oneof![6 => Just(b'\n'), 1 => Just(b'\0'), 1 => any::<u8>()],
@@ -126,7 +126,7 @@ fn a_file_is_read_from_its_offset() {
 proptest! {
     /// All threads read parts of a file at once.
     #[test]
-    fn files_as_the_reference(
+    fn files_give_the_reference(
         lines in prop::collection::vec(prop::collection::vec(prop::sample::select(&b"ab \0\r"[..]), 0..40), 0..400),
         ended in any::<bool>(),
         skipped in 0usize..9000,

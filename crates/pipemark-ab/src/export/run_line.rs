@@ -1,4 +1,4 @@
-//! A line of JSON for each run, written as it ends.
+//! One line of JSON per run, written as soon as the run ends.
 
 use serde_json::{Map, Value, json};
 

@@ -31,9 +31,9 @@ pub const GUARD_VERB: &str = "__guard";
 const MARK: &str = "PIPEMARK_RUN";
 
 /// The time limit for killed processes to end.
-const DEATH: Duration = Duration::from_secs(10);
+const MAX_TIME_TO_DIE: Duration = Duration::from_secs(10);
 /// The cleanup is complete once no marked process has been found for this time, because one may be about to start.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET_TIME: Duration = Duration::from_millis(50);
 
 /// The value of [`MARK`] for this run's processes, and the file from which the guards read the names to remove.
 static GUARDED: OnceLock<(OsString, File)> = OnceLock::new();
@@ -58,7 +58,7 @@ fn try_start() -> io::Result<()> {
     // it had started both guards, it is started again. More than two guards do no harm.
     for _ in 0..3 {
         let mut starter = Child::start("guard", &mut command, ProcessGroup::Own)?;
-        starter.wait(Instant::now() + DEATH, None).map_err(io::Error::other)?;
+        starter.wait(Instant::now() + MAX_TIME_TO_DIE, None).map_err(io::Error::other)?;
         if starter.end().is_some_and(|(status, _)| status.success()) {
             break;
         }
@@ -118,7 +118,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
     let mut text = vec![0; usize::try_from(names.metadata()?.len()).unwrap_or(0)];
     names.read_exact_at(&mut text, 0)?;
     let text = String::from_utf8_lossy(&text);
-    kill_all(mark, QUIET);
+    kill_all(mark, QUIET_TIME);
     text.lines().for_each(remove);
     Ok(())
 }
@@ -143,7 +143,7 @@ fn kill_all(mark: &[u8], quiet: Duration) {
             found = true;
             last_found = Instant::now();
         }
-        if (!found && last_found.elapsed() >= quiet) || begin.elapsed() > DEATH {
+        if (!found && last_found.elapsed() >= quiet) || begin.elapsed() > MAX_TIME_TO_DIE {
             return;
         }
         thread::sleep(Duration::from_millis(1));

@@ -304,8 +304,8 @@ pub fn wait_for_first<'c>(
 }
 
 /// Called in the child. Executes the program given by `words`: this program, the hidden verb, the parent's pid, the CPU
-/// or `-`, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay. For the
-/// relay, it returns the words to run it with.
+/// or `-`, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay: then it
+/// returns the relay's words.
 ///
 /// # Errors
 /// The exit code, if the program could not be started. The reason is already on standard error.

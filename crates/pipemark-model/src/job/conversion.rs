@@ -18,7 +18,7 @@ impl TryFrom<Settings> for Job {
         let kind = kind_of(&settings)?;
         for key in Key::iter().filter(|key| !key.kinds().contains(&kind)) {
             if let Some(value) = settings.get(key).filter(|value| key.default_value().as_ref() != Some(value)) {
-                return refuse(misplaced(kind, &settings, &value));
+                return refuse(describe_misplaced(kind, &settings, &value));
             }
         }
         let volume = Volume::new(&settings)?;
@@ -57,7 +57,7 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
 }
 
 /// The error message for a parameter that this kind of job doesn't have.
-fn misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
+fn describe_misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
     let key = value.key();
     let leave_out = |who: String| format!("{who} does not accept {key} {value}; omit it");
     match (kind, &settings.language, settings.program, &settings.filter) {

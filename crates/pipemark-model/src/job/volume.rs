@@ -33,7 +33,7 @@ const MAX_DIFFERENCE: f64 = 0.05;
 
 impl Volume {
     /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %.
-    pub fn is_like(self, other: Volume) -> bool {
+    pub fn is_equivalent(self, other: Volume) -> bool {
         match (self, other) {
             (Volume::Time(one), Volume::Time(other)) => one == other,
             (Volume::Total(one), Volume::Total(other)) => {

@@ -20,7 +20,7 @@ pub fn json(document: &Document) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use pipemark_model::hides;
+    use pipemark_model::is_control_or_invisible;
 
     use super::*;
     use crate::sheet::fixture;
@@ -31,7 +31,7 @@ mod tests {
             let text = json(&document).unwrap();
             assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document, "{name}");
             assert_eq!(text.matches('\n').count(), 1, "{name}: one line");
-            assert!(!text.trim_end().contains(hides), "{name}: a terminal would act on it");
+            assert!(!text.trim_end().contains(is_control_or_invisible), "{name}: a terminal would act on it");
         }
     }
 

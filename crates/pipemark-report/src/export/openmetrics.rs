@@ -6,7 +6,7 @@ use std::io;
 
 use jiff::Timestamp;
 
-use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, hides};
+use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, is_control_or_invisible};
 
 /// The figures of a document. Each has its median and the ends of its 95 % interval.
 ///
@@ -125,7 +125,7 @@ fn escaped(text: &str) -> String {
             '\\' => safe.push_str("\\\\"),
             '"' => safe.push_str("\\\""),
             '\n' => safe.push_str("\\n"),
-            _ if hides(c) => {
+            _ if is_control_or_invisible(c) => {
                 safe.push('\\');
                 safe.extend(c.escape_unicode());
             }

@@ -79,8 +79,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     }
     let lengths = column(&points, |point| point.length);
     let flow = column(&points, |point| point.flow / (point.bytes / GIB));
-    let alike = points.iter().all(|point| point.measured.job.volume().is_like(points[0].measured.job.volume()));
-    // If each chain has its own volume, real times are compared as the start time plus the time of one GiB.
+    let alike = points.iter().all(|point| point.measured.job.volume().is_equivalent(points[0].measured.job.volume()));
+    // If each chain has its own volume, the real time is the start time plus the time of one GiB.
     let real_of = |point: &ChainPoint| match alike {
         true => point.real,
         false => point.real - point.flow + point.flow / (point.bytes / GIB),

@@ -15,7 +15,7 @@ use pipemark_model::{
 };
 use pipemark_stats::estimate::{self, MIN_RUNS, median};
 use pipemark_stats::family::Family;
-use pipemark_stats::records::{by_round, ratios};
+use pipemark_stats::records::{ratios, speeds_by_round};
 use pipemark_stats::spread;
 
 /// The figures that include process start. For chains, they are measured from the start of the first process to the end
@@ -27,8 +27,11 @@ const MAX_RUNS: f64 = 1000.0;
 
 /// Answers the claims. Claims that a demonstration has answered keep their answers.
 pub fn answer_claims(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
-    let speeds: Vec<_> =
-        records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
+    let speeds: Vec<_> = records
+        .iter()
+        .filter(|record| record.measured().is_some())
+        .map(|record| speeds_by_round(&record.samples))
+        .collect();
     let family = Family::of(&speeds);
     let covered: usize = claims.iter().map(|claim| covered_trials(claim, records).len()).sum();
     // The fewer trials decide, the wider each interval has to be. So this starts with all trials, and repeats until the
@@ -168,7 +171,7 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     let mut volumes: Vec<Volume> = evidence.iter().filter_map(of).collect();
     volumes.sort();
     match (volumes.first(), volumes.last()) {
-        (Some(least), Some(most)) if least.is_like(*most) => format!("; {least} a run"),
+        (Some(least), Some(most)) if least.is_equivalent(*most) => format!("; {least} a run"),
         (Some(least), Some(most)) => format!("; {least} to {most} a run"),
         _ => String::new(),
     }
@@ -210,7 +213,8 @@ fn evidence(claim: &Claim, record: &Record, base: Option<&Record>, family: Famil
     let (estimate, together) = match claim.figure.as_str() {
         "spread" => {
             let base = base.map(|base| &base.samples);
-            let spread = |confidence: f64| spread::of(&record.samples, base.map(Vec::as_slice), confidence);
+            let spread =
+                |confidence: f64| spread::estimate_spread(&record.samples, base.map(Vec::as_slice), confidence);
             let (alone, all) = (spread(0.95)?, spread(1.0 - 0.05 / family.comparisons())?);
             (alone, all.low.zip(all.high))
         }

@@ -31,7 +31,7 @@ impl<'a> MeasuredTrial<'a> {
     /// Whether a table shows both trials: they have the same experiment, volume and verification.
     pub fn is_comparable_with(self, other: MeasuredTrial) -> bool {
         self.record.experiment == other.record.experiment
-            && self.job.volume().is_like(other.job.volume())
+            && self.job.volume().is_equivalent(other.job.volume())
             && self.job.verify() == other.job.verify()
     }
 
@@ -91,7 +91,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
         let mut of = vec![0; own.len()];
         for pair in order.windows(2) {
             let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");
-            let next = !own[*first].job.volume().is_like(own[pair[1]].job.volume());
+            let next = !own[*first].job.volume().is_equivalent(own[pair[1]].job.volume());
             of[pair[1]] = of[pair[0]] + usize::from(next);
         }
         let parted = group_by_key(of.into_iter().zip(own.drain(..)));

@@ -25,7 +25,7 @@ use serde_json::Value as Json;
 
 use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, group_by_key};
 use pipemark_stats::family::Family;
-use pipemark_stats::records::by_round;
+use pipemark_stats::records::speeds_by_round;
 
 use crate::findings::measured::{
     MeasuredTrial, common_settings, fastest, first_findings, groups, measured_trials, parts,
@@ -55,7 +55,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
     let (chains, plain) = (measured_trials(chained.iter().copied()), measured_trials(plain.iter().copied()));
-    let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| by_round(&one.record.samples)).collect();
+    let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| speeds_by_round(&one.record.samples)).collect();
     // Nearly all comparisons are within one experiment, so running several suites together must not widen the
     // intervals.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -21,7 +21,8 @@ const MAX_SLOWDOWN: f64 = 0.05;
 pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
     for part in parts {
-        let like = |volume_group: &&mut Vec<MeasuredTrial>| volume_group[0].job.volume().is_like(part[0].job.volume());
+        let like =
+            |volume_group: &&mut Vec<MeasuredTrial>| volume_group[0].job.volume().is_equivalent(part[0].job.volume());
         match by_volume.iter_mut().find(like) {
             Some(volume_group) => volume_group.extend(part),
             None => by_volume.push(part.clone()),

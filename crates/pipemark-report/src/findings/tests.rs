@@ -278,7 +278,7 @@ fn noise_alone_is_rarely_a_finding_in(documents: usize, most: f64) {
     }
     for like in [0.3, 0.6] {
         let mut dice = Dice::new(15);
-        let share = false_documents(documents, || dice.alike(like, 12));
+        let share = false_documents(documents, || dice.correlated_runs(like, 12));
         assert!(share <= most, "runs like those before, {like}: {share}");
     }
 }

@@ -1,6 +1,6 @@
 //! Text used only in findings: settings, sizes and lists.
 
-use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
+use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placement_phrase};
 
 use crate::findings::MeasuredTrial;
 
@@ -24,7 +24,7 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
         main.push(format!("{} → {}", ends.send, ends.recv));
     }
     if is_named(&Key::Place) {
-        main.push(placed(ends.place));
+        main.push(placement_phrase(ends.place));
     }
     let verify = ends.verify.reads().then_some(Key::Verify);
     let words = |key: Key| {

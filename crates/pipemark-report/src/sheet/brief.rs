@@ -216,7 +216,7 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
     let some = if !is_whole(experiment) && rows < all { format!(": {rows} of {all} trials") } else { String::new() };
     let volumes = || experiment.records.iter().map(|record| record.job.volume());
-    let here = volumes().next().filter(|first| volumes().all(|other| other.is_like(*first)));
+    let here = volumes().next().filter(|first| volumes().all(|other| other.is_equivalent(*first)));
     let here = here.map_or_else(String::new, |volume| format!(", here {}", in_words(volume)));
     let mut shared = volume_published(experiment)
         .map_or_else(String::new, |total| format!("published for {}", bytes_in_words(total.0)));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    COPIED, ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
-    differing, digits, distinct, mixes_programs_and_own, neutral, percent, shared, three_digits,
+    ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, MEMORY_COPY_KEYS, Record, Unit, Volume, WaitPolicy,
+    between, differing_keys, digits, distinct, mixes_foreign_programs, neutral, percent, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -56,7 +56,7 @@ impl<'a> MeasuredExperiment<'a> {
     /// they have no source and sink.
     pub(super) fn varying(&self) -> Vec<Key> {
         let jobs = self.jobs();
-        let mut keys = differing(&jobs, &self.about.varies);
+        let mut keys = differing_keys(&jobs, &self.about.varies);
         if jobs.len() < self.records.len() && !keys.contains(&Key::Link) {
             keys.insert(0, Key::Link);
         }
@@ -67,7 +67,7 @@ impl<'a> MeasuredExperiment<'a> {
     /// trials count.
     pub(super) fn shared(&self) -> Vec<String> {
         let mut jobs = self.jobs();
-        if mixes_programs_and_own(&jobs) {
+        if mixes_foreign_programs(&jobs) {
             jobs.retain(|job| job.ends().is_some());
         }
         shared(&jobs)
@@ -134,7 +134,7 @@ impl<'a> MeasuredExperiment<'a> {
     fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
-        let beside = mixes_programs_and_own(&self.jobs());
+        let beside = mixes_foreign_programs(&self.jobs());
         // Wait policies are shown as groups of rows, so they have no column.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };
@@ -359,7 +359,7 @@ fn parameter(key: Key, record: &Record) -> String {
     if key == Key::Language && record.job.ends().is_some() {
         return "pipemark".to_owned();
     }
-    let value = record.job.value(key).filter(|_| COPIED.contains(&key) || !record.job.is_memory_copy());
+    let value = record.job.value(key).filter(|_| MEMORY_COPY_KEYS.contains(&key) || !record.job.is_memory_copy());
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
 }
 

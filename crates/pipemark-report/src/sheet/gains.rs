@@ -169,7 +169,7 @@ impl Gain {
         let cells = columns.flat_map(|column| &column.cells).flatten().count();
         ratio.median.is_finite().then(|| Gain {
             percent: percent(ratio.median),
-            adjusted: Family::among(cells).interval(ratio).map(ends),
+            adjusted: Family::of_independent(cells).interval(ratio).map(ends),
             published: cell.published,
         })
     }

@@ -2,7 +2,7 @@
 //! best of each column.
 
 use pipemark_model::{
-    Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, group_by_key,
+    Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing_keys, distinct, group_by_key,
     neutral,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Style};
@@ -51,7 +51,7 @@ fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> Option<ColumnUn
 /// The caption of a record's group.
 fn captions(experiment: &MeasuredExperiment, across: Key) -> impl Fn(&Record) -> String {
     let jobs: Vec<_> = experiment.records.iter().map(|record| &record.job).collect();
-    let mut apart = differing(&jobs, &experiment.about.varies);
+    let mut apart = differing_keys(&jobs, &experiment.about.varies);
     // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
     apart.retain(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW_KEYS.contains(key));
     move |record| {

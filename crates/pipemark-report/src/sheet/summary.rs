@@ -2,7 +2,7 @@
 
 use pipemark_model::{
     ColumnUnit, Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy,
-    counted, differing, name, names,
+    counted, differing_keys, name, names,
 };
 use pipemark_show::{Cell, Style};
 use pipemark_stats::records::ratio_of;
@@ -13,7 +13,7 @@ use crate::sheet::words::{is_plain, ranked};
 /// The settings of a job that differ from those of `plain`. If `plain` is `None`, the job's main parameters.
 fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
     let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
-    let keys = differing(&[plain, job], &[]);
+    let keys = differing_keys(&[plain, job], &[]);
     let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
     name(job, &keys)
 }
@@ -73,7 +73,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                 let beside = |other: &&&Record| {
                     other.experiment == record.experiment
                         && other.verify == record.verify
-                        && other.job.volume().is_like(record.job.volume())
+                        && other.job.volume().is_equivalent(record.job.volume())
                         && is_plain(&other.job)
                 };
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);

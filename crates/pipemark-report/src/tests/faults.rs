@@ -125,7 +125,7 @@ fn fault(rule: &str, comparison: &Json, all: &[Record]) -> Option<String> {
     let shown = || {
         let (of, to) = (find(&comparison["of"], all)?, find(&comparison["to"], all)?);
         let alike = of.experiment == to.experiment
-            && of.job.volume().is_like(to.job.volume())
+            && of.job.volume().is_equivalent(to.job.volume())
             && equal_except(varies_in_pair(rule), &of.job, &to.job);
         let told = ["ratio", "low", "high"].map(|key| comparison[key].as_f64());
         let ends = |ratio: Estimate| [Some(ratio.median), ratio.low, ratio.high];
@@ -153,7 +153,7 @@ fn mixed_trials(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let of_two = evidence["of"].is_array();
     let of_many = rule.starts_with("chain-") || rule == "published";
     let alike = |other: &&&Record| {
-        let volume = of_many || other.job.volume().is_like(first.job.volume());
+        let volume = of_many || other.job.volume().is_equivalent(first.job.volume());
         let beside = of_two || volume && other.experiment == first.experiment;
         beside && varies(rule).is_none_or(|keys| equal_except(keys, &other.job, &first.job))
     };
@@ -161,7 +161,7 @@ fn mixed_trials(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let mut faults: Vec<String> = unlike.map(|other| format!("{rule}: {} beside {}", other.id, first.id)).collect();
     if let (Some(of), Some(to)) = (evidence["of"].as_array(), evidence["to"].as_array()) {
         let beside = |(of, to): &(&Json, &Json)| match (find(of, all), find(to, all)) {
-            (Some(of), Some(to)) => of.experiment == to.experiment && of.job.volume().is_like(to.job.volume()),
+            (Some(of), Some(to)) => of.experiment == to.experiment && of.job.volume().is_equivalent(to.job.volume()),
             _ => false,
         };
         let apart = of.iter().zip(to).filter(|pair| !beside(pair));
@@ -275,9 +275,9 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
                 let volumes = claim.is_per_byte() || keys.iter().any(|key| key.is_volume());
                 equal_except(&keys, &of.job, &to.job)
                     && keys.iter().filter_map(|key| wanted.get(*key)).all(|value| settings.has(&value))
-                    && (volumes || of.job.volume().is_like(to.job.volume()))
+                    && (volumes || of.job.volume().is_equivalent(to.job.volume()))
             }
-            None => of.baseline.as_ref() == Some(&to.id) && of.job.volume().is_like(to.job.volume()),
+            None => of.baseline.as_ref() == Some(&to.id) && of.job.volume().is_equivalent(to.job.volume()),
         };
         let own = ratio(figure, of, to).map(|own| own.median);
         let own = own.map(|own| if claim.figure == "gain" { (own - 1.0) * 100.0 } else { own });

@@ -5,7 +5,7 @@ use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
-use pipemark_host::Room;
+use pipemark_host::Headroom;
 use pipemark_model::{ByteSize, Host, Job};
 
 /// Descriptors needed besides one per stage: sockets to the ends, the next link, the shared page, standard streams and
@@ -24,7 +24,7 @@ pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let length = u64::from(chain.length);
     descriptor_shortage(length)
         .or_else(|| (!host.pipe_user_limits_lifted).then(|| process_shortage(length)).flatten())
-        .or_else(|| control_group_shortage(length, &pipemark_host::room()))
+        .or_else(|| control_group_shortage(length, &pipemark_host::headroom()))
 }
 
 fn descriptor_shortage(length: u64) -> Option<String> {
@@ -77,7 +77,7 @@ fn task_count(user: u32) -> u64 {
         .sum()
 }
 
-fn control_group_shortage(length: u64, room: &Room) -> Option<String> {
+fn control_group_shortage(length: u64, room: &Headroom) -> Option<String> {
     let needed = length + SPARE_PROCESSES;
     if let Some(left) = room.processes.filter(|&left| left < needed) {
         return Some(format!(
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_shortage_in_the_control_group_is_reported() {
-        let room = |processes, memory| Room { processes, memory };
+        let room = |processes, memory| Headroom { processes, memory };
         assert_eq!(control_group_shortage(100, &room(None, None)), None);
         assert_eq!(control_group_shortage(100, &room(Some(108), Some(1 << 30))), None);
         assert!(control_group_shortage(100, &room(Some(107), None)).unwrap().contains("needs 108 processes"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pipemark_entrants::AgainstProgram;
 use pipemark_model::{
-    ByteSize, Experiment, Job, Key, Place, Program, Published, Settings, Trial, Value, Verify, Volume, differing,
+    ByteSize, Experiment, Job, Key, Place, Program, Published, Settings, Trial, Value, Verify, Volume, differing_keys,
 };
 
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
@@ -306,7 +306,7 @@ fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
 /// added baselines.
 fn varying_keys(design: &Design, trials: &[Trial]) -> Vec<Key> {
     let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(Setting::key));
-    differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
+    differing_keys(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
 
 /// The published figures of an experiment, by the value of their parameter. Each figure has a flag for whether a trial

@@ -76,7 +76,7 @@ fn estimate(samples: &[Sample]) -> Option<Estimate> {
 
 /// The estimate so far as text, which begins with `words`.
 fn estimate_so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
-    let words = if job.settings().is_like(&Job::default().settings()) { "default pipe" } else { words };
+    let words = if job.settings().equals_except_volume(&Job::default().settings()) { "default pipe" } else { words };
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 

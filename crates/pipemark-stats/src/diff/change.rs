@@ -28,13 +28,13 @@ pub struct Diff {
     /// Number of sessions from the history, besides those compared, that show how much sessions differ.
     #[serde(default)]
     pub known_sessions: usize,
-    /// A change is better or worse if its whole interval is beyond this, a fraction.
+    /// The verdict is better or worse if the whole interval is beyond this change, a fraction.
     pub threshold: f64,
-    /// Otherwise it is the same if its whole interval is within this, a fraction.
+    /// Otherwise the verdict is the same if the whole interval is within this change, a fraction.
     pub same_within: f64,
     /// The experiments, in the order of BASE. One with trials of both throughput and latency gives two groups.
     pub groups: Vec<ChangeGroup>,
-    /// Trials of one side only, and trials that were not measured on both.
+    /// Trials that exist on one side only, and trials that weren't measured on both sides.
     pub missing: Vec<Missing>,
 }
 
@@ -44,7 +44,7 @@ pub struct Diff {
 pub struct Origin {
     /// The file.
     pub file: String,
-    /// The parameters that its trials were selected by, as KEY=VALUE.
+    /// The parameters that selected its trials, as KEY=VALUE.
     pub chosen: Vec<String>,
     /// Its --label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,15 +95,16 @@ pub struct Change {
     pub base: f64,
     /// Median of the runs of NEW.
     pub new: f64,
-    /// Whether it is a memory copy within one process: it shows what the machine can do, and its verdict does not
+    /// Whether the trial is a memory copy within one process. It shows the machine's limit, and its verdict doesn't
     /// count.
     pub reference: bool,
-    /// A run of BASE and a run of NEW with the ratio of the change; given if the ratio of the medians differs from it.
+    /// The figures of one run of BASE and one of NEW whose ratio is the change. Present if the ratio of the medians
+    /// differs from the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<(f64, f64)>,
     /// The change.
     pub comparison: Comparison,
-    /// If there is no verdict: why, and what would help.
+    /// Why there is no verdict, and what would help; absent if there is a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -132,7 +133,7 @@ impl fmt::Display for Side {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
-    /// The side that it is missing on.
+    /// The side on which the trial is missing.
     pub side: Side,
     /// Its experiment.
     pub experiment: String,

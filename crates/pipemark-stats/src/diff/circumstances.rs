@@ -81,9 +81,9 @@ const DISTURBANCES: [Disturbance; 3] = [
     ),
 ];
 
-/// The first disturbance whose difference between the sides is too large, as its description for BASE and its figure
-/// for NEW. `None` if there is none.
-fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
+/// The first disturbance that differs too much between the sides: its description for BASE and its figure for NEW.
+/// `None` if there is none.
+fn unequal_disturbance(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
         let mean = |documents: &[Document]| {
             let found = documents.iter().flat_map(|document| &document.warnings).filter_map(of);
@@ -97,20 +97,20 @@ fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, Stri
 
 /// A sentence about a disturbance that was stronger on one side, so that the machine may have caused the change. `None`
 /// if there is none.
-pub(super) fn disturbed(base: SideInput, new: SideInput) -> Option<String> {
-    let (base, new) = disturbed_unlike(base.documents, new.documents)?;
+pub(super) fn disturbance_reason(base: SideInput, new: SideInput) -> Option<String> {
+    let (base, new) = unequal_disturbance(base.documents, new.documents)?;
     Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
 }
 
 /// Describes a disturbance that was stronger or weaker in a session than in the previous session; `None` if there is
 /// none.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
-    let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
+    let (base, new) = unequal_disturbance(from_ref(before), from_ref(after))?;
     Some(format!("a different load ({base} before, {new} after)"))
 }
 
 /// Describes sizes that were requested equally on both sides but granted differently by the kernel.
-pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String> {
+pub(super) fn granted_differences(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String> {
     let granted = |record: &Record| {
         let first = record.samples.first();
         [

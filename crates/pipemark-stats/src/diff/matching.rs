@@ -7,8 +7,8 @@ use pipemark_model::{Key, Record, Value};
 
 use crate::diff::{Refusal, Side, SideInput};
 
-/// The experiment's name, and the id of the parameters after the selected parameters were made equal.
-type MatchPlace<'a> = (&'a str, String);
+/// The experiment's name, and the id of the parameters once the selected ones have the same values on both sides.
+type MatchKey<'a> = (&'a str, String);
 
 /// The trials of both sides.
 pub(super) struct Matches<'a> {
@@ -46,8 +46,8 @@ pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Mat
     Ok(matches)
 }
 
-/// One value for each parameter by which either side was selected. Both sides get this value for matching, so any value
-/// will do.
+/// One value for each parameter by which either side was selected. For matching, both sides get this value. Which value
+/// it is doesn't matter.
 fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     let mut keys = BTreeSet::new();
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
@@ -57,7 +57,7 @@ fn places<'a>(
     side: Side,
     side_input: SideInput<'a>,
     chosen: &[&Value],
-) -> Result<Vec<(MatchPlace<'a>, &'a Record)>, Refusal> {
+) -> Result<Vec<(MatchKey<'a>, &'a Record)>, Refusal> {
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
@@ -83,13 +83,13 @@ fn places<'a>(
         places.push((place, record));
     }
     if places.is_empty() {
-        return Err(Refusal(nothing_chosen(side, side_input)));
+        return Err(Refusal(empty_selection(side, side_input)));
     }
     Ok(places)
 }
 
 /// The error message for a selection without trials. The message names the values that exist.
-fn nothing_chosen(side: Side, side_input: SideInput) -> String {
+fn empty_selection(side: Side, side_input: SideInput) -> String {
     let Some(setting) = side_input
         .settings
         .iter()

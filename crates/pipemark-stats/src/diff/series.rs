@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pipemark_model::{Estimate, digits};
 
 use crate::compare::{Comparison, MAX_FACTOR_TO_DECIDE, Pairing, compare, geometric_means};
-use crate::diff::trial_figures::SidesFigures;
+use crate::diff::trial_figures::FiguresByRound;
 use crate::family::Family;
 use crate::sessions::{JointComparisons, MIN_FREEDOM, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
@@ -15,20 +15,20 @@ const MIN_ROUNDS: usize = 6;
 
 /// The figures of both sides, by session.
 #[derive(Debug, Default)]
-pub(super) struct SidesSeries {
-    pub base: Vec<SidesFigures>,
-    pub new: Vec<SidesFigures>,
+pub(super) struct PairFigures {
+    pub base: Vec<FiguresByRound>,
+    pub new: Vec<FiguresByRound>,
     /// Sessions of the history, in groups within which sessions should not differ.
-    pub others: Vec<Vec<SidesFigures>>,
+    pub others: Vec<Vec<FiguresByRound>>,
     /// Whether both sides were measured in the same sessions.
     pub same_sessions: bool,
 }
 
-impl SidesSeries {
+impl PairFigures {
     /// The geometric mean of the trials in each round; `None` if a trial wasn't measured in all sessions.
-    pub fn mean(trials: &[&SidesSeries]) -> Option<SidesSeries> {
+    pub fn mean(trials: &[&PairFigures]) -> Option<PairFigures> {
         let same_sessions = trials.first()?.same_sessions;
-        let sides = |side: fn(&SidesSeries) -> &Vec<SidesFigures>| -> Option<Vec<SidesFigures>> {
+        let sides = |side: fn(&PairFigures) -> &Vec<FiguresByRound>| -> Option<Vec<FiguresByRound>> {
             let sessions = side(trials[0]).len();
             // The numbers of sessions differ if a trial wasn't measured in all of them.
             if trials.iter().any(|series| side(series).len() != sessions) {
@@ -36,7 +36,7 @@ impl SidesSeries {
             }
             (0..sessions).map(|at| means(&trials.iter().map(|series| &side(series)[at]).collect::<Vec<_>>())).collect()
         };
-        let mut mean = SidesSeries {
+        let mut mean = PairFigures {
             base: sides(|series| &series.base)?,
             new: sides(|series| &series.new)?,
             others: Vec::new(),
@@ -44,7 +44,7 @@ impl SidesSeries {
         };
         // The history is used only if every trial was measured in all sessions of the history.
         if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
-            let group = |at: usize| -> Option<Vec<SidesFigures>> {
+            let group = |at: usize| -> Option<Vec<FiguresByRound>> {
                 let session = |n| means(&trials.iter().map(|series| &series.others[at][n]).collect::<Vec<_>>());
                 (0..trials[0].others[at].len()).map(session).collect()
             };
@@ -60,24 +60,24 @@ impl SidesSeries {
             return Vec::new();
         }
         let both = self.base.iter().zip(&self.new).map(|(base, new)| {
-            let mut both = in_common(&[base, new]).into_iter();
+            let mut both = common_rounds(&[base, new]).into_iter();
             (both.next().unwrap_or_default(), both.next().unwrap_or_default())
         });
         both.filter(|(base, _)| self.base.len() > 1 && !base.is_empty() || base.len() >= MIN_ROUNDS).collect()
     }
 
-    /// The ratios of NEW to BASE in the rounds of [`SidesSeries::rounds`], session by session.
+    /// The ratios of NEW to BASE in the rounds of [`PairFigures::rounds`], session by session.
     pub fn ratios(&self) -> Vec<Vec<f64>> {
         let ratios = |(base, new): (Vec<f64>, Vec<f64>)| base.iter().zip(new).map(|(base, new)| new / base).collect();
         self.rounds().into_iter().map(ratios).collect()
     }
 
-    pub fn runs(side: &[SidesFigures]) -> Vec<f64> {
-        side.iter().flat_map(SidesFigures::values).copied().collect()
+    pub fn runs(side: &[FiguresByRound]) -> Vec<f64> {
+        side.iter().flat_map(FiguresByRound::values).copied().collect()
     }
 
     fn sessions(&self) -> Sessions {
-        let of = |side: &[SidesFigures]| {
+        let of = |side: &[FiguresByRound]| {
             side.iter().filter_map(|f| Session::of(&f.values().copied().collect::<Vec<_>>())).collect()
         };
         Sessions {
@@ -106,8 +106,8 @@ impl SidesSeries {
         }
     }
 
-    /// The comparison, adjusted as one of several. Without a verdict, the reason is returned too. `family` adjusts
-    /// comparisons of a single session, which are made by rounds.
+    /// The comparison, adjusted for the number of comparisons. Without a verdict, also returns the reason. `family`
+    /// adjusts comparisons within a single session, which are made by rounds.
     pub fn compare(
         &self,
         family: &Family,
@@ -115,7 +115,7 @@ impl SidesSeries {
         criterion: Criterion,
     ) -> Result<(Comparison, Option<String>), String> {
         let ratios = self.ratios();
-        let (base, new) = (SidesSeries::runs(&self.base), SidesSeries::runs(&self.new));
+        let (base, new) = (PairFigures::runs(&self.base), PairFigures::runs(&self.new));
         let by_session = match ratios.len() {
             0 => self.sessions().compare(joint, criterion),
             1 => None,
@@ -141,7 +141,7 @@ impl SidesSeries {
         // variation between sessions is unknown.
         let ratio = if self.same_sessions { estimate(&comparison) } else { None };
         let surely = ratio.and_then(|ratio| family.interval(&ratio));
-        let comparison = comparison.judged_by(surely.map(|(low, high)| (low - 1.0, high - 1.0)), criterion);
+        let comparison = comparison.with_judged_interval(surely.map(|(low, high)| (low - 1.0, high - 1.0)), criterion);
         let why = match (comparison.verdict, comparison.pairing) {
             (Verdict::Inconclusive, _) if base.len().min(new.len()) < 4 => {
                 "too few runs: no verdict; use --runs 10".to_owned()
@@ -177,16 +177,16 @@ fn estimate(comparison: &Comparison) -> Option<Estimate> {
     Some(Estimate { median, low: Some(low), high: Some(high), min: low, max: high, runs })
 }
 
-/// The figures of the rounds that all elements of `all` have, one list for each element.
-fn in_common(all: &[&SidesFigures]) -> Vec<Vec<f64>> {
+/// The figures of the rounds that all elements of `all` have in common, one list for each element.
+fn common_rounds(all: &[&FiguresByRound]) -> Vec<Vec<f64>> {
     let Some((first, others)) = all.split_first() else { return Vec::new() };
     let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
     all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
 }
 
-/// The geometric mean of each round that all elements of `all` have; `None` if there is no such round.
-fn means(all: &[&SidesFigures]) -> Option<SidesFigures> {
-    let means = geometric_means(&in_common(all)).ok()?;
+/// The geometric mean of each round that all elements of `all` have in common; `None` if there is no such round.
+fn means(all: &[&FiguresByRound]) -> Option<FiguresByRound> {
+    let means = geometric_means(&common_rounds(all)).ok()?;
     let rounds = all[0].keys().filter(|round| all.iter().all(|other| other.contains_key(round)));
     Some(BTreeMap::from_iter(rounds.copied().zip(means)))
 }

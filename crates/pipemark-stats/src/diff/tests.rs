@@ -74,7 +74,7 @@ fn of(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff,
 }
 
 /// Compares five sessions of BASE with five sessions of NEW.
-fn two(base: &Document, new: &Document) -> Result<Diff, Refusal> {
+fn compare_five_sessions(base: &Document, new: &Document) -> Result<Diff, Refusal> {
     of(&sessions(base, "01"), &sessions(new, "02"), &[])
 }
 
@@ -84,7 +84,7 @@ fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, Refu
     Diff::of(side_input(&base), side_input(&new), &[], &Criterion::new)
 }
 
-fn refused(result: Result<Diff, Refusal>) -> String {
+fn refusal(result: Result<Diff, Refusal>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -101,7 +101,7 @@ fn trials_are_matched_by_their_parameters_and_the_others_are_listed() {
         record("e", &[("block", "128k")], 9.0, &STEADY),
         record("f", &[("block", "4k")], 9.0, &STEADY),
     ]);
-    let report = two(&base, &new).unwrap();
+    let report = compare_five_sessions(&base, &new).unwrap();
     let [group] = report.groups.as_slice() else { panic!("{report:?}") };
     let verdicts: Vec<(&str, Verdict)> =
         group.changes.iter().map(|change| (change.name.as_str(), change.comparison.verdict)).collect();
@@ -126,7 +126,7 @@ fn a_wrong_id_matches_no_trial() {
     let base = document(vec![record("e", &[("block", "4k")], 1.0, &STEADY)]);
     let mut new = document(vec![record("e", &[("block", "64k")], 1.0, &STEADY)]);
     new.trials[0].id = base.trials[0].id.clone();
-    let error = refused(two(&base, &new));
+    let error = refusal(compare_five_sessions(&base, &new));
     assert!(error.contains("--base capacity=default"), "{error}");
 }
 
@@ -134,7 +134,7 @@ fn a_wrong_id_matches_no_trial() {
 fn round_trips_are_better_when_shorter() {
     let base = document(vec![round_trip_record(&[], 5000.0, &STEADY)]);
     let new = document(vec![round_trip_record(&[], 6000.0, &STEADY)]);
-    let report = two(&base, &new).unwrap();
+    let report = compare_five_sessions(&base, &new).unwrap();
     let group = &report.groups[0];
     assert_eq!((group.mode, group.better), (Mode::Latency, Better::Lower));
     assert_eq!((group.changes[0].base.round(), group.changes[0].new.round()), (5000.0, 6000.0));
@@ -143,7 +143,7 @@ fn round_trips_are_better_when_shorter() {
 }
 
 #[test]
-fn parameters_that_were_chosen_may_differ_and_no_others() {
+fn only_selected_parameters_may_differ() {
     let one = |capacity, block, speed| record("e", &[("capacity", capacity), ("block", block)], speed, &STEADY);
     let document = document(vec![
         one("default", "4k", 1.0),
@@ -163,9 +163,9 @@ fn parameters_that_were_chosen_may_differ_and_no_others() {
     assert_eq!(report.missing, []);
     assert_eq!(report.base.chosen, ["capacity=default"]);
 
-    let error = refused(within(&document, &["capacity=3m"], &["capacity=1m"]));
+    let error = refusal(within(&document, &["capacity=3m"], &["capacity=1m"]));
     assert!(error.contains("no trial with capacity=3 MiB; it has") && error.contains("256 KiB"), "{error}");
-    let error = refused(within(&document, &["block=4k"], &["capacity=1m"]));
+    let error = refusal(within(&document, &["block=4k"], &["capacity=1m"]));
     assert!(error.contains("several trials") && error.contains("give more parameters"), "{error}");
 }
 
@@ -174,8 +174,7 @@ fn rounds_are_paired_by_their_number() {
     let drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7];
     let mut base = record("e", &[], 1.0, &drift);
     let mut new = record("e", &[("capacity", "1m")], 1.05, &drift);
-    // The trial lacks its last rounds, as if it had become precise early. The order of the runs in the file doesn't
-    // matter.
+    // The trial lacks its last rounds, as if it had stopped early. The order of the runs in the file doesn't matter.
     base.samples.remove(7);
     new.samples.reverse();
     let document = document(vec![base, new]);
@@ -196,7 +195,7 @@ fn a_group_is_judged_by_its_geometric_mean() {
         trials.push(round_trip_record(&[], 5000.0, &STEADY));
         document(trials)
     };
-    let report = two(&side(1.0), &side(0.9)).unwrap();
+    let report = compare_five_sessions(&side(1.0), &side(0.9)).unwrap();
     assert_eq!(report.groups.len(), 2, "latency is a group of its own");
     let mean = report.groups[0].mean.unwrap();
     assert!((mean.change + 0.1).abs() < 1e-6 && mean.verdict == Verdict::Worse, "{mean:?}");
@@ -205,11 +204,11 @@ fn a_group_is_judged_by_its_geometric_mean() {
 }
 
 #[test]
-fn the_machine_itself_has_no_verdict() {
+fn memory_copies_have_no_verdict() {
     let copy = |speed| record("memory-copy", &[("link", "memory-copy"), ("place", "same")], speed, &STEADY);
     let base = document(vec![copy(9.0), record("e", &[], 1.0, &STEADY)]);
     let new = document(vec![copy(4.0), record("e", &[], 1.0, &STEADY)]);
-    let report = two(&base, &new).unwrap();
+    let report = compare_five_sessions(&base, &new).unwrap();
     assert!(report.groups[0].changes[0].reference);
     assert_eq!(report.groups[0].changes[0].comparison.verdict, Verdict::Worse);
     assert_eq!((report.count(Verdict::Worse), report.count(Verdict::Same)), (0, 1));
@@ -222,7 +221,7 @@ fn trials_that_did_not_run_are_listed_with_the_reason() {
     new.trials[0].status = Status::Failed;
     new.trials[0].reason = Some("it hung".to_owned());
     new.trials[1].verified = Some(false);
-    let report = two(&base, &new).unwrap();
+    let report = compare_five_sessions(&base, &new).unwrap();
     assert!(report.groups.is_empty());
     let reasons: Vec<&str> = report.missing.iter().map(|missing| missing.reason.as_str()).collect();
     assert_eq!(reasons, ["failed: it hung", "its data did not verify"]);
@@ -234,7 +233,7 @@ fn another_workload_is_refused() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
     let mut new = base.clone();
     new.workload += 1;
-    let error = refused(two(&base, &new));
+    let error = refusal(compare_five_sessions(&base, &new));
     assert!(error.contains("b.json") && error.contains("version 2"), "{error}");
 }
 
@@ -243,10 +242,10 @@ fn there_is_no_verdict_across_methods() {
     let new = document(vec![record("e", &[], 1.0, &STEADY)]);
     let mut base = new.clone();
     base.method = 1;
-    let error = refused(two(&base, &new));
+    let error = refusal(compare_five_sessions(&base, &new));
     assert!(error.contains("method 1") && error.contains("method 2") && error.contains("no verdict"), "{error}");
     let old = base.clone();
-    assert!(two(&base, &old).is_ok(), "those of before can be compared with each other");
+    assert!(compare_five_sessions(&base, &old).is_ok(), "those of before can be compared with each other");
 }
 
 #[test]
@@ -267,7 +266,7 @@ fn other_differences_are_named() {
     let mut base = base;
     base.host.kernel = "Linux 5.4".to_owned();
     base.trials[0].samples[0].capacity_granted = Some(65536);
-    let warnings = two(&base, &new).unwrap().warnings.join("\n");
+    let warnings = compare_five_sessions(&base, &new).unwrap().warnings.join("\n");
     for part in [
         "kernel (Linux 5.4 in BASE, Linux 6.8 in NEW)",
         "CPUs (0 in BASE, 64 in NEW)",
@@ -298,18 +297,18 @@ fn impossible_figures_are_refused() {
     for (damage, expected) in damages {
         let mut new = base.clone();
         damage(&mut new);
-        let error = refused(two(&base, &new));
+        let error = refusal(compare_five_sessions(&base, &new));
         assert!(error.contains("b.json") && error.contains(expected), "{error}");
     }
     let mut many = base.clone();
     let sample = many.trials[0].samples[0].clone();
     many.trials[0].samples = vec![sample; 1001];
-    assert!(refused(two(&base, &many)).contains("1001 runs are too many"));
+    assert!(refusal(compare_five_sessions(&base, &many)).contains("1001 runs are too many"));
 }
 
 /// With one session on each side, only the history shows how much sessions differ.
 #[test]
-fn one_session_of_each_is_judged_by_what_the_history_knows() {
+fn the_history_judges_one_session_per_side() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
     let mut new = document(vec![record("e", &[], 2.0, &STEADY)]);
     new.started = "2025-03-02T12:00:00Z".to_owned();
@@ -347,7 +346,7 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     }
     let mut none = base.clone();
     none.trials[0].samples.clear();
-    assert_eq!(two(&base, &none).unwrap().missing[0].reason, "it has no runs");
+    assert_eq!(compare_five_sessions(&base, &none).unwrap().missing[0].reason, "it has no runs");
 }
 
 #[test]
@@ -360,9 +359,9 @@ fn unequal_disturbance_gives_no_verdict() {
     ];
     for (warning, says) in disturbances {
         let mut new = document(vec![record("e", &[], 2.0, &STEADY), record("e", &[("block", "1k")], 2.0, &STEADY)]);
-        assert_eq!(two(&base, &new).unwrap().count(Verdict::Better), 2);
+        assert_eq!(compare_five_sessions(&base, &new).unwrap().count(Verdict::Better), 2);
         new.warnings.push(warning.clone());
-        let diff = two(&base, &new).unwrap();
+        let diff = compare_five_sessions(&base, &new).unwrap();
         assert_eq!(
             (diff.count(Verdict::Inconclusive), diff.groups[0].mean.unwrap().verdict),
             (2, Verdict::Inconclusive)
@@ -370,7 +369,7 @@ fn unequal_disturbance_gives_no_verdict() {
         assert!(diff.counted().all(|change| change.why.as_ref().unwrap().contains(says)), "{diff:?}");
         let mut base = base.clone();
         base.warnings.push(warning);
-        assert_eq!(two(&base, &new).unwrap().count(Verdict::Better), 2, "both were disturbed alike");
+        assert_eq!(compare_five_sessions(&base, &new).unwrap().count(Verdict::Better), 2, "both were disturbed alike");
     }
 }
 
@@ -396,7 +395,7 @@ fn interleaved_sides_are_compared_within_each_session() {
 }
 
 #[test]
-fn chosen_parameters_are_no_part_of_the_name() {
+fn names_omit_selected_parameters() {
     let document = document(vec![
         record("e", &[("send", "write")], 1.0, &STEADY),
         record("e", &[("send", "vmsplice")], 2.0, &STEADY),
@@ -409,7 +408,10 @@ fn chosen_parameters_are_no_part_of_the_name() {
 /// Rows show figures that agree with the change. For a bimodal trial, the medians suggest a different change.
 #[test]
 fn figures_agree_with_the_change() {
-    let steady = two(&document(vec![record("e", &[], 1.0, &STEADY)]), &document(vec![record("e", &[], 2.0, &STEADY)]));
+    let steady = compare_five_sessions(
+        &document(vec![record("e", &[], 1.0, &STEADY)]),
+        &document(vec![record("e", &[], 2.0, &STEADY)]),
+    );
     assert_eq!(steady.unwrap().groups[0].changes[0].typical, None);
     let base = document(vec![record("e", &[], 1.0, &[1.0, 1.01, 1.02, 1.03, 3.0, 3.01, 3.02])]);
     let new = document(vec![record("e", &[], 1.0, &[1.0, 1.02, 1.03, 3.0, 3.01, 3.02, 3.03])]);

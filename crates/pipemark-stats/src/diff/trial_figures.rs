@@ -8,16 +8,16 @@ use crate::compare::MAX_RUNS;
 use crate::diff::Refusal;
 
 /// The largest plausible throughput, 2^53 bytes (8 PiB) per second.
-const FASTEST: f64 = 9_007_199_254_740_992.0;
+const MAX_THROUGHPUT: f64 = 9_007_199_254_740_992.0;
 /// The largest plausible round trip, one day in nanoseconds.
-const SLOWEST: u64 = 86_400_000_000_000;
+const MAX_ROUND_TRIP: u64 = 86_400_000_000_000;
 
 /// The figure of each round, by the round's number: bytes per second, or in latency mode the median round trip in
 /// nanoseconds.
-pub(super) type SidesFigures = BTreeMap<u32, f64>;
+pub(super) type FiguresByRound = BTreeMap<u32, f64>;
 
 /// Why a trial has no figures; `None` if it was measured and has runs.
-pub(super) fn unmeasured(record: &Record) -> Option<String> {
+pub(super) fn reason_unmeasured(record: &Record) -> Option<String> {
     let because = |what: &str| match &record.reason {
         Some(reason) => format!("{what}: {reason}"),
         None => what.to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn unmeasured(record: &Record) -> Option<String> {
 }
 
 /// The figures of a trial that was measured. `whose` names the trial in error messages.
-pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refusal> {
+pub(super) fn figures(record: &Record, whose: &str) -> Result<FiguresByRound, Refusal> {
     let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MAX_RUNS {
         return Err(Refusal(format!(
@@ -40,7 +40,7 @@ pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refu
             record.samples.len()
         )));
     }
-    let mut figures = SidesFigures::new();
+    let mut figures = FiguresByRound::new();
     for sample in &record.samples {
         let figure = match record.job.mode() {
             Mode::Throughput => throughput(sample),
@@ -56,7 +56,7 @@ pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refu
 
 fn throughput(sample: &Sample) -> Result<f64, String> {
     let figure = sample.throughput();
-    match figure.is_finite() && figure > 0.0 && figure <= FASTEST {
+    match figure.is_finite() && figure > 0.0 && figure <= MAX_THROUGHPUT {
         true => Ok(figure),
         false => Err(format!("moved {} bytes in {} ns, which is impossible", sample.bytes, sample.ns)),
     }
@@ -64,7 +64,7 @@ fn throughput(sample: &Sample) -> Result<f64, String> {
 
 fn round_trip(sample: &Sample) -> Result<f64, String> {
     match sample.latency.as_ref().map(|latency| latency.p50) {
-        Some(ns @ 1..=SLOWEST) => Ok(ns as f64),
+        Some(ns @ 1..=MAX_ROUND_TRIP) => Ok(ns as f64),
         Some(ns) => Err(format!("has a median round trip of {ns} ns, which is impossible")),
         None => Err("has no round trips, although it is a latency trial".to_owned()),
     }

@@ -7,10 +7,10 @@ use pipemark_model::{Better, Document, Job, Key, Mode, Record, Status, names};
 
 use crate::compare::Comparison;
 use crate::diff::change::{COMPARISON_SCHEMA, Change, ChangeGroup, Diff, Missing, Origin, Side};
-use crate::diff::circumstances::{differences, disturbed, granted};
+use crate::diff::circumstances::{differences, disturbance_reason, granted_differences};
 use crate::diff::matching::matches;
-use crate::diff::series::SidesSeries;
-use crate::diff::trial_figures::{SidesFigures, figures, unmeasured};
+use crate::diff::series::PairFigures;
+use crate::diff::trial_figures::{FiguresByRound, figures, reason_unmeasured};
 use crate::diff::{Refusal, SideInput};
 use crate::estimate::median;
 use crate::family::Family;
@@ -54,18 +54,20 @@ impl Diff {
         for (one, other) in matched.pairs {
             let gaps = [(Side::Base, one), (Side::New, other)].into_iter();
             let gaps: Vec<Missing> =
-                gaps.filter_map(|(side, record)| Some(missing_on(side, record, unmeasured(record)?))).collect();
+                gaps.filter_map(|(side, record)| Some(missing_on(side, record, reason_unmeasured(record)?))).collect();
             if !gaps.is_empty() {
                 missing.extend(gaps);
                 continue;
             }
-            warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
-            let side = |side: Side, side_input: SideInput, record: &Record| -> Result<Vec<SidesFigures>, Refusal> {
+            warnings.extend(
+                granted_differences(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())),
+            );
+            let side = |side: Side, side_input: SideInput, record: &Record| -> Result<Vec<FiguresByRound>, Refusal> {
                 let of =
                     |record| figures(record, &format!("{side} ({}), trial '{}'", side_input.name, record.job.id()));
                 side_input.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
             };
-            let series = SidesSeries {
+            let series = PairFigures {
                 base: side(Side::Base, base, one)?,
                 new: side(Side::New, new, other)?,
                 others: groups.iter().map(|group| figures_in_history(group, one, other)).collect(),
@@ -78,8 +80,8 @@ impl Diff {
                 None => measured.push((group, vec![pair])),
             }
         }
-        let judged = JudgingBasis::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
-        let withheld = if same_sessions { None } else { disturbed(base, new) };
+        let judged = Adjustment::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
+        let withheld = if same_sessions { None } else { disturbance_reason(base, new) };
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
             let (_, better) = mode.figure();
             let titled = base
@@ -142,7 +144,7 @@ fn check_alike(base: SideInput, new: SideInput) -> Result<(), Refusal> {
 struct Pair<'a> {
     base: &'a Record,
     new: &'a Record,
-    series: SidesSeries,
+    series: PairFigures,
 }
 
 impl Pair<'_> {
@@ -152,10 +154,10 @@ impl Pair<'_> {
     }
 }
 
-/// The trial in `document` that equals `like`; `None` if it wasn't measured there.
+/// The trial in `document` with the same experiment and parameters as `like`; `None` if it wasn't measured there.
 fn find<'a>(document: &'a Document, like: &Record) -> Option<&'a Record> {
     let same = |record: &&Record| record.experiment == like.experiment && record.job == like.job;
-    document.trials.iter().find(same).filter(|record| unmeasured(record).is_none())
+    document.trials.iter().find(same).filter(|record| reason_unmeasured(record).is_none())
 }
 
 /// Sessions of the history with the same machine, method and workload, grouped by kernel, version and label.
@@ -177,44 +179,39 @@ fn groups<'a>(base: SideInput, new: SideInput, history: &'a [Document]) -> Vec<V
 }
 
 /// The figures of either trial in sessions of the history. Damaged sessions are ignored.
-fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<SidesFigures> {
+fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<FiguresByRound> {
     let record = |document: &&Document| {
         let record = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
-        (record.status == Status::Ok && unmeasured(record).is_none()).then(|| figures(record, "").ok()).flatten()
+        (record.status == Status::Ok && reason_unmeasured(record).is_none()).then(|| figures(record, "").ok()).flatten()
     };
     group.iter().filter_map(record).collect()
 }
 
-/// What all comparisons of a document have in common.
-struct JudgingBasis {
+/// How the comparisons of a document are adjusted for their number.
+struct Adjustment {
     family: Family,
     joint: JointComparisons,
 }
 
-impl JudgingBasis {
-    fn of<'a>(pairs: impl Iterator<Item = &'a Pair<'a>>, groups: usize) -> JudgingBasis {
+impl Adjustment {
+    fn of<'a>(pairs: impl Iterator<Item = &'a Pair<'a>>, groups: usize) -> Adjustment {
         let pairs: Vec<&Pair> = pairs.filter(|pair| !pair.is_reference()).collect();
         let spreads: Vec<Spread> = pairs.iter().filter_map(|pair| pair.series.spread()).collect();
         let ratios: Vec<Vec<f64>> = pairs.iter().flat_map(|pair| pair.series.ratios()).collect();
         // The mean of a group counts as a comparison.
         let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
-        JudgingBasis {
+        Adjustment {
             family: Family::of_ratios(&ratios),
             joint: JointComparisons { comparisons, prior: Spread::prior(&spreads) },
         }
     }
 }
 
-fn changes(
-    pairs: &[Pair],
-    chosen: &[Key],
-    judged: &JudgingBasis,
-    criterion: Criterion,
-) -> Result<Vec<Change>, Refusal> {
+fn changes(pairs: &[Pair], chosen: &[Key], judged: &Adjustment, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
     let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
-        let (base, new) = (SidesSeries::runs(&pair.series.base), SidesSeries::runs(&pair.series.new));
+        let (base, new) = (PairFigures::runs(&pair.series.base), PairFigures::runs(&pair.series.new));
         let compared = pair.series.compare(&judged.family, judged.joint, criterion);
         let (comparison, why) =
             compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
@@ -256,12 +253,12 @@ fn typical_pair(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(
 }
 
 /// Compares the geometric means of the trials.
-fn mean(pairs: &[Pair], judged: &JudgingBasis, criterion: Criterion) -> Option<Comparison> {
-    let series: Vec<&SidesSeries> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
+fn mean(pairs: &[Pair], judged: &Adjustment, criterion: Criterion) -> Option<Comparison> {
+    let series: Vec<&PairFigures> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
     if series.len() < 2 {
         return None;
     }
     // The prior is estimated from single trials and doesn't hold for their mean.
     let joint = JointComparisons { prior: None, ..judged.joint };
-    Some(SidesSeries::mean(&series)?.compare(&judged.family, joint, criterion).ok()?.0)
+    Some(PairFigures::mean(&series)?.compare(&judged.family, joint, criterion).ok()?.0)
 }

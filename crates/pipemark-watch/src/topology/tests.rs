@@ -1,12 +1,12 @@
 use super::*;
 use crate::process::OtherFiles;
 
-/// `(pid, parent, group, [(fd, pipe, way)])`.
-type Line<'l> = (u32, u32, u32, &'l [(u32, u64, Way)]);
+/// `(pid, parent, group, [(fd, pipe, direction)])`.
+type Line<'l> = (u32, u32, u32, &'l [(u32, u64, Direction)]);
 
 fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
     let process = |&(pid, parent, group, ends): &Line<'_>| {
-        let ends = ends.iter().map(|&(fd, pipe, way)| PipeEnd { fd, pipe: PipeId(0, pipe), way }).collect();
+        let ends = ends.iter().map(|&(fd, pipe, direction)| PipeEnd { fd, pipe: PipeId(0, pipe), direction }).collect();
         let (comm, start) = (format!("p{pid}"), u64::from(pid));
         let (state, threads, of_kernel, ends) = ('S', 1, false, Some(ends));
         let (ticks, kernel_ticks, children_ticks, reaped, others) = (0, 0, 0, 0, OtherFiles::default());
@@ -34,7 +34,7 @@ fn found(lines: &[Line<'_>], seeds: &[u32], reach: Reach) -> Vec<Vec<u32>> {
     stages(&snapshot(lines), seeds, reach).into_iter().map(|shape| shape.pids).collect()
 }
 
-use Way::{Both, In, Out};
+use Direction::{Both, In, Out};
 
 #[test]
 fn a_pipeline_is_found_from_each_of_its_processes() {
@@ -101,7 +101,8 @@ fn a_branch_of_tee_is_a_stage_of_its_own_although_tee_started_it() {
 
 #[test]
 fn an_end_inherited_by_another_branch_is_ignored() {
-    // tee opened the branches' pipes anew, as descriptors 3 and 4; the second branch got the first one's descriptor 63.
+    // tee reopened the branches' pipes as descriptors 3 and 4. The second branch inherited the first branch's
+    // descriptor 63.
     let lines: [Line<'_>; 4] = [
         (9, 1, 9, &[(1, 99, Out)]),
         (10, 1, 9, &[(0, 99, In), (3, 100, Out), (4, 101, Out), (62, 101, Out), (63, 100, Out)]),
@@ -173,7 +174,7 @@ fn other_descriptors_are_followed_in_one_group_or_family_only() {
 }
 
 #[test]
-fn without_pipes_the_given_are_one_stage() {
+fn without_pipes_the_given_processes_are_one_stage() {
     let lines: [Line<'_>; 2] = [(11, 10, 11, &[]), (12, 11, 11, &[])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11, 12]]);
     assert_eq!(found(&lines, &[99], Reach::Joined), Vec::<Vec<u32>>::new());
@@ -187,7 +188,7 @@ fn a_cycle_of_pipes_does_not_hang_the_search() {
 }
 
 #[test]
-fn a_process_that_cant_be_looked_into_fills_the_gap_of_its_group() {
+fn an_unreadable_process_fills_the_gap_of_its_group() {
     let mut processes = snapshot(&[
         // The shell that started them is unreadable too.
         (10, 1, 10, &[]),
@@ -223,8 +224,8 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
 }
 
 /// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to
-/// another, and the parent holds both ends of both; a further pipe for each worker would show the parent that it has
-/// ended.
+/// another. The parent holds both ends of these two pipes. For each worker there is a further pipe, which shows the
+/// parent that the worker has ended.
 #[test]
 fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
     let lines: [Line<'_>; 5] = [

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What the witness writes when it is ready, and as its answer.
 const ANSWER: u8 = 0;
 /// The time after which a report that matches no signal is dropped.
-const FORGOTTEN: Duration = Duration::from_secs(1);
+const MAX_REPORT_AGE: Duration = Duration::from_secs(1);
 
 /// Relays signals.
 pub struct SignalRelay {
@@ -53,22 +53,23 @@ struct Witness {
     /// The witness's standard input, for questions. Closing it ends the witness.
     questions: ChildStdin,
     reports: ChildStdout,
-    /// The numbers of questions and of answers so far.
+    /// The number of questions so far.
     asked: u64,
+    /// The number of answers so far.
     answered: u64,
 }
 
 /// Signals that are not intercepted: SIGCHLD, and the signals that stop a process in the terminal's background.
-const KEPT: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
+const NOT_INTERCEPTED: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Signals to leave alone: `KEPT`, and those ignored when this program started. The latter stay ignored for the
-/// pipeline too, as under nohup or in a shell's background.
-fn kept() -> Vec<i32> {
+/// Signals to leave alone: `NOT_INTERCEPTED`, and those ignored when this program started. The latter stay ignored for
+/// the pipeline too, as under nohup or in a shell's background.
+fn signals_left_alone() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
     let is_ignored =
         |signal: &i32| mask >> (signal - 1) & 1 == 1 && (*signal != libc::SIGPIPE || sigpipe_was_ignored());
-    (1..=64).filter(is_ignored).chain(KEPT).collect()
+    (1..=64).filter(is_ignored).chain(NOT_INTERCEPTED).collect()
 }
 
 impl SignalRelay {
@@ -77,7 +78,7 @@ impl SignalRelay {
     /// # Errors
     /// When no descriptor is available.
     pub fn catch() -> io::Result<SignalRelay> {
-        let queue = SignalQueue::block(&kept())?;
+        let queue = SignalQueue::block(&signals_left_alone())?;
         Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), reported: Vec::new() })
     }
 
@@ -115,7 +116,7 @@ impl SignalRelay {
     }
 
     fn listen(&mut self, now: Instant) {
-        self.reported.retain(|(_, since)| now < *since + FORGOTTEN);
+        self.reported.retain(|(_, since)| now < *since + MAX_REPORT_AGE);
         let Some(witness) = &mut self.witness else { return };
         let mut numbers = [0; 64];
         match witness.reports.read(&mut numbers) {
@@ -149,7 +150,7 @@ impl Witness {
         Some(Witness { child, questions, reports, asked: 0, answered: 0 })
     }
 
-    /// Whether the witness may still report a signal that this process received. Asks the witness if it is time to.
+    /// Whether the witness may still report a signal that this process received. Asks the witness once it is time to.
     fn may_report(&mut self, received: &mut Received, now: Instant) -> bool {
         match received.question {
             None if now >= received.since + GRACE => {

@@ -18,7 +18,7 @@ use crate::{Subject, Timeline, Watcher, live};
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
 
-/// What `tune` takes.
+/// The options of `pipemark tune`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("no_touch", |own| own.hide(true)))]
 pub struct TuneOptions {

@@ -17,7 +17,7 @@ use crate::{Timeline, Watcher, live};
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
 
-/// What `watch` takes.
+/// The options of `pipemark watch`.
 #[derive(Debug, Clone, Args)]
 pub struct WatchOptions {
     #[command(flatten)]
@@ -52,10 +52,10 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
 }
 
 /// Shows these processes, or a live pipeline if none are given. Shows another pipeline whenever the user requests it.
-fn follow(options: &WatchOptions, mut requested_key: Option<Vec<u32>>, keep: Keep<'_>) -> VerbResult {
+fn follow(options: &WatchOptions, mut requested: Option<Vec<u32>>, keep: Keep<'_>) -> VerbResult {
     for nth in 0.. {
-        let pids = requested_key.take().or_else(|| {
-            let found = live::live();
+        let pids = requested.take().or_else(|| {
+            let found = live::live_pipelines();
             Some(vec![found.get(nth % found.len().max(1))?.pid])
         });
         let none = || ExitError::failed("no running pipeline that you may sample; pipemark watch 'a | b' runs one");
@@ -130,8 +130,9 @@ impl WatchOutput {
 
 impl WatchView for WatchOutput {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
-        /// The number of half-second intervals that the figures and the history of a frame cover.
+        /// The number of half-second intervals that a frame's figures cover.
         const RECENT: usize = 4;
+        /// The number of half-second intervals that a frame's history covers.
         const HISTORY: usize = 240;
         if std::mem::take(&mut self.may_draw) {
             self.decide(watcher, timeline);

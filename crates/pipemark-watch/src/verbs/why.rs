@@ -32,15 +32,18 @@ pub const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest delay of a signal to a pipeline that is no longer sampled.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The exit code for failures of `why` itself, as in `env` and `timeout`: other codes are the pipeline's.
+/// The exit code if `why` itself fails. This and the two below are those of `env` and `timeout`; other codes are the
+/// pipeline's.
 pub const FAILED: u8 = 125;
+/// The exit code if the command can't be executed.
 const NOT_EXECUTABLE: u8 = 126;
+/// The exit code if the command doesn't exist.
 const NOT_FOUND: u8 = 127;
 
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("why.txt").trim_ascii_end();
 
-/// What `why` takes.
+/// The options of `pipemark why`.
 #[derive(Debug, Clone, Args)]
 pub struct WhyOptions {
     #[command(flatten)]
@@ -50,7 +53,7 @@ pub struct WhyOptions {
     time: Option<Duration>,
 }
 
-/// What to watch and how, for `why` and `watch`.
+/// The options that `why` and `watch` share: what to watch, and how.
 #[derive(Debug, Clone, Args)]
 pub struct WatchedOptions {
     /// A pipeline in quotes, to run in your shell, or PIDs of a running one
@@ -106,7 +109,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
         destination.check("JSON").map_err(|error| ExitError::with(FAILED, error))?;
     }
     if let Some(name) = &options.name {
-        let found = live::named(name);
+        let found = live::processes_named(name);
         if found.is_empty() {
             return Err(ExitError::usage(format_args!(
                 "there is no process called '{}'; 'pipemark why' lists running pipelines, and 'pipemark why 'a | b'' runs one",
@@ -125,7 +128,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
         {
             return Ok(in_shell(pipeline));
         }
-        return Ok(WatchTarget::Start(started(&options.command), options.command.join(OsStr::new(" "))));
+        return Ok(WatchTarget::Start(command_of(&options.command), options.command.join(OsStr::new(" "))));
     }
     if options.words.is_empty() {
         return Ok(WatchTarget::Live);
@@ -163,11 +166,11 @@ fn bare_name(word: &OsStr) -> Option<ExitError> {
 
 fn in_shell(pipeline: &OsStr) -> WatchTarget {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    WatchTarget::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
+    WatchTarget::Start(command_of(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
 }
 
 /// The command of these words. If SIGPIPE is ignored it stays ignored, which std's Command would undo.
-fn started(words: &[OsString]) -> Command {
+fn command_of(words: &[OsString]) -> Command {
     let ignores: &[&str] =
         if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
     let words: Vec<&OsStr> = ignores.iter().map(OsStr::new).chain(words.iter().map(OsString::as_os_str)).collect();
@@ -232,7 +235,7 @@ pub fn exit_for(key: Option<Key>) -> VerbResult {
 
 /// Lists the live pipelines.
 pub fn list(options: &WatchedOptions, verb: &str) -> VerbResult {
-    let found = live::live();
+    let found = live::live_pipelines();
     match &options.json {
         Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
         None => print(&sheet::live(&found, verb))?,
@@ -271,12 +274,13 @@ pub fn can_draw() -> bool {
     io::stderr().is_terminal() && kind.is_some_and(|kind| kind != "dumb")
 }
 
-/// Whether standard error's terminal isn't used by a pipeline that has this program's standard input and output.
+/// Whether standard error can be drawn on while a pipeline has this program's standard input and output.
 pub fn is_free() -> bool {
     can_draw() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
 }
 
-/// Samples until `ended` returns true, or the user makes a request. `ended` waits until the moment passed to it.
+/// Samples until `ended` returns true or the user makes a request. `ended(watcher, until)` may block until the moment
+/// `until`, which is the time of the next sample.
 fn watch(
     watcher: &mut Watcher,
     live: &mut dyn WatchView,
@@ -300,7 +304,7 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    // On a busy machine, no frame or not the last one may have been shown yet.
+    // On a busy machine, the last frame may not have been shown yet, or no frame at all.
     live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)
@@ -435,7 +439,7 @@ pub fn start(
     wait();
     match (broken, child.end()) {
         (Some(error), _) => Err(ExitError::with(FAILED, error)),
-        (None, Some((status, _))) => end_like(status),
+        (None, Some((status, _))) => end_like_pipeline(status),
         (None, None) => Err(ExitError::code(FAILED)),
     }
 }
@@ -452,7 +456,7 @@ fn with_advice(error: &io::Error) -> String {
 }
 
 /// Exits or dies as the pipeline did.
-fn end_like(status: ExitStatus) -> VerbResult {
+fn end_like_pipeline(status: ExitStatus) -> VerbResult {
     if let Some(signal) = status.signal() {
         // Only the pipeline writes a core file.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };

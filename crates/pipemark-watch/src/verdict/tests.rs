@@ -62,11 +62,11 @@ pub(crate) fn line(stages: Vec<StageFigures>) -> PipelineFigures {
 }
 
 #[test]
-fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
+fn the_busiest_stage_is_the_bottleneck_and_the_next_bounds_the_gain() {
     let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1), stage(3, 49, 51, 0)]));
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
-    // The pipeline is twice as fast, and more, because the two no longer compute at the same time.
+    // The pipeline is more than twice as fast, because the two stages no longer compute at the same time.
     assert!((found.bound.unwrap() - 2.0 / (1.0 - 0.3 * 0.98)).abs() < 1e-9);
     assert!(found.text.contains("at most 2.8 times as fast; then s3 is the bottleneck"), "{}", found.text);
 }
@@ -118,7 +118,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&switched);
     assert_eq!((found.kind, found.bound), (VerdictKind::Pipe, None));
     assert!(!found.advice[0].contains("at most"), "{:?}", found.advice);
-    // A faster stage gains more than a larger pipe: 2.7 times against 1.2. It is not the only way to gain.
+    // A faster stage gains more than a larger pipe: 2.7 times against 1.2. The advice mentions the pipe too.
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
@@ -283,7 +283,7 @@ fn no_stage_is_blamed_if_all_wait_for_each_other() {
 }
 
 #[test]
-fn a_stage_that_is_hidden_is_not_blamed_for_what_is_not_seen() {
+fn a_hidden_stage_is_not_blamed_for_unknown_time() {
     let mut alone = stage(1, 100, 0, 0);
     (alone.computing, alone.other, alone.hidden) = (0.05, 0.95, true);
     let found = verdict(&line(vec![alone]));
@@ -380,7 +380,7 @@ fn a_reader_that_waits_first_and_then_works_has_phases_and_not_bursts() {
 }
 
 #[test]
-fn stages_that_do_as_much_are_balanced_although_one_waits_for_a_cpu() {
+fn stages_with_equal_work_are_balanced_although_one_waits_for_a_cpu() {
     let first = StageFigures { computing: 0.45, waiting_for_cpu: 0.2, cpu: Some(0.45), ..stage(1, 65, 0, 35) };
     let second = StageFigures { computing: 0.48, waiting_for_cpu: 0.49, cpu: Some(0.48), ..stage(2, 97, 3, 0) };
     let found = verdict(&line(vec![first.clone(), second.clone()]));
@@ -403,7 +403,7 @@ fn waits_that_no_buffer_saves_are_no_bursts() {
 }
 
 #[test]
-fn a_stage_and_a_pipe_that_gain_as_much_are_both_named() {
+fn a_stage_and_a_pipe_with_equal_gains_are_both_named() {
     for busy in [67, 72] {
         let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, busy, 100 - busy, 0)]));
         assert_eq!((found.kind, found.stage, found.pipe), (VerdictKind::Inconclusive, Some(2), Some(1)));

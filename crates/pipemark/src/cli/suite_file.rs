@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-use pipemark_model::{did_you_mean, without_number};
+use pipemark_model::{did_you_mean, without_errno};
 use pipemark_run::plan::{EMBEDDED, MAX_SUITE_BYTES, Suite, embedded};
 
 /// The suite called `word`: a file if the word contains a slash or ends with `.toml`, otherwise an embedded suite.
@@ -33,7 +33,7 @@ fn unknown(word: &str) -> String {
 
 /// The text of a file. Reads at most the limit, and never waits for a writer.
 fn read(path: &str) -> Result<String, String> {
-    let failed = |error: io::Error| format!("cannot read the suite {path}: {}", without_number(&error).to_lowercase());
+    let failed = |error: io::Error| format!("cannot read the suite {path}: {}", without_errno(&error).to_lowercase());
     // Without NONBLOCK, opening a FIFO waits for a writer, forever if there is none.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("an open flag fits an int");
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-use pipemark_model::without_number;
+use pipemark_model::without_errno;
 
 use crate::store::LOCK_TIMEOUT;
 
@@ -49,12 +49,12 @@ impl HistoryError {
     }
 
     pub(super) fn folder(folder: &Path, error: &io::Error) -> HistoryError {
-        let what = format!("can't be used as the history's folder: {}; use --db FILE", without_number(error));
+        let what = format!("can't be used as the history's folder: {}; use --db FILE", without_errno(error));
         HistoryError::of(folder, what)
     }
 
     pub(super) fn file(path: &Path, error: &io::Error) -> HistoryError {
-        HistoryError::of(path, format!("can't be opened: {}; use another --db FILE", without_number(error)))
+        HistoryError::of(path, format!("can't be opened: {}; use another --db FILE", without_errno(error)))
     }
 }
 

@@ -127,7 +127,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         // SAFETY: `bytes` has `words` words and one more from `at` on, because `words` is at most one less than their
         // number. `room` has space for them after the line in progress, and is the output's own memory. The caller
         // promises the instructions.
-        let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
+        let done = unsafe { line.copy_words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
     }
@@ -139,7 +139,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     let room = output.spare(line.filled + room_for(words))?;
     // SAFETY: `rest` is shorter than two words, so `padded`, of three, has `words` words and one more. `room` has space
     // for them after the line in progress, and is the output's own memory. The caller promises the instructions.
-    let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
+    let done = unsafe { line.copy_words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
     if line.content() > 0 {
@@ -179,7 +179,7 @@ impl SpacesLine {
     /// `words` words and one more are readable at `from`. After the line in progress, [`room_for`] that many words is
     /// writable at `room`. The two don't overlap, and the processor has `L`'s instructions.
     #[inline(always)]
-    unsafe fn words<L: Lanes>(
+    unsafe fn copy_words<L: Lanes>(
         &mut self,
         from: *const u8,
         words: usize,
@@ -230,7 +230,7 @@ impl SpacesLine {
                 // SAFETY: a word is readable there and one more after it, and the line in progress lies from `start` to
                 // `to`. There is room for the word, for a header at each line's end in it, and for a word after these.
                 // The caller promises the instructions.
-                (start, to) = unsafe { plain::<L>(word, ends, start, to, many, spaces) };
+                (start, to) = unsafe { copy_plain_word::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
             }
@@ -478,7 +478,7 @@ impl Shape {
 /// spaces if `many`. After it a word, a header for each end and another word are writable. The two don't overlap, and
 /// the processor has `L`'s instructions.
 #[inline(always)]
-unsafe fn plain<L: Lanes>(
+unsafe fn copy_plain_word<L: Lanes>(
     word: *const u8,
     mut ends: u64,
     start: *mut u8,

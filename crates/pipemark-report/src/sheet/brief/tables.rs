@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipemark_model::{
     ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, bytes_in_words, distinct,
-    group_by_key, mixes_programs_and_own, name,
+    group_by_key, mixes_foreign_programs, name,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
@@ -178,7 +178,7 @@ pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSi
     let (_, first) = published().next()?;
     let total = ByteSize(first.total?);
     let alike =
-        |own: &Published| own.total.is_some_and(|own| Volume::Total(ByteSize(own)).is_like(Volume::Total(total)));
+        |own: &Published| own.total.is_some_and(|own| Volume::Total(ByteSize(own)).is_equivalent(Volume::Total(total)));
     let differ = published().any(|(record, own)| own.other_volume(record.job.volume()).is_some());
     (differ && published().all(|(_, own)| alike(own))).then_some(total)
 }
@@ -207,7 +207,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     let beside_programs =
-        mixes_programs_and_own(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
+        mixes_foreign_programs(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
     let unit = unit_of_bars(experiment);
     let chained = is_chained(experiment);
     let volumes = distinct(experiment.records.iter().map(|record| record.job.volume()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use pipemark_model::{Document, Estimates, Finding, Job, Key, Record, differing, distinct, name, neutral};
+use pipemark_model::{Document, Estimates, Finding, Job, Key, Record, differing_keys, distinct, name, neutral};
 
 use crate::sheet::words::time;
 
@@ -81,7 +81,7 @@ impl<'a> Section<'a> {
         }
         for section in &mut sections {
             let jobs = section.trials.iter().map(|trial| &trial.record.job).filter(|job| !job.is_memory_copy());
-            section.keys = differing(&distinct(jobs), &section.keys);
+            section.keys = differing_keys(&distinct(jobs), &section.keys);
         }
         sections
     }

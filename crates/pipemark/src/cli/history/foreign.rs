@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use pipemark_model::{
     Document, Experiment, Host, Job, Key, Outcome, RATE_UNITS, Sample, Settings, Stopped, Trial, Value, Verify, Volume,
-    differing, neutral,
+    differing_keys, neutral,
 };
 use pipemark_stats::records::{memory_copy, records};
 
@@ -108,7 +108,7 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
         name: "import".to_owned(),
         title: format!("Measured by others: {}", neutral(name)),
         about: String::new(),
-        varies: differing(&jobs, &asked),
+        varies: differing_keys(&jobs, &asked),
         across: None,
         headline: false,
         gains: None,

@@ -129,7 +129,7 @@ impl TrendRequest {
             TrendRequest::Params(values) => {
                 trials.retain(|trial| values.iter().all(|value| trial.job.settings().has(value)));
                 let asked = Settings::of(values.iter().cloned());
-                let otherwise_default = trials.iter().filter(|trial| trial.job.settings().is_like(&asked));
+                let otherwise_default = trials.iter().filter(|trial| trial.job.settings().equals_except_volume(&asked));
                 let otherwise_default: Vec<KnownTrial> = otherwise_default.cloned().collect();
                 if !values.is_empty() && !otherwise_default.is_empty() {
                     return otherwise_default;
