@@ -77,7 +77,7 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
         rate(calls.per_second)
     );
     if culprit.number != payer.number {
-        text.push_str(&format!(" {} has to make as many calls.", name(figures, payer.number)));
+        text.push_str(&format!(" {} must make as many calls.", name(figures, payer.number)));
     }
     let cause = match (small_writes, both, bytes <= 1.0) {
         (_, true, _) => "small reads and writes",
