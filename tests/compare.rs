@@ -367,5 +367,5 @@ fn sessions_under_one_label_are_compared_by_label() {
     assert_eq!(seeds, [1, 2, 3], "each in another order");
     assert_eq!(pipemark(&["history", "import", json.to_str().unwrap(), "--db", db]).stdout.lines().count(), 3);
     let ended = bw("x", &["--sessions", "2", "--csv", "-"]);
-    assert!(ended.code() == Some(2) && ended.stderr.contains("holds a single session"), "{}", ended.stderr);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("can hold only one session"), "{}", ended.stderr);
 }

@@ -285,10 +285,7 @@ fn a_trend_distinguishes_changes_from_noise() {
 
     let table = past.history(&[&["trend"], &flags[..]].concat());
     let flat = table.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        table.contains('█') && flat.contains("Run 11 and later are worse than run 10 and earlier by -30"),
-        "{table}"
-    );
+    assert!(table.contains('█') && flat.contains("Runs from 11 on are worse than runs up to 10, by -30"), "{table}");
     assert!(flat.contains("also changed: kernel 99.1, a different load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     // With --fail-on the exit code reports a change, of one trial and of all.
@@ -390,7 +387,7 @@ fn only_the_db_option_may_precede_the_subcommand_of_history() {
         assert!(ended.code() == Some(0) && ended.stdout.contains("B/s"), "{words:?}: {ended:?}");
     }
     let ended = pipemark(&["history", "--limit", "3", "show"]);
-    assert!(ended.code() == Some(2) && ended.stderr.contains("only --db may precede"), "{}", ended.stderr);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("only --db may come before"), "{}", ended.stderr);
 }
 
 #[test]

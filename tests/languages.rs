@@ -99,9 +99,9 @@ fn trial<'a>(document: &'a Value, way: &str) -> &'a Value {
 #[test]
 fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
     let faults = [
-        ("lies", "the checksum is "),
+        ("lies", "it computed a checksum other than "),
         ("loses", "it counted 19999 of 20000 bytes"),
-        ("blind", "a byte was changed on its way, and it did not notice"),
+        ("blind", "a byte was changed in transit, and the program did not detect that"),
         ("boasts", "it reports 0 ns"),
         ("dawdles", "it reports 1000000000000000 ns"),
         ("crashes", "it ended with status 7; its stderr: out of cheese"),

@@ -282,7 +282,7 @@ fn files_are_read_in_order() {
         (&["upper", "/nonexistent/x"][..], 2, "there is no file /nonexistent/x"),
         (&["uper"], 2, "did you mean upper?"),
         (&["upper", "/"], 1, "Is a directory"),
-        (&[&one, "upper"], 2, "name it before the files"),
+        (&[&one, "upper"], 2, "write it before the files"),
     ] {
         let output = filter(lines(words), b"");
         assert_eq!(output.status.code(), Some(code), "{words:?}");
@@ -294,7 +294,7 @@ fn files_are_read_in_order() {
 fn stats_count_every_byte() {
     let output = filter(lines(&["--stats"]), b"hello world\nx\n");
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("in: 14 bytes by ") && stderr.contains("out: 36 bytes by "), "{stderr}");
+    assert!(stderr.contains("in: 14 bytes in ") && stderr.contains("out: 36 bytes in "), "{stderr}");
     assert!(stderr.ends_with("ended: at the end of its input\n"), "{stderr}");
     assert_eq!(text(&output.stdout), "[spaces: 1]hello world\n[spaces: 0]x\n");
 }

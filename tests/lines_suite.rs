@@ -102,7 +102,7 @@ fn a_timed_line_that_is_lost_or_changed_is_found() {
     for (script, words) in [
         ("exec sed -u 's/^0000\\(.*\\)x$/0000\\1y/'", "line 1 came out as '0000"),
         ("exec sed -u '/^000000000000002/d'", "line 33 came out as '000000000000003"),
-        ("exec perl -e '$| = 1; while (<>) { last if /^000000000000002/; print } 1 while <>'", "cat output 32 of"),
+        ("exec perl -e '$| = 1; while (<>) { last if /^000000000000002/; print } 1 while <>'", "cat wrote 32 of"),
         ("exec perl -e '$| = 1; while (<>) { exit 5 if /^000000000000002/; print }'", "ended with exit code 5"),
     ] {
         let (record, output) = trial("timed", "cat", &[("cat", script)]);

@@ -233,7 +233,7 @@ fn undelivered_bytes_are_reported() {
     let output = shell("head -c 3000000 /dev/zero | $RELAY --buffer 8m | head -c 1; echo ${PIPESTATUS[1]}");
     assert!(text(&output.stdout).ends_with("141\n"), "{}", text(&output.stdout));
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("bytes were read and not delivered"), "{stderr}");
+    assert!(stderr.contains("bytes were read but not delivered"), "{stderr}");
     // A signal ends the relay. The pipe at its output holds 64 KiB, which nobody reads.
     for signal in [Signal::TERM, Signal::INT] {
         let (input, mut writer) = std::io::pipe().unwrap();
@@ -257,7 +257,7 @@ fn undelivered_bytes_are_reported() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()), "{signal:?}");
         let rest: Vec<String> = stderr.map(Result::unwrap).collect();
-        let expected = format!("pipemark relay: {} bytes were read and not delivered", left.unwrap());
+        let expected = format!("pipemark relay: {} bytes were read but not delivered", left.unwrap());
         assert!(rest.contains(&expected), "{expected}: {rest:?}");
         drop((reader, writer));
     }
@@ -346,8 +346,8 @@ fn a_relay_without_a_limit_is_not_changed() {
         (gone, "limit=1m", 2, "there is no process"),
         (cat.id(), "limit=0", 2, "out of range"),
         (cat.id(), "limit=99999999999t", 2, "fits 64 bits"),
-        (cat.id(), "buffer=1m", 2, "can't be set"),
-        (0, "limit=1m", 2, "not a process number"),
+        (cat.id(), "buffer=1m", 2, "is not a setting"),
+        (0, "limit=1m", 2, "not a PID"),
     ] {
         let output = set(pid, setting);
         assert_eq!(output.status.code(), Some(code), "{pid} {setting}: {}", text(&output.stderr));

@@ -183,7 +183,7 @@ fn a_full_disk_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{words:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains("No space left on device"), "{stderr}");
-        assert_eq!(stderr.contains("1000 bytes were read and not delivered"), words[0] == "--buffer", "{stderr}");
+        assert_eq!(stderr.contains("1000 bytes were read but not delivered"), words[0] == "--buffer", "{stderr}");
     }
 }
 

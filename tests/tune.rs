@@ -47,7 +47,7 @@ fn a_larger_pipe_is_kept_if_it_helps() {
     let (outcome, now) = tune(&format!("{} | {} >/dev/null", bursts(), filter("time.sleep(0.01)")));
     assert_eq!((&outcome["verdict"], now), (&"better".into(), LARGE), "{outcome}");
     assert!(outcome["in_turns"] == true && outcome["low"].as_f64() > Some(1.0), "{outcome}");
-    assert!(outcome["text"].as_str().unwrap().contains("they stay"), "{outcome}");
+    assert!(outcome["text"].as_str().unwrap().contains("the larger pipes were kept"), "{outcome}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_full_pipe_is_measured_before_and_after_only() {
     let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));
     assert_eq!((&outcome["in_turns"], now), (&false.into(), LARGE), "{outcome}");
     let text = outcome["text"].as_str().unwrap();
-    assert!(text.contains("once before and once after") && text.contains("stay"), "{outcome}");
+    assert!(text.contains("once before and once after") && text.contains("larger"), "{outcome}");
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn one_pipe_can_be_tried_alone() {
     let pid = running.pid();
     let ended = pipemark(&["tune", &pid, "--pipe", "2", "--for", "8s", "--json", "-"]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("for 8 s, pipe 2 alternates"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("pipe 2 alternates between"), "{}", ended.stderr);
     let pipes = &ended.document()["pipes"];
     assert_eq!((pipes.as_array().unwrap().len(), &pipes[0]["from"]), (1, &2.into()), "{pipes}");
     let ended = pipemark(&["tune", &pid, "--pipe", "3", "--for", "8s"]);
     assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("there is no pipe 3: it has 2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is no pipe 3; the pipeline has 2 pipes"), "{}", ended.stderr);
 }
 
 #[test]
@@ -142,5 +142,5 @@ fn a_pipeline_that_ends_before_three_rounds_gets_no_ratio() {
     let ended = pipemark(&["tune", "--json", "/dev/stdout", "timeout 3.5 cat /dev/zero | cat >/dev/null"]);
     let outcome: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&outcome["verdict"], &outcome["ratio"]), (&Value::Null, &Value::Null), "{outcome}");
-    assert!(outcome["text"].as_str().unwrap().contains("ended too soon"), "{outcome}");
+    assert!(outcome["text"].as_str().unwrap().contains("too few rounds"), "{outcome}");
 }

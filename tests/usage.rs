@@ -166,7 +166,7 @@ fn bad_usage_is_code_2_with_a_sentence() {
         (&["chain", "--stage", ""], "is empty"),
         (&["chain", "--stage", "cat >x"], "no shell"),
         (&["chain", "--stage", "cat", "--stage", "cat"], "given twice"),
-        (&["lines", "field", "0"], "the first field is 1"),
+        (&["lines", "field", "0"], "is not the number of a field"),
         (&["history", "--limit", "x"], "is not a whole number from 0"),
         (&["compare", "--aa", "--rounds", "3"], "is not a whole number from 4 to 1000"),
     ] {
@@ -225,7 +225,7 @@ fn hostile_suites_are_refused_in_a_sentence() {
         (format!("name = \"{}\"\n", "x".repeat(3 << 20)), "larger than 1 MiB"),
         (
             format!("{head}axes = {{ block = [{list}], read-block = [{list}], align = [{list}] }}\n"),
-            "these are 1,000,000,000 trials; the limit is 10,000",
+            "1,000,000,000 trials are too many; the limit is 10,000",
         ),
         (format!("name = \"x\"\ntitle = \"X\"\n{many}"), "20,000 trials"),
         (head.replace("\"E\"", "\"\\u001b[31mE\""), "control character"),

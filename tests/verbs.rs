@@ -121,5 +121,5 @@ fn the_listed_machine_is_that_of_every_document() {
 fn the_hidden_verb_is_explained() {
     let ended = pipemark(&["__end"]);
     assert_eq!(ended.code(), Some(2));
-    assert!(ended.stderr.contains("is for pipemark itself"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is an internal verb"), "{}", ended.stderr);
 }

@@ -366,7 +366,7 @@ fn live_pipelines_are_listed_to_choose_from() {
     let ours = all.iter().find(|live| live["stages"][0] == "yes listed-by-a-test").expect("it is listed");
     assert_eq!(ours["stages"][1], "cat");
     for verb in ["why", "tune"] {
-        let advice = format!("pipemark {verb} PID selects");
+        let advice = format!("to select one: pipemark {verb} PID");
         assert!(pipemark(&[verb]).stdout.contains(&advice), "{advice}");
     }
     drop(running);

@@ -36,7 +36,7 @@ pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 /// The options of `pipemark ab`.
 #[derive(Debug, Clone, Args)]
 pub struct AbOptions {
-    /// Shell commands, each in quotes: one is timed, several are compared with the first
+    /// Shell commands, each in quotes; several commands are compared with the first
     #[arg(value_name = "'A' -- 'B'", num_args = 1.., required = true)]
     commands: Vec<String>,
     #[command(flatten)]
@@ -67,10 +67,11 @@ struct ChoiceOptions {
     /// Compare with this command, by number or name [default: 1]
     #[arg(long, value_name = "N")]
     reference: Option<String>,
-    /// Capacity of the pipes between stages: default, or a size; several values compare one command with each
+    /// Capacity of the pipes between stages: default, or a size; several values compare a single command at each
+    /// capacity
     ///
-    /// With several commands, give one value for all or one for each. The pipeline is split at each |, and each stage runs in
-    /// its own shell.
+    /// With several commands, give one value for all or one for each. The pipeline is split at each |, and each stage
+    /// runs in a shell of its own.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     capacity: Vec<Capacity>,
     /// Allow more than 256 commands
@@ -130,10 +131,10 @@ struct RoundOptions {
     /// Run each command N times in each session
     ///
     /// By default, a single session has at least 10 runs, and more until a change of --threshold (or 3 %) is detectable or
-    /// --budget is spent. Each of several sessions has up to 10, as --budget allows.
+    /// --budget is spent. With several sessions, each has up to 10 runs, as --budget allows.
     #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MAX_RUNS as u64))]
     runs: Option<u32>,
-    /// Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five
+    /// Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five sessions
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
     sessions: u32,
     /// Stop adding rounds after TIME [default: 1min, or 2min with several sessions]
@@ -154,7 +155,7 @@ struct JudgingOptions {
     /// that end in /s, and lower for all others. A run fails if its output has no match.
     #[arg(long, value_name = "NAME=REGEX")]
     figure: Vec<PrintedFigure>,
-    /// Sample the total memory of a command's processes every 5 ms: the figure pipeline-memory
+    /// Sample the total memory of a command's processes every 5 ms, for the figure pipeline-memory
     #[arg(long)]
     pipeline_memory: bool,
     /// Rank and judge commands by this figure
@@ -270,7 +271,7 @@ fn refuse_impossible_fail_on(
     }
     let names: Vec<&str> = fail_on.iter().map(|what| what.name()).collect();
     let too_few = match (rounds.sessions, rounds.runs) {
-        (1, Some(runs)) => format!("--runs {runs} is too few for a verdict; use --runs {MIN_ROUNDS}"),
+        (1, Some(runs)) => format!("--runs {runs} is too few for a verdict; use --runs {MIN_ROUNDS} or more"),
         (sessions, _) => {
             format!("--sessions {sessions} is too few for a verdict; use --sessions {MIN_SESSIONS} or more")
         }

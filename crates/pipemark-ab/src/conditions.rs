@@ -79,7 +79,7 @@ pub(crate) fn open_repeatedly(flag: &str, path: &Path) -> Result<File, RunError>
     let failed = |what: &str| RunError::Failed(format!("{flag} {}: {what}", neutral(&path.to_string_lossy())));
     let metadata = fs::metadata(path).map_err(|error| failed(&error.to_string()))?;
     if metadata.file_type().is_fifo() {
-        return Err(failed("it is a pipe, whose bytes only one run can read; save them to a file"));
+        return Err(failed("it is a pipe, whose bytes can be read only once; save them to a file"));
     }
     File::open(path).map_err(|error| failed(&error.to_string()))
 }

@@ -395,7 +395,7 @@ impl Runner<'_> {
         let sentence = if output != expected.output {
             format!("{name} wrote {output} bytes and the first run of {other} {}: {not_compared}", expected.output)
         } else if ran.hash.is_some() && expected.hash.is_some() && ran.hash != expected.hash {
-            format!("{other} and {name} each wrote {output} bytes, but different ones: {not_compared}")
+            format!("{other} and {name} each wrote {output} bytes, with different content: {not_compared}")
         } else {
             return Ok(());
         };

@@ -148,12 +148,13 @@ impl Judge<'_> {
             } else if at != reference && bounded(base) && bounded(values) {
                 let own = digits(self.own_memory / f64::from(1 << 20));
                 judged[at].why = Some(format!(
-                    "neither used more memory than pipemark itself, {own} MiB, which the kernel includes in the figure"
+                    "neither command used more memory than pipemark itself ({own} MiB), which the kernel includes in the figure"
                 ));
             } else if rounds(values) != rounds(base) {
-                judged[at].why = Some("it failed in some rounds".to_owned());
+                judged[at].why = Some("the figure is missing in some rounds".to_owned());
             } else if !positive(values) || !positive(base) {
-                judged[at].why = (at != reference).then(|| "it is zero in some runs, so there is no ratio".to_owned());
+                judged[at].why =
+                    (at != reference).then(|| "the figure is zero in some runs, so there is no ratio".to_owned());
             } else {
                 among.push(at);
             }
@@ -218,7 +219,7 @@ impl Judge<'_> {
         let flag = if sessions == 1 { "--runs" } else { "--sessions" };
         let per_session = if sessions == 1 { 1.0 } else { (rounds as f64 / had).max(1.0) };
         let seconds = self.rounds.round_time.max(Duration::from_millis(1)).as_secs_f64() * per_session * (more - had);
-        format!("{smallest}about {} s more would decide ({flag} {more})", seconds.ceil())
+        format!("{smallest}measuring for about {} s more would decide ({flag} {more})", seconds.ceil())
     }
 }
 

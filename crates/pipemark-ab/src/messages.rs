@@ -96,7 +96,7 @@ impl Messages {
             }
             if !messages.printed.is_empty() && hides_failures(entry, shell) {
                 say(format_args!(
-                    "{}: the shell reports only the failure of a pipeline's last command; --capacity default reports any",
+                    "{}: the shell reports a failure of only the last command of a pipeline; --capacity default reports failures of all commands",
                     entry.label
                 ));
             }

@@ -323,13 +323,13 @@ fn start_note(result: &AbResult) -> Option<Note> {
             "!",
             Style::Caution,
             &format!(
-                "The shell itself takes {} of these times, too much to subtract; use --shell none.",
+                "The start of the shell takes {} of these times, too much to subtract; use --shell none.",
                 ns(start.median)
             ),
         ));
     }
     let taken = format!(
-        "The shell's own start, {} ({} – {}), is subtracted.",
+        "The start of the shell, {} ({} – {}), is subtracted.",
         ns(start.median),
         ns(start.low?),
         ns(start.high?)

@@ -165,7 +165,7 @@ pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     if !Path::new("/proc/self/exe").exists() {
         return Err(ExitError::failed("pipemark needs /proc, which is not mounted; as root: mount -t proc proc /proc"));
     }
-    Interrupt::catch().map_err(|error| ExitError::failed(format_args!("signals cannot be caught: {error}")))
+    Interrupt::catch().map_err(|error| ExitError::failed(format_args!("cannot catch signals: {error}")))
 }
 
 #[cfg(test)]

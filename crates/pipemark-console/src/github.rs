@@ -22,7 +22,7 @@ pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), Exi
             File::options().append(true).create(true).open(&path)?.write_all(format!("{text}\n").as_bytes())
         };
         append().map_err(|error| {
-            ExitError::failed(format_args!("the step summary {} could not be written: {error}", path.display()))
+            ExitError::failed(format_args!("cannot write the step summary {}: {error}", path.display()))
         })?;
     }
     if let (Some(word), Some("true")) = (failed, var_os("GITHUB_ACTIONS").as_deref().and_then(|set| set.to_str())) {

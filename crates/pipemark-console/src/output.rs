@@ -14,7 +14,7 @@ use crate::ending::{ExitError, VerbResult, exit, say_error};
 /// How results are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Text for people to read
     #[default]
     #[value(alias = "table")]
     Text,
@@ -22,7 +22,7 @@ pub enum Format {
     Markdown,
     /// A web page
     Html,
-    /// A heading line, then a line for each row
+    /// A header line, then a line for each row
     Csv,
     /// All results, on one line
     Json,
@@ -221,7 +221,7 @@ impl<'a> Targets<'a> {
             Some((Destination::Stdout, _)) => {
                 Err("two exports write to standard output ('-'); write one of them to a file".to_owned())
             }
-            Some((file, _)) => Err(format!("two exports write to the file '{file}'; give each its own")),
+            Some((file, _)) => Err(format!("two exports write to the file '{file}'; give each export its own file")),
         }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Targets<'a> {
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
             None => Ok(()),
             Some(form) => Err(format!(
-                "{} holds a single session; with --sessions, use --json, or 'pipemark history show' for each",
+                "{} can hold only one session; with --sessions, use --json, or 'pipemark history show' for each session",
                 form.name()
             )),
         }

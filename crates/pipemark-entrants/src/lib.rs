@@ -129,7 +129,7 @@ impl Entrants {
         let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
         let out = top.join("build").join(FOLDER).join(name);
         if let Some(double) = form.filter.keys().find(|filter| self.project_of(filter).is_some()) {
-            return Err(format!("the filter '{double}' of the folder '{name}' exists already; rename one"));
+            return Err(format!("the filter '{double}' of the folder '{name}' exists already; rename one of the two"));
         }
         let language = form.filter.is_empty();
         let mut projects = Project::from_file(form, folder, out);

@@ -113,7 +113,7 @@ impl Facility {
             (Facility::HardwareCounters | Facility::SoftwareCounters, Errno::PERM | Errno::ACCESS) => {
                 match files.value::<i32>("/proc/sys/kernel/perf_event_paranoid") {
                     Some(level @ 2..) => format!(
-                        "counting events of the kernel needs CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=1"
+                        "counting kernel events needs CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=1"
                     ),
                     _ => refused(errno),
                 }
@@ -147,7 +147,7 @@ impl Facility {
 fn refused(errno: Errno) -> String {
     let name = if errno == Errno::PERM { "EPERM" } else { "EACCES" };
     format!(
-        "refused by a system call filter or a security module ({name}); in a container, allow it (docker run --security-opt seccomp=PROFILE), or run outside of it"
+        "refused by a system call filter or a security module ({name}); in a container, allow the call (docker run --security-opt seccomp=PROFILE), or run outside the container"
     )
 }
 

@@ -23,11 +23,11 @@ macro_rules! words {
 words! {
     Key: Key::iter().map(|key| (key.name(), "")).collect();
     Place: vec![
-        ("free", "where the scheduler puts writer and reader"),
+        ("free", "wherever the scheduler puts writer and reader"),
         ("same", "both on one CPU, the first allowed"),
-        ("cross", "on two cores, of the same package if possible"),
+        ("cross", "on two cores, in the same package if possible"),
     ];
-    Capacity: vec![("default", "the system's default"), ("quota", "the size that a pipe gets when its user is over the per-user limit")];
+    Capacity: vec![("default", "the system's default"), ("quota", "the size of a pipe whose user is over the per-user limit")];
     SocketBuffer: vec![("default", "the system's default")];
     Rate: vec![("closed", "send the next message after the last reply")];
 }

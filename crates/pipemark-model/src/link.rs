@@ -35,7 +35,7 @@ macro_rules! each_link {
             Pty(pty): PLAIN,
             /// no transfer: the cost of the harness itself
             Null(null): NO_TRANSFER,
-            /// one core copies blocks in memory: a limit to compare with
+            /// one core copies blocks in memory, for comparison
             MemoryCopy(): NO_TRANSFER,
         }
     };

@@ -13,7 +13,7 @@ word_enum! {
     pub enum SendMethod {
         /// write(2): the kernel copies the block
         Write,
-        /// vmsplice(2): the pipe refers to the block's pages; no copy
+        /// vmsplice(2): the pipe refers to the block's pages, without a copy
         Vmsplice,
         /// vmsplice(2) with SPLICE_F_GIFT: the pages are given to the kernel
         VmspliceGift,
@@ -25,7 +25,7 @@ word_enum! {
         Tee,
         /// io_uring writes from registered buffers
         IoUring,
-        /// writes to where the sink reads (shared memory)
+        /// writes directly to where the sink reads (shared memory)
         InPlace,
         /// send(2) with MSG_ZEROCOPY (TCP)
         Zerocopy,
@@ -49,13 +49,13 @@ word_enum! {
     pub enum RecvMethod {
         /// read(2): the kernel copies into the sink's buffer
         Read,
-        /// splice(2) to /dev/null: pages are discarded, no byte is read
+        /// splice(2) to /dev/null: pages are discarded unread
         Splice,
         /// vmsplice(2) from the pipe to memory: the kernel copies, as with read
         Vmsplice,
         /// io_uring reads into registered buffers
         IoUring,
-        /// reads from where the source writes (shared memory)
+        /// reads directly from where the source writes (shared memory)
         InPlace,
     }
 }
@@ -78,7 +78,7 @@ word_enum! {
     pub enum WaitPolicy {
         /// the call sleeps in the kernel
         Block,
-        /// nonblocking calls, and poll(2) to wait
+        /// nonblocking calls; poll(2) waits
         Poll,
         /// nonblocking calls in a loop; keeps a whole CPU busy
         Spin,
@@ -110,7 +110,7 @@ word_enum! {
     pub enum Mode {
         /// a stream one way: bytes per second
         Throughput,
-        /// a block there and back, repeatedly: time per round trip
+        /// a block sent and returned, repeatedly: time per round trip
         Latency,
     }
 }
@@ -128,7 +128,7 @@ impl Mode {
 word_enum! {
     /// What the bytes are.
     pub enum Content {
-        /// a pattern that shows for each byte whether it is in its place
+        /// a pattern that shows whether each byte is in its place
         Pattern,
         /// lines of lower-case words, 64 bytes long on average
         Text,
@@ -138,13 +138,13 @@ word_enum! {
 word_enum! {
     /// How the bytes that arrive are checked. docs/method.md says what each level cannot detect.
     pub enum Verify {
-        /// bytes are counted at both ends; a difference is no error
+        /// bytes are counted at both ends; a difference is not an error
         None,
-        /// both ends' counts have to agree
+        /// the counts of both ends must agree
         Count,
-        /// as count, and the XOR of all bytes has to be right
+        /// like count, and the XOR of all bytes must be right
         Xor,
-        /// every byte is newly written and compared with the expected one
+        /// every byte is newly written, and compared with the expected byte
         Full,
     }
 }

@@ -187,7 +187,8 @@ parameters! {
     Send send: SendMethod ["HOW", Word, ENDS] = Some(SendMethod::Write), |text| word("send method", text);
     /// How the reader receives
     ///
-    /// splice moves the pages to /dev/null without reading them: it shows what a pipe can pass, not what a reader can use.
+    /// splice moves the pages to /dev/null unread: it shows the rate at which a pipe can pass on pages, not the rate at
+    /// which a reader can use bytes.
     Recv recv: RecvMethod ["HOW", Word, ENDS] = Some(RecvMethod::Read), |text| word("receive method", text);
     /// How writer and reader wait
     ///
@@ -199,7 +200,8 @@ parameters! {
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///
-    /// quota: the size that a pipe gets when its user is over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on current kernels.
+    /// quota: the size of a pipe whose user is over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on
+    /// current kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
     /// Socket send and receive buffers: default, or a size
     Buffer buffer: SocketBuffer ["SIZE", Bytes, ENDS] = Some(SocketBuffer(None)), |text| match text {
@@ -241,24 +243,25 @@ parameters! {
     /// Busy time of the writer before each call, 0.5 to 1.5 times the value, in microseconds
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Messages per second, each timed from its due time; closed: send the next after a reply
+    /// Messages per second, each timed from the time it is due; closed: send the next message after the reply
     Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
         "closed" => Ok(Rate(None)),
         _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
     };
     /// Pause between messages, such as 0,100us,1ms
     ///
-    /// Without a pause, both ends stay awake; after one, a round trip can take several times as long.
+    /// Without a pause, both ends stay awake; after a pause, a round trip can take several times as long.
     Gap gap: Nanos ["TIME", Nanoseconds, TRIPS] = Some(Nanos(0)),
         |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
     /// How to check the bytes
     ///
-    /// none: for stages that change the bytes or their number. count: number of bytes. xor: number and XOR. full: the source
-    /// newly writes each byte and the sink compares it. xor and full require --recv to read the bytes.
+    /// none: no check, for stages that change the bytes or their number. count: the number of bytes. xor: their number
+    /// and XOR. full: the source newly writes each byte, and the sink compares it. xor and full need a --recv that
+    /// reads the bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
-    /// Restartable sequences (rseq) of writer and reader: the system's default, or off
+    /// Restartable sequences (rseq) of writer and reader: system (the default of the system) or off
     ///
-    /// The C library registers one for each thread; off makes each context switch slightly cheaper.
+    /// The C library registers rseq for each thread; off makes each context switch slightly cheaper.
     Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
     /// Bytes per run and pair
     #[serde(skip)]

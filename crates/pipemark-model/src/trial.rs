@@ -149,7 +149,7 @@ impl Outcome {
 
     /// Marks the trial as skipped because the measurement ended before its first run.
     pub fn not_started(self, stopped: Stopped) -> Outcome {
-        let reason = Some("the measurement was ended before its first run".to_owned());
+        let reason = Some("the measurement ended before the first run of this trial".to_owned());
         Outcome { status: Status::Skipped, reason, stopped: Some(stopped), ..self }
     }
 }

@@ -78,7 +78,7 @@ impl FromStr for ByteSize {
             }
         };
         if number.is_empty() {
-            return Err(BadValue::new(format!("'{text}' is not a size; it has to start with a number, such as 64k")));
+            return Err(BadValue::new(format!("'{text}' is not a size; a size starts with a number, such as 64k")));
         }
         match scaled(number, factor) {
             Some(bytes) => Ok(ByteSize(bytes)),

@@ -17,8 +17,8 @@ pub enum Warning {
     /// Runs are above what the source or the sink can do alone. `runs` is 0 in documents of earlier versions, which
     /// means all runs.
     #[error("{}", match self.invalidates_figures() {
-        true => format!("above the limit of the {end} alone, which is a bug in pipemark: ignore this row, and please report it"),
-        false => format!("{above} of {runs} runs {} above the limit of the {end} alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
+        true => format!("above the limit of the {end} alone, which is a bug in pipemark: ignore this row, and please report the bug"),
+        false => format!("{above} of {runs} runs {} above the limit of the {end} alone, so either these runs or the limit is wrong; measure again", if *above == 1 { "is" } else { "are" }),
     })]
     AboveCeiling {
         end: String,
@@ -35,12 +35,11 @@ pub enum Warning {
     #[error("bimodal: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
-    #[error("only {sent} of {due} due messages or lines were sent, so their times are omitted; lower --rate")]
+    #[error("only {sent} of {due} due messages or lines were sent, so the times are omitted; lower --rate")]
     Behind { sent: u64, due: u64 },
     /// A filter kept lines until the end of its input.
     #[error(
-        "{held} of {lines} lines arrived only after the input ended: the filter holds lines back until more arrive, so their \
-         times are omitted; raise --rate or --time"
+        "{held} of {lines} lines arrived only after the input ended: the filter holds lines back until more arrive, so the times of these lines are omitted; raise --rate or --time"
     )]
     Held { held: u64, lines: u64 },
     /// Some runs are outliers.
@@ -56,13 +55,15 @@ pub enum Warning {
     #[error("the kernel granted a capacity of {granted} bytes, not {asked}; the figures are for {granted}")]
     CapacityDiffers { asked: u64, granted: u64 },
     /// Blocks are larger than the link's message limit.
-    #[error("a message of this link has at most {limit} bytes; larger blocks were split")]
+    #[error("messages of this link are limited to {limit} bytes; larger blocks were split")]
     Split { limit: u64 },
     /// The bytes were sent in a different way than the sender's name says.
     #[error("{text}")]
     Sender { text: String },
     /// The time of a third-party program includes its start and its end.
-    #[error("start included: the time from the program's start to its end; use --figure to read what it prints")]
+    #[error(
+        "start-up included: the time from the program's start to its end; use --figure to read the figure that the program prints"
+    )]
     StartIncluded,
     /// The capacity changed while the trial ran.
     #[error(

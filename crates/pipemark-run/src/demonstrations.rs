@@ -93,7 +93,7 @@ fn blocking() -> io::Result<(bool, String)> {
     let words = |slept: bool| if slept { "sleeps" } else { "doesn't sleep" };
     let here = format!(
         "a read of an empty pipe {} until 100 bytes are written, and returns {returned} of 4096; a write to a full pipe of {filled} \
-         bytes {} until it is read, and then writes {written}",
+         bytes {} until the pipe is read, and then writes {written}",
         words(slept_empty),
         words(slept_full),
     );

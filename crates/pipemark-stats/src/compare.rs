@@ -203,7 +203,7 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
         None if pairing == Pairing::Rounds && base.len() != new.len() => {
             let (one, other) = (base.len(), new.len());
             Err(CompareError(format!(
-                "{one} rounds can't be paired with {other}; keep the rounds in which both were measured"
+                "{one} rounds can't be paired with {other}; keep only rounds in which both sides were measured"
             )))
         }
         None => Ok(()),

@@ -164,7 +164,7 @@ fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> 
             let each =
                 |regime: &SpeedMode| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
             format!(
-                "the ends slept about as often in both modes: {} each time in the slow one, {} in the fast one",
+                "the ends slept about as often in both modes: for {} each time in the slow mode, {} in the fast mode",
                 each(slow),
                 each(fast)
             )
@@ -176,7 +176,7 @@ fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> 
                 _ => "both",
             };
             format!(
-                "the ends slept ({who}): {slow:.2} context switches per block in the slow mode, {fast:.2} in the fast one"
+                "the ends slept ({who}): {slow:.2} context switches per block in the slow mode, {fast:.2} in the fast mode"
             )
         }
     })
@@ -466,7 +466,10 @@ mod tests {
             pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.contains("about as often in both modes: 49.5 µs each time in the slow one, 3.20 µs"), "{text}");
+        assert!(
+            text.contains("about as often in both modes: for 49.5 µs each time in the slow mode, 3.20 µs"),
+            "{text}"
+        );
         // Both ends are awake nearly all the time, so sleep is not the cause.
         let mut awake = samples.clone();
         for pieces in awake.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {

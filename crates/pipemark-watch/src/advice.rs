@@ -41,7 +41,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
             let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
             let command = format!("kill -CONT {}", pids.join(" "));
-            found.push(remedy("cont", "continue it with SIGCONT, or with 'fg' in its shell", command));
+            found.push(remedy("cont", "resume the stopped stages with SIGCONT, or with 'fg' in their shell", command));
         }
         VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
             if let Some(stage) = stage {
@@ -70,7 +70,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         }
         VerdictKind::Deadlock => found.push(deadlock_remedy(&verdict.cause)),
         VerdictKind::Cpu if verdict.reason == "CPUs are taken by other programs" => {
-            let text = "other programs take the CPUs ('top' shows them): stop them, lower their priority (renice, cpu.weight), or wait";
+            let text = "other programs use the CPUs; find them with 'top', then stop them, lower their priority (renice, cpu.weight), or wait";
             found.push(remedy("cpu-busy", text, ""));
         }
         VerdictKind::Cpu => {
@@ -78,7 +78,11 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             found.push(more_cpus_remedy(figures));
         }
         VerdictKind::Throttled => {
-            found.push(remedy("cpu-quota", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
+            found.push(remedy(
+                "cpu-quota",
+                "raise the CPU limit of the control group (cpu.max, or CPUQuota= in systemd)",
+                "",
+            ));
         }
         VerdictKind::Balanced | VerdictKind::Inconclusive => {
             found.extend(remedies::of_two(figures, verdict));
@@ -104,12 +108,12 @@ fn remedies_of_ends(pipe: &PipeFigures, verdict: &PipelineVerdict, figures: &Pip
 fn remedy_beyond(peer: &PeerFigures) -> Remedy {
     match peer.pid {
         Some(pid) => remedy("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
-        None => remedy("peer", format!("check {}: its CPUs, its disks, the network to it", peer.name), ""),
+        None => remedy("peer", format!("check the CPUs and disks of {}, and the network to it", peer.name), ""),
     }
 }
 
 fn remedy_of_any_stage(stage: &StageFigures) -> Option<Remedy> {
-    let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
+    let text = "this stage competes for its CPUs with other programs or stages; pin it to a CPU of its own (taskset)";
     // A stage with several threads needs more than one CPU.
     let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
     (alone && stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
@@ -122,23 +126,25 @@ fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
 }
 
 fn bound_text(bound: Option<f64>) -> String {
-    bound.map(|bound| format!(", at most {bound:.1} times as fast")).unwrap_or_default()
+    bound.map(|bound| format!(" (at most {bound:.1} times as fast)")).unwrap_or_default()
 }
 
 /// The remedy of a larger pipe. How to try it depends on how long the pipeline runs.
 fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
-    let bursts = burst::size(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
+    let pipe_text = burst::size(pipe)
+        .map(|size| format!("a pipe that holds bursts of about {}", mebibytes(size)))
+        .unwrap_or_else(|| "a larger pipe".to_owned());
     let most = bound_text(bound);
     match &figures.typed {
         Some(typed) if figures.seconds < MIN_TUNE_SECONDS => {
             let text = format!(
-                "a larger pipe lets both work at once{bursts}{most}; this pipeline ends too soon for 'pipemark tune', so try it with 'pipemark ab'"
+                "{pipe_text} lets both stages work at the same time{most}; the pipeline is too short for 'pipemark tune', so compare capacities with 'pipemark ab'"
             );
             remedy("pipe-capacity", text, format!("pipemark ab --capacity default,1m -- {}", quote(typed)))
         }
         _ => {
             let text = format!(
-                "a larger pipe lets both work at once{bursts}{most}: 'pipemark tune' tries a larger pipe in the running pipeline, 'pipemark relay --capacity 1m' between the two makes it permanent"
+                "{pipe_text} lets both stages work at the same time{most}; try one with 'pipemark tune'; to keep it, put 'pipemark relay --capacity 1m' between the two stages"
             );
             let pid = figures.stages[pipe.to - 1].pid;
             remedy("pipe-capacity", text, format!("pipemark tune {pid}"))
@@ -153,8 +159,7 @@ fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Reme
         return None;
     }
     let text = format!(
-        "a larger pipe between {} and {} may also help{}: its writer waits for room {} of the time, its reader for data {}; \
-         'pipemark tune' tries a larger pipe",
+        "a larger pipe between {} and {} may also help{}: its writer waits for room {} of the time, its reader waits for data {}; try one with 'pipemark tune'",
         name(figures, pipe.from),
         name(figures, pipe.to),
         bound_text(gain(figures, pipe, stage)),
@@ -170,7 +175,7 @@ fn burst_buffer_remedy(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy 
     let size = buffer(burst::size(pipe).unwrap_or(0.0));
     let mebibytes = size.0 >> 20;
     let between = format!("between {} and {}", name(figures, pipe.from), name(figures, pipe.to));
-    let text = format!("a buffer of {mebibytes} MiB {between} holds what a pipe can't");
+    let text = format!("a {mebibytes} MiB buffer {between} absorbs bursts that are too large for a pipe");
     let command = |number| {
         let stage = figures.stages.iter().find(|stage| stage.number == number)?;
         let Segment { before, program, rest } = segment(figures, stage);
@@ -185,28 +190,27 @@ fn deadlock_remedy(cause: &str) -> Remedy {
     match cause {
         "deadlock: stderr unread" => remedy(
             "communicate",
-            "read standard output and standard error at the same time (communicate() in Python, a thread for each), or send \
-             standard error elsewhere: 2>FILE, stderr=DEVNULL",
+            "read standard output and standard error concurrently (in Python: communicate(), or a thread for each), or redirect standard error (2>FILE, stderr=DEVNULL)",
             "",
         ),
         "deadlock: write end open" => remedy(
             "close-write-end",
-            "close the write end in each process that only reads: close() after fork, O_CLOEXEC, 'exec N>&-' in a shell",
+            "close the write end in each process that only reads (close() after fork, O_CLOEXEC, or 'exec N>&-' in a shell)",
             "",
         ),
         "deadlock: each waits for the other's output" => remedy(
             "stdbuf-coprocess",
-            "the answer stays in the child's buffer: run it under stdbuf -oL, or with its own option to write each line at once",
+            "the child keeps its answer in its output buffer; run the child under stdbuf -oL, or with its option for line buffering",
             "",
         ),
         "deadlock: FIFOs opened in a circle" => remedy(
             "fifo-order",
-            "let all processes open the FIFOs in the same order, or open one of them for reading and writing: exec 3<>FIFO",
+            "open the FIFOs in the same order in all processes, or open one of them for reading and writing (exec 3<>FIFO)",
             "",
         ),
         _ => remedy(
             "read-while-writing",
-            "let one of them read while it writes (a thread, poll), or put a file between them: a pipe holds only 64 KiB",
+            "make one process read while it writes (with a thread or poll), or put a file between the processes; a pipe holds only 64 KiB",
             "",
         ),
     }
@@ -216,11 +220,10 @@ fn more_cpus_remedy(figures: &PipelineFigures) -> Remedy {
     let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
     let all = std::thread::available_parallelism().map_or(0, usize::from);
     if bound < all {
-        let text =
-            format!("some stages are bound to {bound} of {all} CPUs (taskset, cpuset): let them use the others too");
+        let text = format!("some stages may use only {bound} of {all} CPUs (taskset, cpuset); allow them to use all");
         remedy("more-cpus", text, "")
     } else {
-        remedy("more-cpus", "more CPUs, or fewer threads of other stages, would help", "")
+        remedy("more-cpus", "add CPUs, or reduce the number of threads of some stages", "")
     }
 }
 
@@ -240,13 +243,11 @@ fn pipe_limit_remedy(figures: &PipelineFigures) -> Option<Remedy> {
     let (from, to) = (name(figures, pipe.from), name(figures, pipe.to));
     let text = if figures.limits.pipes_exhausted {
         format!(
-            "the pipe from {from} to {to} has {capacity}, not {default}, because this user's pipes have reached \
-             /proc/sys/fs/pipe-user-pages-soft: end programs that hold many pipes, or let root raise that limit"
+            "the pipe from {from} to {to} holds only {capacity} instead of {default}, because this user's pipes have reached the limit /proc/sys/fs/pipe-user-pages-soft; end programs that have many pipes open, or raise the limit as root"
         )
     } else {
         format!(
-            "the pipe from {from} to {to} has {capacity}, not {default}: a program made it so, or this user's pipes \
-             had reached /proc/sys/fs/pipe-user-pages-soft when it was made"
+            "the pipe from {from} to {to} holds only {capacity} instead of {default}: a program set its capacity, or this user's pipes had reached the limit /proc/sys/fs/pipe-user-pages-soft when it was created"
         )
     };
     Some(remedy("pipe-user-pages", text, "sudo sysctl fs.pipe-user-pages-soft=65536"))

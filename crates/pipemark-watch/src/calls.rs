@@ -79,7 +79,7 @@ pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opti
         rate(calls.per_second)
     );
     if culprit.number != payer.number {
-        text.push_str(&format!(" {} has to make as many calls.", name(figures, payer.number)));
+        text.push_str(&format!(" {} must make as many calls.", name(figures, payer.number)));
     }
     let cause = match (by_writes, both, bytes <= 1.0) {
         (_, true, _) => "small reads and writes",

@@ -142,24 +142,24 @@ impl WaitCycle {
         let step = |step: &WaitStep| {
             let who = format!("{} (PID {})", step.name, step.pid);
             let holder = if step.holder == step.pid {
-                "itself".to_owned()
+                String::new()
             } else {
-                format!("{} (PID {})", step.holder_name, step.holder)
+                format!(" {} (PID {})", step.holder_name, step.holder)
             };
             if let Some((path, direction)) = &step.opens {
                 let (does, lacks) =
                     if *direction == Direction::In { ("reading", "writing") } else { ("writing", "reading") };
-                return format!("{who} opens the FIFO {path} for {does}, and nobody opens it for {lacks}");
+                return format!("{who} waits to open the FIFO {path} for {does}, but no process opens it for {lacks}");
             }
             match step.on {
-                None => format!("{who} waits for {holder} to end"),
+                None => format!("{who} waits for{holder} to exit"),
                 Some(end) if end.direction == Direction::In => format!(
-                    "{who} waits for input on its {}, whose write end {holder} holds open as its {}",
+                    "{who} waits for data on its {}, and{holder} holds the write end open as its {}",
                     descriptor(end.fd),
                     descriptor(step.holder_fd)
                 ),
                 Some(end) => format!(
-                    "{who} waits for room in the pipe on its {}, which {holder} should read on its {}",
+                    "{who} waits for room in the pipe on its {}, and{holder} has the read end as its {} but does not read",
                     descriptor(end.fd),
                     descriptor(step.holder_fd)
                 ),
@@ -219,12 +219,14 @@ mod tests {
         let text = found.text();
         assert!(
             text.starts_with(
-                "Deadlock: p10 (PID 10) waits for input on its descriptor 3, whose write end p11 (PID 11) holds open as its standard output; "
+                "Deadlock: p10 (PID 10) waits for data on its descriptor 3, and p11 (PID 11) holds the write end open as its standard output; "
             ),
             "{text}"
         );
         assert!(
-            text.contains("room in the pipe on its standard error, which p10 (PID 10) should read on its descriptor 5"),
+            text.contains(
+                "room in the pipe on its standard error, and p10 (PID 10) has the read end as its descriptor 5"
+            ),
             "{text}"
         );
     }
@@ -250,7 +252,7 @@ mod tests {
         parent.for_children = true;
         let found = cycle(&[parent, process(11, 10, &[end(1, 1, Out)], &[1])]).unwrap();
         assert_eq!(found.steps.len(), 2);
-        assert!(found.text().contains("p10 (PID 10) waits for p11 (PID 11) to end"), "{}", found.text());
+        assert!(found.text().contains("p10 (PID 10) waits for p11 (PID 11) to exit"), "{}", found.text());
     }
 
     #[test]
@@ -260,7 +262,9 @@ mod tests {
         let found = cycle(&[opens(10, "/tmp/a"), opens(11, "/tmp/b")]).unwrap();
         assert_eq!(found.cause(), "deadlock: FIFOs opened in a circle");
         assert!(
-            found.text().contains("p10 (PID 10) opens the FIFO /tmp/a for reading, and nobody opens it for writing")
+            found.text().contains(
+                "p10 (PID 10) waits to open the FIFO /tmp/a for reading, but no process opens it for writing"
+            )
         );
         assert_eq!(cycle(&[opens(10, "/tmp/a")]), None, "somebody may come");
         let works = WaitingProcess { free: true, ..process(11, 1, &[], &[]) };
@@ -271,7 +275,11 @@ mod tests {
     fn a_reader_that_holds_the_write_end_waits_forever() {
         let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
         assert_eq!(found.cause(), "deadlock: write end open");
-        assert!(found.text().contains("whose write end itself holds open as its descriptor 4"), "{}", found.text());
+        assert!(
+            found.text().contains("data on its standard input, and holds the write end open as its descriptor 4"),
+            "{}",
+            found.text()
+        );
         // There is no deadlock while a process works.
         assert_eq!(cycle(&[WaitingProcess { for_children: true, ..WaitingProcess::default() }]), None);
     }

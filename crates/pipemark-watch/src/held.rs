@@ -83,11 +83,11 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let endless = |stage| Some((stage, endless_source(figures, stage)?));
     if let Some((stage, source)) = figures.stages.iter().find_map(endless) {
         let text = format!(
-            "{} writes nothing before the end of its input, and {} never ends it: it has read {} and written nothing for {:.1} s.",
-            name(figures, stage.number),
+            "{name} writes nothing before the end of its input, and {} never ends: {name} has read {} and written nothing for {:.1} s.",
             name(figures, source.number),
             ByteSize(stage.held_bytes.unwrap_or(0)),
-            stage.seconds_silent.unwrap_or(0.0)
+            stage.seconds_silent.unwrap_or(0.0),
+            name = name(figures, stage.number)
         );
         let cause = "waiting for the end of its input";
         let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
@@ -97,16 +97,14 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let seconds = stage.seconds_silent.unwrap_or(0.0);
     let name = name(figures, stage.number);
     let read = stage.held_bytes.filter(|&bytes| bytes > 0 && holds(figures, stage));
-    let unless = if programs::selects(&stage.words) { ", unless nothing matched" } else { "" };
+    let unless = if programs::selects(&stage.words) { " (or nothing matched)" } else { "" };
     let text = match read {
         Some(bytes) => format!(
-            "{name} holds back its output{unless}: it has read {} and written nothing for {seconds:.1} s. Programs like it write to a \
-             pipe or a file only when their buffer is full.",
+            "{name} buffers its output{unless}: it has read {} and written nothing for {seconds:.1} s. It writes to a pipe or a file only when its buffer is full.",
             ByteSize(bytes)
         ),
         None => format!(
-            "{name} has written nothing for {seconds:.1} s, though it runs now and then: it holds output back, or has none. It \
-             writes to a pipe only when its buffer is full."
+            "{name} runs from time to time, but has written nothing for {seconds:.1} s: it buffers its output, or has none. It writes to a pipe only when its buffer is full."
         ),
     };
     let verdict = PipelineVerdict::new(VerdictKind::Held, "output buffered", text);
@@ -150,7 +148,7 @@ mod tests {
         let found = verdict(&figures);
         assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
         assert!(
-            found.text.contains("s1 never ends it: it has read 900 B and written nothing for 2.0 s"),
+            found.text.contains("s1 never ends: s2 has read 900 B and written nothing for 2.0 s"),
             "{}",
             found.text
         );

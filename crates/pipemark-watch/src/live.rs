@@ -62,9 +62,9 @@ pub fn refusal(pid: u32) -> Option<ExitError> {
     // The process exists, but /proc hides it.
     let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
     match Process::read(pid) {
-        Some(Process { of_kernel: true, comm, .. }) => {
-            Some(ExitError::failed(format_args!("process {pid} is a kernel thread ({comm}), which has no pipes")))
-        }
+        Some(Process { of_kernel: true, comm, .. }) => Some(ExitError::failed(format_args!(
+            "process {pid} is a kernel thread ({comm}), which has no pipes; 'pipemark why' lists running pipelines"
+        ))),
         Some(process) if process.state != 'Z' => None,
         _ if hidden() => Some(ExitError::failed(format_args!(
             "process {pid} belongs to another user and is hidden here (hidepid); run pipemark as that user, or as root"

@@ -29,9 +29,9 @@ pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option
     // If the stage has unread input, it waits either to send, or for an answer before it reads further input.
     let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= MIN_WRITER_WAITS);
     let sends = found.sends || pressed;
-    let what = if sends { "takes its data" } else { "sends data" };
+    let what = if sends { "accept its data" } else { "send data" };
     let mut text = format!(
-        "{} waits {} of the time until {} {what}, over {by}.",
+        "{} waits {} of the time for {} to {what} over {by}.",
         name(figures, busiest.number),
         percent(share),
         describe_peer(found)
@@ -40,13 +40,13 @@ pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option
     let cause = match (limited(found.window_limited), limited(found.buffer_limited)) {
         (Some(share), _) => {
             text.push_str(&format!(
-                " The receiver's window limited TCP for {} of that: the receiver is slow.",
+                " For {} of that time, the receiver's window limited TCP: the receiver is slow.",
                 percent(share)
             ));
             "peer: receiver window"
         }
         (None, Some(share)) => {
-            text.push_str(&format!(" The send buffer limited TCP for {} of that.", percent(share)));
+            text.push_str(&format!(" For {} of that time, the send buffer limited TCP.", percent(share)));
             "peer: send buffer"
         }
         (None, None) if sends && found.tcp => "peer: network or receiver",
@@ -70,7 +70,7 @@ mod tests {
         let socat = StageFigures { peer: Some(peer), other: 0.95, computing: 0.03, ..stage(2, 98, 2, 0) };
         let found = verdict(&line(vec![stage(1, 3, 0, 97), socat.clone()]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Peer, Some(2)));
-        assert!(found.text.contains("until python3 (PID 77) takes its data, over a Unix socket"), "{}", found.text);
+        assert!(found.text.contains("for python3 (PID 77) to accept its data over a Unix socket"), "{}", found.text);
         let own = StageFigures { other: 0.1, computing: 0.88, ..socat };
         assert_eq!(verdict(&line(vec![stage(1, 3, 0, 97), own])).kind, VerdictKind::Stage);
     }
@@ -101,6 +101,6 @@ mod tests {
         let ssh = StageFigures { peer: Some(peer), network: 0.95, computing: 0.03, ..stage(2, 98, 2, 0) };
         let found = verdict(&line(vec![stage(1, 3, 0, 97), ssh]));
         assert_eq!(found.cause, "peer: receiver window (192.0.2.1:22)");
-        assert!(found.text.contains("window limited TCP for 80 %"), "{}", found.text);
+        assert!(found.text.contains("For 80 % of that time, the receiver's window limited TCP"), "{}", found.text);
     }
 }

@@ -384,6 +384,6 @@ mod tests {
         });
         let locale = sort.iter().find(|remedy| remedy.id == "sort-lc-all-c").unwrap();
         assert_eq!(locale.command, "LC_ALL=C sort -k '2'");
-        assert!(locale.text.contains("the output changes: the order"), "{}", locale.text);
+        assert!(locale.text.contains("the output changes: lines are sorted by"), "{}", locale.text);
     }
 }

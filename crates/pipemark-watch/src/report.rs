@@ -397,11 +397,11 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     match watcher.access() {
         ProcFile::Syscall => {}
         ProcFile::Wchan => notes.push(
-            "/proc/PID/syscall can't be read here, so waits are read from /proc/PID/wchan, which shows less of poll and splice; to see everything, start the pipeline with 'pipemark why', or run as root (kernel.yama.ptrace_scope)"
+            "/proc/PID/syscall is unreadable here, so pipemark reads /proc/PID/wchan, which shows less about waits in poll and splice; for full detail, start the pipeline with 'pipemark why', or run pipemark as root (kernel.yama.ptrace_scope)"
                 .to_owned(),
         ),
         ProcFile::Stat => notes.push(
-            "only running or sleeping is visible here, and the rest is inferred; to see more, run pipemark as the pipeline's user, or as root"
+            "pipemark sees here only whether a thread runs or sleeps, and infers the rest; to see more, run pipemark as the pipeline's user, or as root"
                 .to_owned(),
         ),
     }
@@ -409,13 +409,13 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
         && watcher.pipes.is_empty()
         && !alone.hidden
     {
-        notes.push(format!("no pipe joins {} to another process", alone.name));
+        notes.push(format!("no pipe connects {} to another process", alone.name));
     }
     let hidden = figures.stages.iter().filter(|stage| stage.hidden);
     let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
     if !hidden.is_empty() {
         notes.push(format!(
-            "{}: another user's process, so only running or sleeping is visible; run pipemark as root to see more",
+            "{}: another user's process; pipemark sees only whether it runs or sleeps; run pipemark as root to see more",
             hidden.join(", ")
         ));
     }
@@ -423,7 +423,7 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
     if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
         notes.push(format!(
-            "samples are rough; shares corrected by kernel counters ({} by {:.0} points)",
+            "samples are rough; shares corrected by kernel counters ({} by {:.0} percentage points)",
             verdict::name(figures, number),
             error * 100.0
         ));

@@ -138,7 +138,7 @@ fn frame(
     height: usize,
 ) -> Vec<String> {
     let about = format!(
-        "{:.0} samples/s · own CPU {:.1} % · {}",
+        "{:.0} samples/s · pipemark {:.1} % CPU · {}",
         report.samples_per_second,
         report.own_cpu * 100.0,
         neutral(&report.pipeline)

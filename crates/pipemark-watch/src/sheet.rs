@@ -21,7 +21,7 @@ pub fn why(report: &PipelineReport) -> Sheet {
     let mut about = vec![format!("why · {}", report.pipeline), format!("{:.1} s", report.seconds)];
     if report.samples > 0 {
         about.push(format!("{:.0} samples/s", report.samples_per_second));
-        about.push(format!("pipemark used {:.1} % of a CPU", report.own_cpu * 100.0));
+        about.push(format!("pipemark used {:.1} % of one CPU", report.own_cpu * 100.0));
     }
     sheet.text(Style::Heading, about);
     sheet.grid(grid(report, &[], false));
@@ -205,8 +205,8 @@ pub fn live(found: &[LivePipeline], verb: &str) -> Sheet {
         .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
         .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
     let text = match found.len() {
-        0 => format!("no running pipeline that you may sample; pipemark {verb} 'a | b' runs one"),
-        count => format!("{}; pipemark {verb} PID selects one", counted(count, "running pipeline")),
+        0 => format!("there is no running pipeline that you may sample; to run one: pipemark {verb} 'a | b'"),
+        count => format!("{}; to select one: pipemark {verb} PID", counted(count, "running pipeline")),
     };
     Sheet::of(table.grid(), [Note::plain(text)])
 }

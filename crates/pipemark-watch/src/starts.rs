@@ -46,7 +46,7 @@ pub fn starts_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opt
     let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
     let (stage, (per_second, spent)) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;
     let text = format!(
-        "{} starts {per_second:.0} processes a second: starting them takes the time ({} of one CPU).",
+        "{} starts {per_second:.0} processes per second; starting them uses {} of one CPU.",
         name(figures, stage.number),
         percent(spent)
     );
@@ -74,7 +74,7 @@ mod tests {
     fn many_processes_that_do_little_are_the_cause() {
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(600.0, 0.7), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Starts, Some(2), None), "{}", found.text);
-        assert!(found.text.starts_with("s2 starts 600 processes a second"), "{}", found.text);
+        assert!(found.text.starts_with("s2 starts 600 processes per second"), "{}", found.text);
         // Other programs take the CPUs.
         let third = StageFigures { cpu: Some(0.3), kernel: Some(0.1), ..starter(200.0, 0.29) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), third, stage(3, 3, 97, 0)]));

@@ -451,14 +451,14 @@ pub fn of_function(name: &str) -> Option<ThreadWait> {
 /// A description of the wait in this function; `None` if a state covers it.
 pub fn describe_wait(function: &str) -> Option<&'static str> {
     let known = [
-        ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),
+        ("wait_for_partner fifo_open", "another process to open the other end of a FIFO"),
         ("unix_", "another program, over a Unix socket"),
         ("ep_poll do_epoll", "an event, a timer or another program"),
         ("do_poll do_select", "an event or another program"),
         ("eventfd", "an event"),
         ("inotify", "a file to change"),
         ("do_sigtimedwait sigsuspend __do_sys_pause", "a signal"),
-        ("anon_pipe pipe_", "other processes of its own"),
+        ("anon_pipe pipe_", "another of its processes"),
     ];
     known.iter().find(|(names, _)| begins_with_any(function, names)).map(|(_, what)| *what)
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use pipemark_console::verdict::{interval, style};
-use pipemark_model::{Better, ByteSize, Throughput, signed_percent};
+use pipemark_model::{Better, ByteSize, Throughput, counted, signed_percent};
 use pipemark_show::{Cell, Column, Grid, Table};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
@@ -191,7 +191,7 @@ impl Tuning {
         if self.pipes.is_empty() {
             let why = self.refused.map(|error| error.to_string()).unwrap_or_default();
             self.outcome = Some(self.outcome_without_comparison(format!(
-                "no pipe can be made as large as {}: {why}; see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft",
+                "the pipes can't be enlarged to {}: {why}; see /proc/sys/fs/pipe-max-size and /proc/sys/fs/pipe-user-pages-soft",
                 ByteSize(self.capacity)
             )));
         }
@@ -221,7 +221,10 @@ impl Tuning {
             None => true,
         };
         if let Some(only) = self.only.filter(|&only| only == 0 || only > order.len()) {
-            return Err(format!("there is no pipe {only}: it has {}, counted from the source", order.len()));
+            return Err(format!(
+                "there is no pipe {only}; the pipeline has {}, counted from the source",
+                counted(order.len(), "pipe")
+            ));
         }
         let pipe = |pipe: &&super::sampler::WatchedPipe| {
             let before = pipe.capacity?;
@@ -233,14 +236,14 @@ impl Tuning {
         };
         let known: Vec<TriedPipe> = found.iter().filter_map(pipe).collect();
         if known.is_empty() {
-            return Err("its pipes may not be opened: run pipemark as the pipeline's user, or as root".to_owned());
+            return Err("pipemark may not open the pipes; run it as the pipeline's user, or as root".to_owned());
         }
         self.pipes = known.into_iter().filter(|pipe| pipe.before < self.capacity).collect();
         if self.pipes.is_empty() {
-            return Err(format!("all its pipes have {} or more; use a larger --capacity", ByteSize(self.capacity)));
+            return Err(format!("all pipes already hold {} or more; use a larger --capacity", ByteSize(self.capacity)));
         }
         let nothing =
-            "no stage moved bytes that the kernel counts (splice is not counted), so there is no rate to compare";
+            "there is no rate to compare: no stage moved bytes that the kernel counts (it does not count splice)";
         self.counted = Some(CountedStage::choose(watcher, &total).ok_or(nothing)?);
         Ok(())
     }
@@ -307,17 +310,20 @@ impl Tuning {
         let after = match (ended, helps, done) {
             _ if self.pipes.is_empty() => "the pipeline ended before any pipe was changed".to_owned(),
             (true, ..) => "the pipeline has ended".to_owned(),
-            (_, true, _) => "they stay".to_owned(),
-            (_, false, true) => "the old capacities are back".to_owned(),
+            (_, true, _) => "the larger pipes were kept".to_owned(),
+            (_, false, true) => "the old capacities were restored".to_owned(),
             (_, false, false) => {
                 let full = self.pipes.iter().filter(|pipe| !pipe.ended && pipe.now > pipe.before);
                 let full: Vec<String> = full.map(|pipe| format!("from stage {} to {}", pipe.from, pipe.to)).collect();
-                format!("the pipe {} stays larger, as it is too full to be made smaller", full.join(", "))
+                format!(
+                    "the pipe {} keeps the larger capacity, because it is too full to be made smaller",
+                    full.join(" and ")
+                )
             }
         };
         let rounds = self.pairs().len();
         if early && rounds < MIN_ROUNDS && !self.pipes.is_empty() {
-            let text = format!("ended too soon: {rounds} rounds were compared, and {MIN_ROUNDS} are needed; {after}");
+            let text = format!("too few rounds: {rounds}, where at least {MIN_ROUNDS} are needed; {after}");
             self.outcome = Some(self.outcome_without_comparison(text));
             return;
         }
@@ -328,10 +334,12 @@ impl Tuning {
         let size = ByteSize(self.capacity);
         let times = 1.0 + compared.change;
         let what = match compared.verdict {
-            Verdict::Better => format!("pipes of {size} make it {times:.2} times as fast"),
-            Verdict::Worse => format!("pipes of {size} make it slower, {times:.2} times as fast"),
-            Verdict::Same => format!("pipes of {size} make no difference: {times:.2} times as fast"),
-            Verdict::Inconclusive => format!("inconclusive whether pipes of {size} help: {times:.2} times as fast"),
+            Verdict::Better => format!("with {size} pipes, the pipeline is {times:.2} times as fast"),
+            Verdict::Worse => format!("with {size} pipes, the pipeline is slower: {times:.2} times as fast"),
+            Verdict::Same => format!("{size} pipes make no difference: {times:.2} times as fast"),
+            Verdict::Inconclusive => {
+                format!("inconclusive: with {size} pipes, the pipeline is {times:.2} times as fast")
+            }
         };
         let interval = match (compared.low, compared.high) {
             (Some(low), Some(high)) => format!(" (95 % interval {:.2} to {:.2})", 1.0 + low, 1.0 + high),

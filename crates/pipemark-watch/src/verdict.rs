@@ -139,8 +139,7 @@ pub fn percent(share: f64) -> String {
 
 /// The verdict that there were too few samples.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
-    let sampled = if samples == 0 { "never sampled".to_owned() } else { format!("sampled {samples} times") };
-    let text = format!("Too short for a verdict: {sampled}, and {MIN_SAMPLES} samples are needed (0.2 s).");
+    let text = format!("Too short for a verdict: {samples} samples, where {MIN_SAMPLES} are needed (0.2 s).");
     PipelineVerdict::unknown("short", text)
 }
 
@@ -156,14 +155,14 @@ pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict 
     if !["short", "ended"].contains(&verdict.reason.as_str()) {
         return verdict;
     }
-    let text = format!("The command failed with exit code {code} ({why}), before it could be sampled.");
+    let text = format!("The command failed with exit code {code} ({why}) before it could be sampled.");
     PipelineVerdict::unknown("failed", text)
 }
 
 /// The verdict on the figures of a period.
 pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
-        return PipelineVerdict::unknown("ended", "Nothing to sample: it had already ended.");
+        return PipelineVerdict::unknown("ended", "Nothing to sample: the pipeline had already ended.");
     }
     if figures.samples < MIN_SAMPLES {
         return too_short(figures.samples);
@@ -273,7 +272,7 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     }
     let (one, other) = (name(figures, first.number), name(figures, second.number));
     let text = format!(
-        "Inconclusive after {} samples: {one} (busy {}) or {other} (busy {}) holds the pipeline back.",
+        "Inconclusive after {} samples: either {one} (busy {}) or {other} (busy {}) holds the pipeline back.",
         figures.samples,
         percent(busy(first)),
         percent(busy(second))
@@ -289,7 +288,8 @@ fn stopped(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
     let [first, _, ..] = all[..] else { return None };
     let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
-    let text = format!("Stopped, by Ctrl-Z or SIGSTOP: {}. Nothing moves through them.", names.join(", "));
+    let text =
+        format!("These stages are stopped (Ctrl-Z or SIGSTOP): {}. No data moves through them.", names.join(", "));
     let verdict = PipelineVerdict::new(VerdictKind::Stage, "stopped", text);
     Some(PipelineVerdict { stage: Some(first.number), ..verdict })
 }
@@ -301,7 +301,7 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         return None;
     }
     let text = format!(
-        "A CPU limit throttles it: the control group of {} was throttled for {} of the time.",
+        "A CPU limit slows the pipeline: the control group of {} was throttled {} of the time.",
         name(figures, most.number),
         percent(share(most))
     );
@@ -327,7 +327,7 @@ fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         return None;
     }
     let text = format!(
-        "Other programs take the CPUs: the stages use {used:.1} and wait for {waited:.1} more; others use {others:.1} of {all:.0}."
+        "Other programs use {others:.1} of {all:.0} CPUs: the stages use {used:.1} and wait for {waited:.1} more."
     );
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
 }
@@ -350,7 +350,7 @@ fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     });
     let (cpus, sum) = short?;
     let text = format!(
-        "The CPUs are shared: the stages together need {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
+        "The stages compete for CPUs: together they need {sum:.1} CPUs, and may use {cpus}. Making any stage faster helps all of them."
     );
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
@@ -394,15 +394,14 @@ fn hidden_stage(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pip
     let longer = |stage: &&StageFigures| is_unsampled(stage) && unknown_share(stage) * stage.present > busy(busiest);
     let unsampled: Vec<String> =
         figures.stages.iter().filter(longer).map(|stage| name(figures, stage.number)).collect();
-    let text =
-        || format!("{} can't be sampled from here, and no other stage is busy for longer.", unsampled.join(", "));
+    let text = || format!("The bottleneck may be {}, which can't be sampled here.", unsampled.join(", "));
     (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 
 /// The verdict that all stages wait for each other's pipes. While data moves, some stage is busy at any moment.
 fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
-    let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
+    let text = "No data moves: the stages wait for each other, or for a pipe that no process uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
@@ -421,7 +420,7 @@ fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pi
         let found = figures.stages[number - 1].peer.as_ref().filter(|peer| peer.pipe)?;
         let (waits, who) = (percent(share), peer::describe_peer(found));
         let text = format!(
-            "{} waits {waits} of the time {what} {who}, which is outside this pipeline.",
+            "{} waits {waits} of the time {what} {who}, a process outside this pipeline.",
             name(figures, number)
         );
         let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for the other end of a pipe", text);
@@ -433,7 +432,7 @@ fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pi
     }
     if let Some((share, number)) = input.filter(longer) {
         let text = format!(
-            "Its input holds the pipeline back: {} waits for it for {} of the time, from a pipe whose writer is not visible.",
+            "The input holds the pipeline back: {} waits {} of the time for data from a pipe whose writer is not visible.",
             name(figures, number),
             percent(share)
         );
@@ -444,7 +443,7 @@ fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pi
         return Some(verdict);
     }
     let text = format!(
-        "The reader of its output holds the pipeline back: {} waits for room for {} of the time, in a pipe whose reader is not visible.",
+        "The reader of the output holds the pipeline back: {} waits {} of the time for room in a pipe whose reader is not visible.",
         name(figures, number),
         percent(share)
     );
@@ -459,7 +458,7 @@ fn deliberate_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option
         return None;
     }
     let text = format!(
-        "{} limits its rate on purpose ({option}), and waits {} of the time for that.",
+        "{} limits its own rate ({option}): it waits {} of the time.",
         name(figures, busiest.number),
         percent(waits)
     );
@@ -486,7 +485,7 @@ fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let pipe = tiny.max_by(|a, b| waits(a).total_cmp(&waits(b)))?;
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let text = format!(
-        "The pipe from {} to {} holds only {}: its two ends wake each other {:.0} times a second.",
+        "The pipe from {} to {} holds only {}: its writer and reader wake each other {:.0} times per second.",
         name(figures, pipe.from),
         name(figures, pipe.to),
         ByteSize(pipe.capacity.unwrap_or(0)),
@@ -516,14 +515,13 @@ fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipe
     let seen = (both * f64::from(figures.samples)).round();
     if seen < MIN_WAITS {
         let text = format!(
-            "Too short for a verdict: {seen} waits at the ends of the pipe from {from} to {to}; {MIN_WAITS} are needed."
+            "Too short for a verdict: the ends of the pipe from {from} to {to} each waited in {seen} samples, where {MIN_WAITS} are needed."
         );
         return Some(PipelineVerdict::unknown("short", text));
     }
     if let Some(size) = size {
         let text = format!(
-            "{from} sends bursts of about {} to {to}, more than a pipe can hold: {from} waits for room {} of the time, {to} \
-             for data {}.",
+            "{from} sends bursts of about {} to {to}, more than a pipe can hold: {from} waits for room {} of the time, {to} waits for data {}.",
             burst::mebibytes(size),
             percent(worst.writer_waits),
             percent(worst.reader_waits)
@@ -533,14 +531,14 @@ fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipe
         return Some(PipelineVerdict { pipe, stage, cause: "bursts larger than a pipe".to_owned(), ..verdict });
     }
     let waits = format!(
-        "its writer waits for room {} of the time, its reader for data {}",
+        "its writer waits for room {} of the time, its reader waits for data {}",
         percent(worst.writer_waits),
         percent(worst.reader_waits)
     );
     let pipe = Some(worst.number);
     if stage_gains > -EITHER {
         let text = format!(
-            "Inconclusive: {} (busy {}) or the pipe from {from} to {to} ({waits}) holds the pipeline back.",
+            "Inconclusive: either {} (busy {}) or the pipe from {from} to {to} ({waits}) holds the pipeline back.",
             name(figures, busiest.number),
             percent(busy(0))
         );
@@ -551,7 +549,7 @@ fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipe
     let unclear = burst::near_pipe_size(figures, worst);
     if let Some(size) = unclear {
         text.push_str(&format!(
-            " Bursts of about {}: even the largest pipe may not hold them.",
+            " The bursts are about {}; even the largest pipe may not hold them.",
             burst::mebibytes(size)
         ));
     }
@@ -623,7 +621,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
         ("computing", Some(cpu)) => {
             let children = busiest.cpu_of_children.unwrap_or(0.0) / cpu;
             let whose = if children > 0.5 {
-                format!(", {} of it in processes that it started", percent(children.min(1.0)))
+                format!(", {} of it in child processes", percent(children.min(1.0)))
             } else {
                 String::new()
             };
@@ -638,7 +636,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     }
     let mut text = format!("{} holds the pipeline back: {why}.", name(figures, busiest.number));
     if busiest.present < 0.9 {
-        text.push_str(&format!(" It ran for {} of the time.", percent(busiest.present)));
+        text.push_str(&format!(" It existed for {} of the time.", percent(busiest.present)));
     }
     let next = order.iter().skip(1).find(|next| next.present > 0.0);
     // The next stage may wait for a CPU only because this one uses it. The next stage's kernel time, such as waking
@@ -675,7 +673,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
                 " A faster {own} makes the pipeline at most {bound:.1} times as fast; then {next} is the bottleneck."
             ));
         }
-        (None, Some(_)) if idle => text.push_str(" All other stages wait for it nearly all of the time."),
+        (None, Some(_)) if idle => text.push_str(" All other stages wait for it nearly all the time."),
         _ => {}
     }
     let verdict = PipelineVerdict::new(VerdictKind::Stage, reason, text);

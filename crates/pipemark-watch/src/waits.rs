@@ -234,7 +234,7 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         (busy > 10_000).then(|| (of(now).saturating_sub(of(then)) as f64 / busy as f64).min(1.0))
     };
     PeerFigures {
-        name: pipemark_model::neutral(&name.unwrap_or_else(|| "a process that can't be seen".to_owned())),
+        name: pipemark_model::neutral(&name.unwrap_or_else(|| "a hidden process".to_owned())),
         pid: process.map(|(pid, _)| pid),
         tcp: state.tcp.is_some(),
         pipe: false,

@@ -33,9 +33,9 @@ impl RunError {
 pub fn explained(error: &io::Error) -> String {
     let advice = match Errno::from_io_error(error) {
         Some(Errno::NOMEM) => "lower --block or --pairs, or raise the memory limit (ulimit -v, docker run --memory)",
-        Some(Errno::MFILE) => "lower --pairs, or raise the limit of open files (ulimit -n)",
-        Some(Errno::NFILE) => "lower --pairs, or raise the system's limit of open files (/proc/sys/fs/file-max)",
-        Some(Errno::AGAIN) => "lower --pairs, or raise the limit of processes (ulimit -u, docker run --pids-limit)",
+        Some(Errno::MFILE) => "lower --pairs, or raise the limit on open files (ulimit -n)",
+        Some(Errno::NFILE) => "lower --pairs, or raise the system's limit on open files (/proc/sys/fs/file-max)",
+        Some(Errno::AGAIN) => "lower --pairs, or raise the limit on processes (ulimit -u, docker run --pids-limit)",
         None if error.kind() == io::ErrorKind::OutOfMemory => "lower --block or --pairs",
         _ => return error.to_string(),
     };

@@ -92,7 +92,7 @@ pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
         [_, _, mark] => start_two(mark).map_or(1, |()| 0),
         [_, _, mark, _] => guard(mark.as_encoded_bytes(), remove).map_or(1, |()| 0),
         _ => {
-            eprintln!("pipemark: '{GUARD_VERB}' is for pipemark itself; try pipemark --help");
+            eprintln!("pipemark: '{GUARD_VERB}' is an internal verb; see 'pipemark --help'");
             2
         }
     }

@@ -103,5 +103,5 @@ pub fn wait_readable(
 }
 
 pub(super) fn not_waited(error: io::Error) -> RunError {
-    RunError::Failed(format!("the processes could not be watched: {error}"))
+    RunError::Failed(format!("cannot watch the processes: {error}"))
 }

@@ -216,7 +216,7 @@ impl Child {
             match waitid(WaitId::Pid(self.pid), options) {
                 Ok(Some(status)) if status.stopped() => return Ok(()),
                 Ok(None) | Err(Errno::INTR) if Instant::now() < deadline => {}
-                _ => return Err(RunError::Failed(format!("{} did not get ready to start", self.name))),
+                _ => return Err(RunError::Failed(format!("{} did not become ready", self.name))),
             }
             // No descriptor reports a stopped process, so check again shortly.
             wait_readable(&[], Instant::now() + Duration::from_micros(200), Some(interrupt))?;
@@ -314,7 +314,7 @@ pub fn exec_program(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
         (text(2).and_then(|word| word.parse().ok()), text(3), text(4), words)
     else {
-        eprintln!("pipemark: '{STAGE_VERB}' is for pipemark itself; try pipemark --help");
+        eprintln!("pipemark: '{STAGE_VERB}' is an internal verb; see 'pipemark --help'");
         return Err(2);
     };
     if !die_with_parent(parent) {

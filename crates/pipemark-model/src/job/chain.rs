@@ -38,7 +38,7 @@ impl Chain {
                 );
                 refuse_if!(
                     !matches!(volume, Volume::Total(_)),
-                    "--source writes a number of bytes; use --total, not --time"
+                    "--source writes a fixed number of bytes; use --total, not --time"
                 );
                 ends
             }

@@ -41,12 +41,12 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     match settings {
         Settings { language: Some(_), program: Some(_), .. } => Ok(JobKind::Entrant),
         Settings { language: Some(language), .. } => {
-            refuse(format!("{language} has two programs; give program idiomatic or tuned too"))
+            refuse(format!("{language} has two programs; also give program idiomatic or tuned"))
         }
-        Settings { program: Some(_), .. } => refuse("a program belongs to a language; give a language as well"),
+        Settings { program: Some(_), .. } => refuse("a program belongs to a language; also give a language"),
         Settings { feed: Some(_), filter: Some(_), .. } => Ok(JobKind::Lines),
-        Settings { filter: Some(filter), .. } => refuse(format!("the filter {filter} needs lines; give a feed too")),
-        Settings { feed: Some(feed), .. } => refuse(format!("the feed {feed} needs a filter; give one as well")),
+        Settings { filter: Some(filter), .. } => refuse(format!("the filter {filter} needs lines; also give a feed")),
+        Settings { feed: Some(feed), .. } => refuse(format!("the feed {feed} needs a filter; also give a filter")),
         Settings { mode: Some(Mode::Latency), .. } if chained => {
             refuse("a chain has no round trips; omit --length or measure its throughput")
         }

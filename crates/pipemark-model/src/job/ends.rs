@@ -162,7 +162,7 @@ impl Ends {
             == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
         refuse_if!(
             self.writers > 1 && !(plain && self.pairs == 1 && !reads),
-            "--writers {} share one pipe, and each byte names its writer; use --link pipe --send write --recv read --wait \
+            "--writers {} needs a plain pipe, in which each byte identifies its writer; use --link pipe --send write --recv read --wait \
              block --pairs 1 --verify count",
             self.writers
         );

@@ -29,7 +29,7 @@ impl LinesJob {
         match (feed.endless(), volume) {
             (true, Volume::Total(_)) => return refuse(format!("the feed {feed} never ends; give a time")),
             (false, Volume::Time(_)) => {
-                return refuse(format!("the feed {feed} has the size of its total; give a total"));
+                return refuse(format!("the total is the size of the feed {feed}; give a total"));
             }
             _ => {}
         }

@@ -98,7 +98,9 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         let reasons = covered.iter().flat_map(|(record, base)| [Some(*record), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
         let reason = short.map(|short| short.in_words()).or(reason);
-        return not_measured(reason.unwrap_or_else(|| "not counted on this machine, or no run ended".to_owned()));
+        return not_measured(
+            reason.unwrap_or_else(|| "the figure is not counted on this machine, or no run finished".to_owned()),
+        );
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < covered.len() => match verdict_of_all(&evidence) {
@@ -171,8 +173,8 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     let mut volumes: Vec<Volume> = evidence.iter().filter_map(of).collect();
     volumes.sort();
     match (volumes.first(), volumes.last()) {
-        (Some(least), Some(most)) if least.is_equivalent(*most) => format!("; {least} a run"),
-        (Some(least), Some(most)) => format!("; {least} to {most} a run"),
+        (Some(least), Some(most)) if least.is_equivalent(*most) => format!("; {least} per run"),
+        (Some(least), Some(most)) => format!("; {least} to {most} per run"),
         _ => String::new(),
     }
 }
@@ -461,7 +463,7 @@ mod tests {
         assert_eq!(each.verdict, ClaimVerdict::DoesntHold);
         assert_eq!(
             each.here,
-            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, opposite for 1; 250 ms a run"
+            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, opposite for 1; 250 ms per run"
         );
     }
 
@@ -516,7 +518,7 @@ mod tests {
         let of = |total: &str, claim: &Claim| answer(claim, &[chain(total, 20)]);
         let whole = of("1g", &rate);
         assert_eq!(whole.verdict, ClaimVerdict::Holds);
-        assert!(whole.here.ends_with("; 1 GiB a run"), "{}", whole.here);
+        assert!(whole.here.ends_with("; 1 GiB per run"), "{}", whole.here);
         let little = of("832k", &rate);
         assert_eq!((little.verdict, little.evidence.len()), (ClaimVerdict::NotMeasured, 0));
         assert_eq!(

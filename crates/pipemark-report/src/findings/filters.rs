@@ -179,8 +179,7 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let (line, kib) = spends(theirs);
     let share = |length: f64| theirs.0 / (theirs.0 + theirs.1 * length) * 100.0;
     let text = format!(
-        "Does the cost per line dominate? std-baseline spends {line} ns of CPU time on each line and {kib} ns on each KiB: the \
-         line is {:.0} % of the cost with 8 bytes, and {:.0} % with 285{}.",
+        "Does the cost per line dominate? std-baseline spends {line} ns of CPU time on each line and {kib} ns on each KiB, so the cost per line is {:.0} % of the total for lines of 8 bytes, and {:.0} % for lines of 285 bytes{}.",
         share(SHORT),
         share(LONG),
         ours.map(spends).map_or_else(String::new, |(line, kib)| {
@@ -214,9 +213,12 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
     let also = match held.len() {
         0 => String::new(),
-        _ => format!("; held back until more lines arrive: {}", Vec::from_iter(held.iter().copied()).join(", ")),
+        _ => format!(
+            "; filters that hold lines back until more arrive: {}",
+            Vec::from_iter(held.iter().copied()).join(", ")
+        ),
     };
-    let text = format!("At {rate} lines per second a line takes {} (medians){also}.", latencies.join(", "));
+    let text = format!("Median delay of a line at {rate} lines per second: {}{also}.", latencies.join(", "));
     let evidence =
         json!({ "rate": rate, "quickest": best.evidence(), "slowest": slowest.evidence(), "held_back_by": held });
     (latencies.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
@@ -232,7 +234,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
     let least = Contrast::throughput(*top, slowest)?;
     let text = format!(
-        "Share of the top line {} ({}): the fastest filter, {}, {}; the slowest, {}, {}.",
+        "Throughput as a share of the top line, {} ({}): fastest filter {}, {}; slowest filter {}, {}.",
         feed_in_words(group),
         top.headline(),
         lines(&best).filter,
@@ -341,7 +343,9 @@ mod tests {
         assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
         let top = text(&found, "lines-top-line");
         assert!(
-            top.starts_with("Share of the top line fed by yes with lines of 285 bytes (4.00 GiB/s): the fastest"),
+            top.starts_with(
+                "Throughput as a share of the top line, fed by yes with lines of 285 bytes (4.00 GiB/s): fastest"
+            ),
             "{top}"
         );
         // Findings on filters don't concern pipemark's own senders and receivers.
@@ -393,7 +397,10 @@ mod tests {
         ]);
         let conjecture = text(&found, "lines-conjecture");
         assert!(conjecture.contains("40.0 ns of CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
-        assert!(conjecture.contains("83 % of the cost with 8 bytes, and 12 % with 285."), "{conjecture}");
+        assert!(
+            conjecture.contains("83 % of the total for lines of 8 bytes, and 12 % for lines of 285 bytes."),
+            "{conjecture}"
+        );
     }
 
     #[test]

@@ -95,9 +95,9 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     let [a, b, c] = [*plain, tuned, base].map(seconds_per_gib);
     let way = ((a - b) / (a - c)).clamp(0.0, 1.0);
     let share = match (way * 100.0).round() {
-        _ if way > 0.995 => "the way it is written causes all of the difference".to_owned(),
+        _ if way > 0.995 => "programming style causes all of the difference".to_owned(),
         _ if way < 0.005 => "the language causes all of the difference".to_owned(),
-        way => format!("the way it is written causes {way:.0} % of the difference, the language {:.0} %", 100.0 - way),
+        way => format!("programming style causes {way:.0} % of the difference, the language {:.0} %", 100.0 - way),
     };
     let [a, b, c] = [a, b, c].map(three_digits);
     let text = format!(
@@ -124,7 +124,7 @@ fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         three_digits(ns / (ns + seconds * total.0 as f64 / GIB * 1e9) * 100.0)
     };
     let text = format!(
-        "Starting and ending take {} ({}) to {} ({}) outside the timed part: {} % and {} % of a run of {total}.",
+        "Outside the timed part, start-up and exit take {} ({}) to {} ({}): {} % and {} % of a run of {total}.",
         time(least.0),
         name(least.1),
         time(most.0),
@@ -165,7 +165,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         from = from.or(Some(block)).filter(|_| near == group.len());
     }
     let verdict = match from {
-        Some(block) => format!("from {block} on, the language does not matter"),
+        Some(block) => format!("from {block} up, the language does not matter"),
         None => "the language matters at each size".to_owned(),
     };
     let (programs, parts) = (groups[0].len(), parts.join(", "));
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(
             text(&found, "language-gap"),
             [
-                "java takes 1.00 s per GiB written idiomatically and 0.50 s tuned; tuned c takes 0.25 s: the way it is written causes 67 % of the difference, the language 33 %."
+                "java takes 1.00 s per GiB written idiomatically and 0.50 s tuned; tuned c takes 0.25 s: programming style causes 67 % of the difference, the language 33 %."
             ]
         );
         let tuning = &text(&found, "tuning")[0];
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             texts,
             ["Within 10 % of the fastest of 3 tuned programs: 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
-              64 KiB (the slowest, go, has 95.0 %); from 64 KiB on, the language does not matter."]
+              64 KiB (the slowest, go, has 95.0 %); from 64 KiB up, the language does not matter."]
         );
     }
 }

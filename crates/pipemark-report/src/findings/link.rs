@@ -117,10 +117,10 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
         let at = if sizes.len() > 1 { format!(" at {}", widest.new.ends().block) } else { String::new() };
         let tied = if leaders.len() > 1 { " (tied)" } else { "" };
         Some(format!(
-            "with {} of {} {}{tied}, {}{at}, {widest} as fast as {}",
+            "{}{tied} with {} of {}, {}{at}, {widest} as fast as {}",
+            join_list(&leaders.iter().map(|name| rivals.name_with_work(name, &rivals.names)).collect::<Vec<_>>()),
             pieces(rivals.job()),
             size_ranges(&sizes, &rivals.sizes),
-            join_list(&leaders.iter().map(|name| rivals.name_with_work(name, &rivals.names)).collect::<Vec<_>>()),
             widest.new.headline(),
             rivals.name_with_work(&rivals.name(&widest.base), &rivals.names),
         ))
@@ -288,10 +288,10 @@ mod tests {
         assert_eq!(
             texts("best-link", &three(&STEADY)),
             [
-                "Fastest across two cores: with blocks of 64 B to 64 KiB shm in-place (not copied, newly written and read), \
-                 2.00 GiB/s at 64 B, 5.00× (5.00–5.00) as fast as pipe (copied twice); with blocks of 1 MiB tcp (copied twice) \
-                 and shm in-place (not copied, newly written and read) (tied), 4.00 GiB/s, 2.00× (2.00–2.00) as fast as pipe \
-                 (copied twice)."
+                "Fastest across two cores: shm in-place (not copied, newly written and read) with blocks of 64 B to 64 KiB, \
+                 2.00 GiB/s at 64 B, 5.00× (5.00–5.00) as fast as pipe (copied twice); tcp (copied twice) and shm in-place \
+                 (not copied, newly written and read) (tied) with blocks of 1 MiB, 4.00 GiB/s, 2.00× (2.00–2.00) as fast as \
+                 pipe (copied twice)."
             ]
         );
     }
@@ -308,9 +308,9 @@ mod tests {
         assert_eq!(
             texts("best-link", &records),
             [
-                "Fastest across two cores (spinning): with messages of 64 B to 1 MiB shm, 200 ns at 64 B, 5.00× (4.99–5.01) as fast \
-                 as pipe.",
-                "Fastest on one core: with messages of 64 B to 1 MiB shm, 1.10 µs at 64 B, 4.00× (4.00–4.00) as fast as pipe.",
+                "Fastest across two cores (spinning): shm with messages of 64 B to 1 MiB, 200 ns at 64 B, 5.00× (4.99–5.01) \
+                 as fast as pipe.",
+                "Fastest on one core: shm with messages of 64 B to 1 MiB, 1.10 µs at 64 B, 4.00× (4.00–4.00) as fast as pipe.",
             ]
         );
     }

@@ -72,7 +72,7 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     };
     let seconds = |one: MeasuredTrial| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
     let text = format!(
-        "{} instead of blocking is {}; CPU time {cost_words}, {} s per {} instead of {} s: {}.",
+        "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s: {}.",
         capitalised(waiting(other.ends().wait)),
         speed.as_fast()?,
         seconds(other)?,
@@ -102,8 +102,8 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let clause = |contrast: &Contrast| {
         let pause = gap(&contrast.new).unwrap_or_default();
         match contrast.is_equal() {
-            true => format!("after a pause of {pause} it takes as long (within 3 %)"),
-            false => format!("after a pause of {pause} it takes {}, {contrast} as long", contrast.new.headline()),
+            true => format!("after a pause of {pause}, it takes as long (within 3 %)"),
+            false => format!("after a pause of {pause}, it takes {}, {contrast} as long", contrast.new.headline()),
         }
     };
     let clauses: Vec<String> = contrasts.iter().map(clause).collect();
@@ -133,7 +133,7 @@ pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
         }
         let trip = best.estimates.headline();
         let text = format!(
-            "Shortest round trip of ends that {wait}: {} ({}–{}), with {} s of CPU time per million messages: {}, {}.",
+            "Shortest round trip if both ends {wait}: {} ({}–{}), with {} s of CPU time per million messages: {}, {}.",
             best.headline(),
             time(trip.low?),
             time(trip.high?),
@@ -279,12 +279,12 @@ mod tests {
         fn gain_and_cost_share_a_finding() {
             assert_eq!(
                 texts("spin", 1.25, 1_000_000_000, &STEADY),
-                ["Spinning instead of blocking is 1.25× (1.25–1.25) as fast; CPU time 1.60× (1.60–1.60), \
+                ["Spinning instead of blocking is 1.25× (1.25–1.25) as fast; CPU time: 1.60× (1.60–1.60), \
                   1.60 s per GiB instead of 1.00 s: write → read across two cores (blocks of 64 KiB)."]
             );
             assert!(texts("poll", 0.5, 0, &STEADY)[0].starts_with("Polling instead of blocking is only 0.50×"));
             assert!(
-                texts("spin", 1.0, 0, &STEADY)[0].contains("is as fast (within 3 %); CPU time the same within 3 %")
+                texts("spin", 1.0, 0, &STEADY)[0].contains("is as fast (within 3 %); CPU time: the same within 3 %")
             );
         }
 
@@ -298,7 +298,7 @@ mod tests {
             let found = crate::findings::texts("wait", &records);
             assert_eq!(
                 found,
-                ["Spinning instead of blocking is 20.0× (20.0–20.0) as fast; CPU time 0.05× (0.05–0.05), \
+                ["Spinning instead of blocking is 20.0× (20.0–20.0) as fast; CPU time: 0.05× (0.05–0.05), \
                      0.20 s per million messages instead of 4.00 s: shm across two cores (messages of 64 B)."]
             );
         }
@@ -328,7 +328,7 @@ mod tests {
             assert_eq!(
                 texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
                 [
-                    "A round trip takes 4.00 µs back to back; after a pause of 100 µs it takes as long (within 3 %), after a pause of 1.00 ms it takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
+                    "A round trip takes 4.00 µs back to back; after a pause of 100 µs, it takes as long (within 3 %), after a pause of 1.00 ms, it takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
                 ]
             );
         }
@@ -361,9 +361,9 @@ mod tests {
             assert_eq!(
                 texts("round-trip", &records),
                 [
-                    "Shortest round trip of ends that block: 4.00 µs (3.99 µs–4.01 µs), with 4.00 s of CPU time per million \
+                    "Shortest round trip if both ends block: 4.00 µs (3.99 µs–4.01 µs), with 4.00 s of CPU time per million \
                      messages: pipe across two cores (messages of 8 B), copied twice.",
-                    "Shortest round trip of ends that spin: 200 ns (199 ns–200 ns), with 0.20 s of CPU time per million \
+                    "Shortest round trip if both ends spin: 200 ns (199 ns–200 ns), with 0.20 s of CPU time per million \
                      messages: shm across two cores (messages of 8 B), copied twice.",
                 ]
             );

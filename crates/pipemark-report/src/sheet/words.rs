@@ -87,10 +87,9 @@ fn verification(document: &Document) -> String {
 pub(super) fn partial(document: &Document) -> Option<String> {
     let unmeasured = document.requested().filter(|record| record.estimate.is_none()).count();
     document.partial.then(|| match unmeasured {
-        0 => "interrupted: partial. Every trial has figures, but from fewer runs than were planned.".to_owned(),
+        0 => "interrupted: every trial has figures, but from fewer runs than planned.".to_owned(),
         _ => format!(
-            "interrupted: partial. {unmeasured} of {} could not run or was not reached; the others may have had fewer runs \
-             than were planned.",
+            "interrupted: {unmeasured} of {} not measured; the others may have fewer runs than planned.",
             counted(document.requested().count(), "trial")
         ),
     })

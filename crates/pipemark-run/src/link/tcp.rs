@@ -77,7 +77,7 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
     }
     let Some(sink) = sink else {
         let flood = format!(
-            "{strangers} connections of other programs arrived at the port within {CONNECT_TIMEOUT:?}, but not ours; try again"
+            "{strangers} connections of other programs arrived at the port within {CONNECT_TIMEOUT:?}, but none of pipemark's own; try again"
         );
         return Err(io::Error::other(flood));
     };

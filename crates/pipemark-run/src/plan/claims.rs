@@ -85,12 +85,12 @@ pub(super) fn resolve(
         for of in &claim.of {
             let one = Claim { of: vec![of.clone()], ..claim.clone() };
             if !trials.iter().any(|trial| one.covers(&trial.experiment, &trial.job)) {
-                return refuse("part of its 'of' matches no trial");
+                return refuse("an entry of 'of' matches no trial");
             }
         }
         match trials.iter().filter(asked).any(compared) {
             true => Ok(claim),
-            false => refuse("none of the matching trials has a trial to compare with"),
+            false => refuse("none of the matching trials has a baseline to compare with"),
         }
     };
     designs.iter().map(claim).collect()

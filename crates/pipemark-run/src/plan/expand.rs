@@ -27,7 +27,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     let mut trials: Vec<Trial> = Vec::new();
     for design in &suite.designs {
         if !names.insert(&design.name) {
-            let sentence = format!("there are two experiments called '{}'; each needs its own name", design.name);
+            let sentence = format!("two experiments are called '{}'; give each its own name", design.name);
             return Err(Refusal::new(sentence, design.at.clone()));
         }
         let its_trials = match design.measures_volume {
@@ -107,10 +107,10 @@ fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> 
     let axes = design.axes.iter().flat_map(|axis| &axis.values);
     let mut given = design.params.iter().chain(design.cases.iter().flatten()).chain(axes).chain(&suite.defaults);
     if given.any(|setting| setting.key().is_volume()) {
-        return refuse("its volume is chosen by measuring, so it cannot be fixed as well");
+        return refuse("its volume is chosen by measuring, so total, blocks and time can't be set");
     }
     if !design.axes.iter().any(|axis| axis.key == Key::Length) {
-        return refuse("only the volume of chains is chosen by measuring; give an axis 'length'");
+        return refuse("only chains can have a volume that is chosen by measuring; give an axis 'length'");
     }
     let mut with_volume = design.clone();
     with_volume.params.push(Value::Total(FIRST_VOLUME).into());
@@ -125,7 +125,7 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
     }
     // A saturated count is a lower bound.
     let or_more = if count == u128::MAX { " or more" } else { "" };
-    Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so omit some values"), at)
+    Refusal::new(format!("{digits}{or_more} trials are too many; the limit is 10,000, so omit some values"), at)
 }
 
 fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
@@ -182,7 +182,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Resul
     published.refuse_unused(design)?;
     let mut scaled_ids = HashSet::new();
     match trials.iter().find(|trial| !scaled_ids.insert(&trial.id)) {
-        Some(trial) => Err(refuse(format!("at the scale of {scale} two trials become the same, '{}'", trial.id))),
+        Some(trial) => Err(refuse(format!("at the scale of {scale}, two trials become identical: '{}'", trial.id))),
         None => Ok(trials),
     }
 }
@@ -208,7 +208,7 @@ fn with_against(
             settings.set(one.1.volume().into());
             let job = Job::try_from(settings.clone()).map_err(|error| format!("{}: {error}", program.name))?;
             if ordered.iter().any(|(_, other, _)| other.value(Key::Language) == job.value(Key::Language)) {
-                return Err(format!("'{}' is a language of this experiment already; rename the program", program.name));
+                return Err(format!("'{}' is already a language of this experiment; rename the program", program.name));
             }
             all.push((settings, job, one.2));
         }
@@ -286,7 +286,8 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
     }
     for setting in design.params.iter().chain(design.cases.iter().flatten()) {
         if seen.contains(&subject(setting.key())) {
-            let sentence = format!("'{}' is varied by an axis, so it cannot be fixed too", setting.key());
+            let sentence =
+                format!("'{}' is an axis, so it cannot also have a fixed value; omit one of the two", setting.key());
             return Err(Refusal::new(sentence, setting.at.clone()));
         }
     }
@@ -351,7 +352,7 @@ impl<'a> PublishedTables<'a> {
         // Report the first unused figure in the file, because the map has no order.
         let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };
         let sentence = format!(
-            "a figure is published for {} {}, but experiment '{}' has no such trial left",
+            "a figure is published for {} {}, but experiment '{}' has no such trial",
             setting.key(),
             setting.value.exact(),
             design.name

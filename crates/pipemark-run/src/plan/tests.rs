@@ -236,7 +236,7 @@ fn errors_point_to_their_place() {
         (e("axes = { block = [64, \"64 B\"] }"), "x.toml:6:23: block 64 B is given twice", "\"64 B\""),
         (e("axes = { block = [] }"), "x.toml:6:10: the axis 'block' has no values", "block"),
         (e("axes = { block = 64 }"), "x.toml:6:18: invalid type: integer `64`, expected a list", "64"),
-        (e("axes = { block = [true] }"), "x.toml:6:18: a value has to be a number or a string", "[true]"),
+        (e("axes = { block = [true] }"), "x.toml:6:18: a value must be a number or a string", "[true]"),
         (
             e("params = { total = \"1g\", time = \"1s\" }"),
             "x.toml:6:26: total, blocks and time exclude each other; omit one",
@@ -244,7 +244,7 @@ fn errors_point_to_their_place() {
         ),
         (
             e("axes = { block = [64, 128] }\ncases = [{ send = \"tee\", block = 1 }]"),
-            "x.toml:7:34: 'block' is varied by an axis, so it cannot be fixed too",
+            "x.toml:7:34: 'block' is an axis, so it cannot also have a fixed value; omit one of the two",
             "1",
         ),
         (
@@ -274,7 +274,7 @@ fn errors_point_to_their_place() {
         ),
         (
             published("unit = \"MB/s\"\nvalues = { 64 = nan }"),
-            "x.toml:12:17: a published figure has to be a number above 0",
+            "x.toml:12:17: a published figure must be a number above 0",
             "nan",
         ),
         (
@@ -295,7 +295,7 @@ fn errors_point_to_their_place() {
         ),
         (
             format!("{}[[experiment]]\nname = \"e\"\ntitle = \"E\"\n", e("")),
-            "x.toml:8:8: there are two experiments called 'e'; each needs its own name",
+            "x.toml:8:8: two experiments are called 'e'; give each its own name",
             "\"e\"",
         ),
         (format!("{}[schedule]\nruns = 0\n", e("")), "x.toml:8:8: 0 runs are out of range; use 1 to 10000", "0"),
@@ -344,7 +344,7 @@ fn a_billion_trials_are_counted_without_making_them() {
     let list = thousand.join(", ");
     let axes = format!("[experiment.axes]\nblock = [{list}]\nread-block = [{list}]\nalign = [{list}]");
     let error = plan_of(&with_experiment(&axes)).unwrap_err().to_string();
-    assert!(error.starts_with("x.toml:4:8: these are 1,000,000,000 trials; the limit is 10,000"), "{error}");
+    assert!(error.starts_with("x.toml:4:8: 1,000,000,000 trials are too many; the limit is 10,000"), "{error}");
 }
 
 #[test]
@@ -353,12 +353,12 @@ fn the_trial_limit_includes_all_experiments_and_baselines() {
     let at_the_limit = with_experiment(&format!("axes = {{ block = [{}] }}", list(MAX_TRIALS)));
     assert_eq!(plan_of(&at_the_limit).unwrap().trials.len(), MAX_TRIALS);
     let above = format!("{at_the_limit}[[experiment]]\nname = \"f\"\ntitle = \"F\"\n");
-    assert!(plan_of(&above).unwrap_err().to_string().contains("these are 10,001 trials"));
+    assert!(plan_of(&above).unwrap_err().to_string().contains("10,001 trials are too many"));
     let baselines = with_experiment(&format!(
         "params = {{ send = \"vmsplice\" }}\naxes = {{ block = [{}] }}\nbaseline = {{ send = \"write\" }}",
         list(MAX_TRIALS)
     ));
-    assert!(plan_of(&baselines).unwrap_err().to_string().contains("these are 20,000 trials"));
+    assert!(plan_of(&baselines).unwrap_err().to_string().contains("20,000 trials are too many"));
 }
 
 #[test]
@@ -561,10 +561,10 @@ fn a_claim_fits_its_trials() {
     assert_eq!((gain.low, gain.high), (Some(82.5), Some(330.0)));
     assert!(of("open = \"no other system here\"").unwrap().claims[0].experiments.is_empty());
     for (claim, words) in [
-        ("low = 1", "none of the matching trials has a trial to compare with"),
+        ("low = 1", "none of the matching trials has a baseline to compare with"),
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "'about' is for gains and ratios"),
-        (small, "needs low, high or about"),
+        (small, "a claim needs low, high, about"),
         ("shown-by = \"magic\"", "is not a demonstration; use two-flips or blocking"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
@@ -589,8 +589,8 @@ fn chains_may_have_their_volume_measured() {
     assert_eq!((plan.to_measure, plan.trials.len()), (vec!["e".to_owned()], 2));
     assert!(embedded_plan("pipe-speed").to_measure == ["cat-long"] && embedded_plan("quick").to_measure.is_empty());
     for (body, sentence) in [
-        ("axes = { length = [0, 4] }\nparams = { total = \"1m\" }", "cannot be fixed as well"),
-        ("axes = { block = [64, 128] }", "only the volume of chains"),
+        ("axes = { length = [0, 4] }\nparams = { total = \"1m\" }", "so total, blocks and time can't be set"),
+        ("axes = { block = [64, 128] }", "only chains can have a volume"),
     ] {
         let error = with(body).unwrap_err().to_string();
         assert!(error.contains(sentence), "{error}");

@@ -88,7 +88,7 @@ struct AgainstForm {
 
 /// The experiments that are the suite's main result: one, or several that belong together.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "headline has to be the name of an experiment, or a list of names")]
+#[serde(untagged, expecting = "headline must be the name of an experiment, or a list of names")]
 enum Headline {
     One(String),
     Several(Vec<String>),
@@ -212,7 +212,7 @@ impl SuiteUnit {
 
 /// A value of a parameter.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a value has to be a number or a string")]
+#[serde(untagged, expecting = "a value must be a number or a string")]
 enum Scalar {
     Integer(i64),
     Float(f64),
@@ -325,7 +325,10 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         check_line("figure", what.as_ref(), MAX_VALUE_CHARS).map_err(refuse)?;
         let unknown = |word: &&Spanned<String>| !form.values.keys().any(|known| known.as_ref() == word.as_ref());
         if let Some(word) = table.as_ref().keys().find(unknown) {
-            return Err(Refusal::new(format!("'{}' is not among the values", word.as_ref()), Some(word.span())));
+            return Err(Refusal::new(
+                format!("'{}' is not one of the published values; add it to them, or omit it", word.as_ref()),
+                Some(word.span()),
+            ));
         }
     }
     for (word, figure) in entries(&form.values) {
@@ -336,7 +339,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         let throughput = form.unit.throughput(*figure.as_ref(), form.total);
         let positive = *figure.as_ref() > 0.0 && throughput.is_finite();
         if !positive || throughput <= 0.0 && form.unit != SuiteUnit::Calls {
-            return Err(Refusal::new("a published figure has to be a number above 0", Some(figure.span())));
+            return Err(Refusal::new("a published figure must be a number above 0", Some(figure.span())));
         }
         let of_value = |(what, table): (&Spanned<String>, &Spanned<SuiteTable<f64>>)| {
             let (_, figure) = table.as_ref().iter().find(|(value, _)| value.as_ref() == word.as_ref())?;
@@ -370,7 +373,7 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
             let setting = setting_of(by, word.as_ref(), word)?;
             match *percent.as_ref() {
                 percent if percent.is_finite() && percent > -100.0 => Ok((setting, percent)),
-                _ => Err(Refusal::new("a gain has to be above -100 per cent", Some(word.span()))),
+                _ => Err(Refusal::new("a gain must be above -100 per cent", Some(word.span()))),
             }
         };
         Ok(ColumnDesign {
@@ -403,7 +406,7 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     }
     let unmeasured = form.open.is_some() || form.shown_by.is_some();
     if unmeasured != (low.is_none() && high.is_none()) {
-        let sentence = "a claim needs low, high or about; or shown-by, or open with why it can't be measured";
+        let sentence = "a claim needs low, high, about, shown-by, or open (the reason why it can't be measured)";
         return Err(refuse(sentence.to_owned()));
     }
     if let Some(name) = form.shown_by.as_ref().filter(|name| !DEMONSTRATIONS.contains(&name.as_ref().as_str())) {

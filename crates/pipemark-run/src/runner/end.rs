@@ -44,7 +44,7 @@ pub fn main() -> u8 {
         Ok(None) => return 1,
         // A user called the hidden verb, so standard input isn't a socket.
         Err(_) => {
-            eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", channel::END_VERB);
+            eprintln!("pipemark: '{}' is an internal verb; see 'pipemark --help'", channel::END_VERB);
             return 2;
         }
     };

@@ -59,7 +59,7 @@ impl Feeds {
     /// # Errors
     /// If there is not enough memory for a log, or the compression fails.
     pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<FilterInput, RunError> {
-        let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
+        let failed = |error: io::Error| RunError::Failed(format!("cannot generate the log: {}", explained(&error)));
         let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
         let command = match feed {
             Feed::YesShort => return Ok(FilterInput { command: words(&["yes", SHORT_LINE]), file: None }),

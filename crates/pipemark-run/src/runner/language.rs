@@ -40,8 +40,12 @@ pub fn run(
     match (&runnable.prints, verify.reads()) {
         (Some(prints), false) => return run_third_party(&runnable, prints, (block.0, total.0), conditions),
         (None, true) => {}
-        (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),
-        (None, false) => return Err(RunError::NotHere("it checks what arrives; use verify full or xor".to_owned())),
+        (Some(_), true) => {
+            return Err(RunError::NotHere("it doesn't check the bytes that arrive; use verify none".to_owned()));
+        }
+        (None, false) => {
+            return Err(RunError::NotHere("it checks the bytes that arrive; use verify full or xor".to_owned()));
+        }
     }
     let stream =
         ByteStream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
@@ -49,9 +53,9 @@ pub fn run(
         let (bytes, block, flip) = PROOF_STREAM;
         let proof = ByteStream { bytes, block, flip: Some(flip), ..stream };
         run_once(&runnable, &proof, conditions).map_err(|error| match error {
-            RunError::Unverified(reason) => {
-                RunError::Unverified(format!("a byte was changed on its way, and it did not notice: {reason}"))
-            }
+            RunError::Unverified(reason) => RunError::Unverified(format!(
+                "a byte was changed in transit, and the program did not detect that: {reason}"
+            )),
             other => other,
         })?;
     }

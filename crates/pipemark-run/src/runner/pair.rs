@@ -91,7 +91,7 @@ impl PairRun {
             None => vec![EndRole::Copy],
         };
         let count = roles.len() * ends.pairs as usize;
-        let (page, control) = Control::create(count).map_err(failed("no shared memory for the run"))?;
+        let (page, control) = Control::create(count).map_err(failed("cannot create shared memory for the run"))?;
         let mut run = PairRun {
             processes: Vec::with_capacity(count),
             stages: RunningStages::default(),
@@ -138,7 +138,7 @@ impl PairRun {
         for way in 0..if job.is_round_trip() { 2 } else { 1 } {
             let (made, keeper) = keeper::make(link, job, ends).map_err(|error| match link::not_here(&error) {
                 true => RunError::NotHere(format!("--link {}: {error}", ends.link)),
-                false => RunError::Failed(format!("no link: {error}")),
+                false => RunError::Failed(format!("cannot create the link: {error}")),
             })?;
             self.keepers.extend(keeper);
             self.granted = Granted { message_limit: made.message_limit, buffers: made.buffers };

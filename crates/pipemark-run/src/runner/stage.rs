@@ -95,7 +95,7 @@ impl RunningStages {
         for stage in &mut self.stages {
             if !stage.wait(deadline, Some(interrupt))? {
                 return Err(RunError::Failed(format!(
-                    "{} had not ended at the limit of the run, although its input had; raise --limit if it needs longer",
+                    "{} was still running at the limit of the run, although its input had ended; raise --limit if it needs longer",
                     stage.name()
                 )));
             }

@@ -96,7 +96,7 @@ impl CapturedOutput {
 pub fn main() -> u8 {
     let socket = rustix::stdio::stdin();
     let Ok(Some((spec, _))) = channel::receive::<ProgramSpec>(socket) else {
-        eprintln!("pipemark: '{SUPERVISOR_VERB}' is for pipemark itself; try pipemark --help");
+        eprintln!("pipemark: '{SUPERVISOR_VERB}' is an internal verb; see 'pipemark --help'");
         return 2;
     };
     let completion = supervise(&spec)

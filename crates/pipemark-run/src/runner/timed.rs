@@ -76,7 +76,7 @@ pub fn run(
     let written = written.map_err(|error| RunError::Failed(format!("the lines could not be written: {error}")))?;
     if arrivals.next != written.lines + WARM_UP_LINES {
         let (came, went) = (arrivals.next, written.lines + WARM_UP_LINES);
-        return Err(RunError::Unverified(format!("{filter} output {came} of {went} lines")));
+        return Err(RunError::Unverified(format!("{filter} wrote {came} of {went} lines")));
     }
     let due = (f64::from(rate) * written.ns as f64 / 1e9).round() as u64;
     let latency = Latency { held: Some(arrivals.held), ..end::summary(&arrivals.times, Some(due)).map_err(started)? };

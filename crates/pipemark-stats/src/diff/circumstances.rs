@@ -154,10 +154,10 @@ fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
         ("pipe-max-size", ByteSize(host.pipe_max_size).to_string()),
         ("pipe-user-pages-soft", pages(host.pipe_user_pages_soft)),
         ("pipe-user-pages-hard", pages(host.pipe_user_pages_hard)),
-        ("limits on pipes lifted", yes(host.pipe_limits_lifted)),
-        ("limits per user lifted", yes(host.pipe_user_limits_lifted)),
+        ("exempt from pipe limits", yes(host.pipe_limits_lifted)),
+        ("exempt from per-user pipe limits", yes(host.pipe_user_limits_lifted)),
         ("vmsplice shares pages", host.vmsplice_shares_pages.map_or_else(|| "unknown".to_owned(), yes)),
-        ("the CPUs' places", cpu_places(host)),
+        ("CPU topology", cpu_places(host)),
         ("caches", caches(host)),
     ]
 }

@@ -24,7 +24,7 @@ pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
 pub struct TuneOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// Compare for TIME; longer gives a narrower interval
+    /// Compare for TIME; a longer time gives a narrower confidence interval
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "12s")]
     time: Duration,
     /// Capacity to try
@@ -46,7 +46,7 @@ fn time(text: &str) -> Result<Duration, String> {
 pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if watched.no_touch {
-        return Err(ExitError::with(why::FAILED, "tune has to open pipes to change them; omit --no-touch"));
+        return Err(ExitError::with(why::FAILED, "tune must open pipes to change them; omit --no-touch"));
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
     let mut trial = TuneTrial {
@@ -73,7 +73,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
             options.pipe.map_or_else(|| "all pipes alternate".to_owned(), |number| format!("pipe {number} alternates"));
         let size = options.capacity;
         let seconds = options.time.as_secs_f64();
-        say(format_args!("tune: for {seconds:.0} s, {pipes} between {size} and the current capacity"));
+        say(format_args!("tune: {pipes} between {size} and the current capacity for {seconds:.0} s"));
     }
     match target {
         WatchTarget::Live => why::list(watched, "tune"),

@@ -58,7 +58,9 @@ fn follow(options: &WatchOptions, mut requested: Option<Vec<u32>>, keep: Keep<'_
             let found = live::live_pipelines();
             Some(vec![found.get(nth % found.len().max(1))?.pid])
         });
-        let none = || ExitError::failed("no running pipeline that you may sample; pipemark watch 'a | b' runs one");
+        let none = || {
+            ExitError::failed("there is no running pipeline that you may sample; to run one: pipemark watch 'a | b'")
+        };
         match show(options, &pids.ok_or_else(none)?, keep)? {
             Some(Key::Next) => {}
             key => return exit_for(key),
@@ -120,7 +122,7 @@ impl WatchOutput {
     /// not.
     fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
-            let text = "watch: the pipeline uses this terminal, so a line is printed for each interval; redirect its output to see a live screen";
+            let text = "watch: the pipeline uses this terminal, so watch prints a line per interval; redirect the pipeline's output to see a live screen";
             let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sentence(text)));
         } else if let Ok(screen) = Screen::open(terminal_of(&io::stderr())) {
             (self.mode, self.next) = (OutputMode::Screen(Box::new(screen)), Instant::now());

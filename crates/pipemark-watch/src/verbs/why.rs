@@ -74,7 +74,7 @@ pub struct WatchedOptions {
     /// Never open a pipe, not even to read its capacity
     #[arg(long)]
     pub no_touch: bool,
-    /// Read thread states from /proc/PID/FILE; if it is unreadable, from the next in this list
+    /// Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list
     #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
     access: ProcFile,
 }
@@ -112,7 +112,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
         let found = live::processes_named(name);
         if found.is_empty() {
             return Err(ExitError::usage(format_args!(
-                "there is no process called '{}'; 'pipemark why' lists running pipelines, and 'pipemark why 'a | b'' runs one",
+                "there is no process called '{}'; 'pipemark why' lists running pipelines; to run one: pipemark why 'a | b'",
                 neutral(name)
             )));
         }
@@ -120,7 +120,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     }
     if !options.command.is_empty() {
         if !options.words.is_empty() {
-            return Err(usage("a pipeline in quotes and a command after -- exclude each other; omit one"));
+            return Err(usage("give either a pipeline in quotes or a command after --, not both"));
         }
         // One word with blanks is a quoted pipeline.
         if let [pipeline] = &options.command[..]
@@ -135,7 +135,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     }
     let joined = options.words.join(OsStr::new(" "));
     if joined.as_encoded_bytes().trim_ascii().is_empty() {
-        return Err(usage("the pipeline is empty; 'pipemark why' alone lists running pipelines"));
+        return Err(usage("the pipeline is empty; 'pipemark why' without arguments lists running pipelines"));
     }
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let numbers = joined.to_str().filter(|text| text.split_whitespace().all(is_number));
@@ -159,7 +159,7 @@ fn bare_name(word: &OsStr) -> Option<ExitError> {
     Some(ExitError::with(
         FAILED,
         format_args!(
-            "'{word}' is neither a PID nor a pipeline; '--name {word}' samples a running {word}, '-- {word}' starts one"
+            "'{word}' is neither a PID nor a pipeline; use '--name {word}' to sample a running {word}, or '-- {word}' to start one"
         ),
     ))
 }
@@ -373,13 +373,13 @@ pub fn start(
     keep: Keep<'_>,
 ) -> VerbResult {
     let failed =
-        |error: io::Error| ExitError::with(FAILED, format_args!("signals cannot be caught: {}", with_advice(&error)));
+        |error: io::Error| ExitError::with(FAILED, format_args!("cannot catch signals: {}", with_advice(&error)));
     let mut signals = SignalRelay::catch().map_err(failed)?;
     signals.restore_in(&mut command);
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-        ExitError::with(code, format_args!("'{}' could not be started: {}", neutral(&program), with_advice(&error)))
+        ExitError::with(code, format_args!("cannot start '{}': {}", neutral(&program), with_advice(&error)))
     })?;
     let pid = child.pid();
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
@@ -447,9 +447,9 @@ pub fn start(
 /// An error message, with advice if a resource is exhausted.
 fn with_advice(error: &io::Error) -> String {
     let advice = match error.raw_os_error() {
-        Some(libc::EMFILE) => "raise the limit of open files (ulimit -n)",
-        Some(libc::ENFILE) => "raise the system's limit of open files (/proc/sys/fs/file-max)",
-        Some(libc::EAGAIN) => "raise the limit of processes (ulimit -u)",
+        Some(libc::EMFILE) => "raise the limit on open files (ulimit -n)",
+        Some(libc::ENFILE) => "raise the system's limit on open files (/proc/sys/fs/file-max)",
+        Some(libc::EAGAIN) => "raise the limit on processes (ulimit -u)",
         _ => return error.to_string(),
     };
     format!("{error}; {advice}")

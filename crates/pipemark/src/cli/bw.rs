@@ -65,7 +65,7 @@ pub struct BwOptions<K: KeySet> {
     baseline: Vec<Value>,
     /// Print a line every TIME during a run [default: sample every 10ms, print nothing]
     ///
-    /// A line has the throughput and context switches since the previous line. JSON has these pieces of each run in
+    /// A line has the throughput and the context switches since the previous line. JSON has the same figures in
     /// samples[].pieces; they show whether a trial is bimodal.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, help_heading = "Output", hide_short_help = true)]
     interval: Option<Duration>,

@@ -25,7 +25,7 @@ pub struct CompareOptions {
     /// Take trials with these parameters as the reference
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "new")]
     base: Vec<Value>,
-    /// Compare them with the trials that differ only in these parameters
+    /// Compare the reference with the trials that differ only in these parameters
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "base")]
     new: Vec<Value>,
     /// Smallest change that counts, such as 5%

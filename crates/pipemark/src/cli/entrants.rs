@@ -25,7 +25,7 @@ pub struct EntrantOptions {
     /// Folder of the programs [default: ./entrants]
     #[arg(long, value_name = "DIR")]
     entrants: Option<PathBuf>,
-    /// Only these languages, by folder name; 'run' adds the baseline of the ratios
+    /// Use only these languages, by folder name; 'run' also measures the baseline of the ratios
     #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
     only: Vec<Language>,
 }
@@ -107,7 +107,9 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
     if named.is_empty() {
         return match (options.only.is_empty(), verify) {
             (true, None) => Ok(()),
-            _ => Err(format!("--only and --verify are for suites with programs of other languages; '{word}' has none")),
+            _ => Err(format!(
+                "--only and --verify are for suites with programs of other languages, and '{word}' has none; omit them"
+            )),
         };
     }
     if word == SUITE || !options.only.is_empty() {

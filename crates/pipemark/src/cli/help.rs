@@ -27,13 +27,13 @@ macro_rules! page {
 const TOPICS: [Topic; 10] = [
     topic("method", "how pipemark measures", HELP_TOPICS, "Method"),
     topic("units", "sizes, times, columns and marks", page!("outputs.md"), "Units"),
-    topic("findings", "conclusions that are drawn, and their rules", page!("outputs.md"), "Findings"),
+    topic("findings", "conclusions, and the rules behind them", page!("outputs.md"), "Findings"),
     topic("exit-codes", "exit codes of all verbs", page!("outputs.md"), "Exit codes"),
     topic("suites", "how to write your own experiments", HELP_TOPICS, "Suites"),
     topic("pipelines", "how 'pipemark why' finds a bottleneck", HELP_TOPICS, "Pipelines"),
-    topic("ci", "how to fail a build that became slower", HELP_TOPICS, "CI"),
+    topic("ci", "how to fail a build on a slowdown", HELP_TOPICS, "CI"),
     topic("wakeups", "why small messages are expensive", page!("pipes.md"), "Wakeups"),
-    topic("capacity", "what a larger pipe gains, and its limits", page!("pipes.md"), "Capacity"),
+    topic("capacity", "what larger pipes gain, and their limits", page!("pipes.md"), "Capacity"),
     topic("zero-copy", "what vmsplice and splice save, and what they require", page!("pipes.md"), "Zero copy"),
 ];
 
@@ -50,7 +50,7 @@ const fn topic(name: &'static str, about: &'static str, page: &'static str, sect
 /// The options of `help`.
 #[derive(Debug, Clone, Args)]
 pub struct HelpOptions {
-    /// A verb, such as bw or 'history show', or a topic, such as method [default: list all]
+    /// A verb, such as bw or 'history show', or a topic, such as method [default: list them]
     #[arg(value_name = "VERB|TOPIC")]
     words: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub fn run(options: &HelpOptions) -> VerbResult {
         let verbs = verbs.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name());
         let hint = match nearest(first, TOPICS.iter().map(|topic| topic.name).chain(verbs)) {
             Some(word) => format!("did you mean {word}?"),
-            None => "'pipemark help' lists them".to_owned(),
+            None => "'pipemark help' lists verbs and topics".to_owned(),
         };
         return Err(ExitError::usage(format_args!("there is no verb or topic '{}'; {hint}", neutral(first))));
     }

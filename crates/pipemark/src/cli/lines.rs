@@ -36,10 +36,11 @@ pub struct LinesOptions {
     /// Use at most N threads; auto: up to four for a file, one for anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
-    /// Bytes per read, at least one page from a pipe [default: 512k from a file, otherwise up to 64k, or 256k from a pipe on one CPU]
+    /// Bytes per read, at least one page from a pipe [default: 512k from a file, 256k from a pipe on one CPU, otherwise
+    /// up to 64k]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), MAX_BATCH), global = true)]
     batch: Option<ByteSize>,
-    /// Transform only the lines that start in these bytes of a file; LOW or HIGH may be omitted
+    /// Transform only the lines that start in this range of bytes of a file; LOW or HIGH may be omitted
     #[arg(long, value_name = "LOW:HIGH", value_parser = range, global = true)]
     range: Option<Range<u64>>,
     /// Lines end with NUL, not newline
@@ -66,8 +67,8 @@ enum Instructions {
 }
 
 const INSTRUCTIONS: [WordChoice<Instructions>; 2] = [
-    ("best", Instructions::Best, "The widest vectors of this CPU"),
-    ("portable", Instructions::Portable, "Vectors that every CPU has; slower, with the same output"),
+    ("best", Instructions::Best, "The widest vector instructions of this CPU"),
+    ("portable", Instructions::Portable, "Vector instructions that every CPU has; slower, same output"),
 ];
 
 /// The files to read.
@@ -80,7 +81,7 @@ struct InputFiles {
 
 #[derive(Debug, Clone, Subcommand)]
 enum TransformName {
-    /// Prefix each line with its number of spaces, [spaces: N] or >6 (the default transform)
+    /// Prefix each line with its number of spaces, as [spaces: N] or [spaces: >6] (the default transform)
     Spaces(InputFiles),
     /// Prefix each line with its number and a tab
     Number {
@@ -92,11 +93,11 @@ enum TransformName {
     },
     /// Replace each line with its length in bytes
     Length(InputFiles),
-    /// Convert the letters a-z to upper case, and no other bytes
+    /// Convert the letters a-z to upper case; leave other bytes unchanged
     Upper(InputFiles),
     /// Copy each line unchanged
     Identity(InputFiles),
-    /// Replace each line with its N-th field, counted from 1; empty if it has none
+    /// Replace each line with its N-th field, counted from 1; the result is empty if there is no such field
     Field {
         /// Number of the field, counted from 1
         #[arg(value_name = "N", value_parser = field)]
@@ -114,7 +115,7 @@ const SENDS: [WordChoice<SendMethod>; 2] = [
     (
         "give-away",
         SendMethod::GiveAway,
-        "vmsplice(2), which hands pages over without copying; whether it is faster depends on pipe and reader",
+        "vmsplice(2), which gives pages to the pipe without copying; it is faster with some pipes and readers only",
     ),
 ];
 
@@ -162,7 +163,7 @@ impl FromStr for Threads {
 const MAX_BATCH: ByteSize = ByteSize(64 << 20);
 
 fn field(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a whole number from 1 up; the first field is 1"))
+    text.parse().map_err(|_| format!("'{text}' is not the number of a field; use 1 or more"))
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -245,7 +246,7 @@ fn not_opened(path: &Path, error: &io::Error) -> ExitError {
         Some(word) => {
             let names = ["spaces", "number", "length", "upper", "identity", "field"];
             if names.contains(&word) {
-                return ExitError::usage(format_args!("'{word}' is a transform: name it before the files"));
+                return ExitError::usage(format_args!("'{word}' is a transform; write it before the files"));
             }
             let hint = did_you_mean(word, names);
             ExitError::usage(format_args!("'{name}' is neither a file nor a transform ({}){hint}", names.join(", ")))
@@ -318,7 +319,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
 fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
     let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
     let bytes = format!(
-        "in: {} bytes by {} reads of {} on average; out: {} bytes by {} writes, {} without a copy (vmsplice)",
+        "in: {} bytes in {} reads of {} on average; out: {} bytes in {} writes, {} without a copy (vmsplice)",
         report.bytes_in,
         report.reads,
         average(report.bytes_in, report.reads),
@@ -327,7 +328,7 @@ fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
         ByteSize(report.given_away),
     );
     let time = format!(
-        "time: {}, {} of input; CPU: {} user, {} system; threads: {}; context switches: {} voluntary, {} not",
+        "time: {}, {} of input; CPU: {} user, {} system; threads: {}; context switches: {} voluntary, {} involuntary",
         Nanos::from(elapsed),
         Throughput(report.bytes_in as f64 / elapsed.as_secs_f64()),
         Nanos(usage.user_ns),

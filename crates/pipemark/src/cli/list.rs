@@ -79,7 +79,7 @@ const LISTED: [(Key, &str); 6] = [
 /// The options of `list`.
 #[derive(Debug, Clone, Args)]
 pub struct ListOptions {
-    /// What to list [default: everything that can be measured]; for a suite or a file with one: its trials
+    /// What to list; a suite or suite file lists its trials [default: everything that can be measured]
     #[arg(value_name = "WHAT|SUITE|FILE", value_parser = SubjectParser)]
     subject: Option<Subject>,
     #[command(flatten)]

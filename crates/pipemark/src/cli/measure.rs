@@ -200,7 +200,7 @@ fn exit_result(document: &Document, written: bool) -> VerbResult {
         && any(|record| record.job.ends().is_some() && record.experiment != MEMORY_COPY)
     {
         // The memory-copy limit wasn't requested, so it doesn't count. A missing tool is no failure.
-        Err(ExitError::failed("none of these trials can be measured here; each row has its reason"))
+        Err(ExitError::failed("none of these trials can be measured here; each row gives the reason"))
     } else {
         Ok(())
     }

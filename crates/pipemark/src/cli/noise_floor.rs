@@ -69,7 +69,10 @@ fn measure(
     for _ in 0..options.sessions {
         let measurement = pipemark_run::measure(&plan, &machine, &Entrants::default(), &interrupt, &mut progress);
         if measurement.partial {
-            return Err(ExitError::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
+            return Err(ExitError::with(
+                exit::INTERRUPTED,
+                "interrupted, so there is no result: a noise floor needs all of its rounds",
+            ));
         }
         for (side, outcome) in sides.iter_mut().zip(&measurement.outcomes) {
             if outcome.status != Status::Ok {

@@ -49,7 +49,7 @@ pub struct OutputOptions {
     /// Write a line of JSON as each run and each trial ends
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json_lines: Option<Destination>,
-    /// Print every table, figure and finding instead of one screen
+    /// Print all tables, figures and findings instead of one screen
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
@@ -162,7 +162,7 @@ pub fn render_document(format: Format, all: bool, document: &Document, kept: Opt
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
     let reached = document.requested().count();
     if reached < all_trials {
-        say(format_args!("interrupted: {reached} of {all_trials} trials were measured; figures so far"));
+        say(format_args!("interrupted: {reached} of {all_trials} trials were measured; these are the figures so far"));
     }
     let pointers = match kept {
         Some(id) => {

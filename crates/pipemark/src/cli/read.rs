@@ -122,7 +122,7 @@ pub fn empty_history() -> ExitError {
 
 /// The error for an unknown run.
 pub fn unknown_run(name: impl std::fmt::Display) -> ExitError {
-    ExitError::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
+    ExitError::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all runs"))
 }
 
 fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, ExitError> {
@@ -156,7 +156,9 @@ pub fn file_text(name: &str, most: u64) -> Result<String, String> {
 pub fn documents_of_file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no run, label or file '{shown}'"),
+        io::ErrorKind::NotFound => {
+            format!("there is no run, label or file '{shown}'; 'pipemark history' lists runs and labels")
+        }
         _ => format!("cannot read {shown}: {error}; expected a run number, a label or a JSON file"),
     };
     let mut bytes = Vec::new();

@@ -71,7 +71,8 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
     let head = format!("{}: {count} {}, {runs}{sessions}", plan.suite, plural(count, "trial", "trials"));
     let volumes = match volumes {
         0 => String::new(),
-        _ => format!("; {volumes} of them move a number of bytes, which takes an unknown time"),
+        1 => " plus an unknown time for 1 trial that moves a fixed number of bytes".to_owned(),
+        _ => format!(" plus an unknown time for {volumes} trials that move a fixed number of bytes"),
     };
     format!("{head}, about {}{volumes}", in_words(all))
 }

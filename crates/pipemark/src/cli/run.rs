@@ -26,13 +26,14 @@ pub struct RunOptions {
     scale: Option<VolumeScale>,
     /// Measure your own program too, as a row of the suite's main table; may be repeated
     ///
-    /// {blocks}, {block} and {total} in COMMAND are replaced by numbers. No shell is used.
+    /// In COMMAND, {blocks} is replaced by the number of blocks, {block} by the block size in bytes, and {total} by the
+    /// total in bytes. No shell is used.
     #[arg(long, value_name = "COMMAND", help_heading = "Programs of your own")]
     against: Vec<String>,
     /// Read the result from the output of --against: rate,MiB/s=REGEX or time,s=REGEX
     ///
     /// The only group ( ) of REGEX matches the number. Give one for all programs, or one for each --against, in the same order.
-    /// The default is the time from the program's start to its end, and the row says so.
+    /// The default is the time from the program's start to its end; the row then says so.
     #[arg(long, value_name = "FIGURE", requires = "against", help_heading = "Programs of your own")]
     figure: Vec<String>,
     /// List the trials and estimate the time; measure nothing
@@ -42,8 +43,8 @@ pub struct RunOptions {
     schedule: ScheduleOptions,
     #[command(flatten)]
     entrants: EntrantOptions,
-    /// How programs of other languages check the bytes: full, a checksum that detects lost and moved blocks, or xor, as in the
-    /// published benchmark [default: the suite's]
+    /// How programs of other languages check the bytes: full (a checksum that detects lost and moved blocks) or xor (as
+    /// in the published benchmark) [default: the suite's]
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs of other languages")]
     verify: Option<String>,
     /// Rebuild the programs of other languages; measure nothing

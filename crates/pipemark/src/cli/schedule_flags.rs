@@ -21,13 +21,13 @@ pub struct ScheduleOptions {
     /// Stop adding runs after TIME, such as 30s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
-    /// Abort a run that takes longer than TIME [default: 60s more than it should take]
+    /// Abort a run that takes longer than TIME [default: the expected time plus 60s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, hide_short_help = true)]
     pub limit: Option<Duration>,
     /// Measure in N sessions, each started afresh, for 'pipemark compare'
     ///
-    /// Each session starts new processes, in another order, at other addresses. JSON output has one document per session. The
-    /// history has an entry for each session; 'pipemark compare' joins entries with the same --label.
+    /// Each session starts new processes, in a new order, at new memory addresses. JSON output has one document per
+    /// session. The history has an entry for each session; 'pipemark compare' joins entries with the same --label.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 1000))]
     pub sessions: Option<u32>,
     /// Seed for the order of runs, the content and the delays [default: 1]

@@ -42,7 +42,7 @@ fn read(path: &str) -> Result<String, String> {
         return Err(format!("cannot read the suite {path}: it is a directory; name a file in it"));
     }
     if !kind.is_file() {
-        return Err(format!("cannot read the suite {path}: it is not a regular file; save the suite to one first"));
+        return Err(format!("cannot read the suite {path}: it is not a regular file; save the suite to a file first"));
     }
     let mut bytes = Vec::new();
     file.take(MAX_SUITE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;

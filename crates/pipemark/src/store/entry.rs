@@ -32,7 +32,7 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Id, String> {
         let number = text.trim_start_matches('#').parse().ok().filter(|&number: &i64| number > 0);
-        number.map(Id).ok_or_else(|| format!("'{text}' isn't the number of a run; 'pipemark history' lists them"))
+        number.map(Id).ok_or_else(|| format!("'{text}' isn't the number of a run; 'pipemark history' lists the runs"))
     }
 }
 

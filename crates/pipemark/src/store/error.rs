@@ -68,7 +68,9 @@ impl From<rusqlite::Error> for HistoryError {
         HistoryError::new(match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 let seconds = LOCK_TIMEOUT.as_secs();
-                format!("was locked by another process for {seconds} seconds; end it, or use another --db FILE")
+                format!(
+                    "was locked by another process for {seconds} seconds; end that process, or use another --db FILE"
+                )
             }
             Some(ErrorCode::DiskFull) => "is on a full disk; free some space, or use another --db FILE".into(),
             Some(ErrorCode::ReadOnly) => "or its folder can't be written to; use another --db FILE".into(),

@@ -184,7 +184,7 @@ impl History {
         let Some(json) = self.json(id)? else { return Ok(None) };
         parse(&json).map(Some).map_err(|error| {
             let what = format!(
-                "has a run {id} that can't be read: {error}; 'pipemark history export {id}' writes it as it is"
+                "has a run {id} that can't be read: {error}; 'pipemark history export {id}' writes the run unchanged"
             );
             HistoryError::of(&self.path, what)
         })
@@ -301,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_stale_lock_folder_is_named() {
-        let error = HistoryError::of(Path::new("/x/h.db"), "was locked by another process for 10 seconds; end it");
+        let error =
+            HistoryError::of(Path::new("/x/h.db"), "was locked by another process for 10 seconds; end that process");
         let error = error.without_locks(false, Path::new("/x/h.db")).to_string();
         assert!(error.contains("/x/h.db.lock"), "{error}");
     }

@@ -87,7 +87,7 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
         false => read_csv(text, &asked)?,
     };
     if runs.is_empty() {
-        return Err("it has no figures".to_owned());
+        return Err("the file has no figures".to_owned());
     }
     let mut outcomes: Vec<Outcome> = Vec::new();
     for run in runs {
@@ -148,7 +148,7 @@ fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String
         }
         (ForeignFigure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
         (ForeignFigure::Seconds { .. }, Volume::Time(_)) => {
-            return Err("a time needs the number of bytes; use --as total=SIZE".to_owned());
+            return Err("a time gives a throughput only with a number of bytes; add --as total=SIZE".to_owned());
         }
         (ForeignFigure::Rate(rate), Volume::Total(total)) => (total.0, total.0 as f64 / rate, 0.0, 0.0),
         (ForeignFigure::Rate(rate), Volume::Time(_)) => (rate.round() as u64, 1.0, 0.0, 0.0),
@@ -177,7 +177,7 @@ fn parse_time_line(line: &str) -> Option<(&str, Result<f64, String>)> {
 fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
-            "a log of time(1) has one parameter, in the line before each time; give the other --as parameters a value"
+            "a log of time(1) has a single parameter, in the line before each time; give every other --as parameter a value"
                 .to_owned(),
         );
     }
@@ -198,7 +198,7 @@ fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
                 match runs.last_mut().map(|run| &mut run.figure) {
                     Some(ForeignFigure::Seconds { user, .. }) if word == "user" => *user = seconds,
                     Some(ForeignFigure::Seconds { system, .. }) => *system = seconds,
-                    _ => return Err(at(format!("'{word}' precedes the first 'real'"))),
+                    _ => return Err(at(format!("'{word}' comes before the first 'real' line"))),
                 }
             }
             None if !line.trim().is_empty() => before = line,
@@ -234,10 +234,13 @@ fn read_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> 
             text[..text.find(&serde_json::to_string(&result.command).unwrap_or_default()).unwrap_or(0)].lines().count();
         let at = |error: String| format!("line {line}: '{command}': {error}");
         if result.times.is_empty() {
-            return Err(at("it has no times; export it with a version of hyperfine that writes them".to_owned()));
+            return Err(at(
+                "the result has no times; export it with a version of hyperfine that writes them".to_owned()
+            ));
         }
         let values = |key: &Key| {
-            let value = result.parameters.get(key.name()).ok_or_else(|| at(format!("it has no parameter '{key}'")))?;
+            let value =
+                result.parameters.get(key.name()).ok_or_else(|| at(format!("the result has no parameter '{key}'")))?;
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             Value::parse(*key, &text).map_err(|error| at(error.to_string()))
         };
@@ -366,10 +369,10 @@ mod tests {
             "line 1: 1e300 s is not the CPU time of a run"
         );
         assert!(error("seconds,MB/s\n1,2\n", &[]).contains("both have a unit"));
-        assert!(error("seconds\n1\n", &[]).contains("line 2: a time needs the number of bytes"));
+        assert!(error("seconds\n1\n", &[]).contains("line 2: a time gives a throughput only with a number of bytes"));
         assert!(error("seconds\n1\n", &["block"]).contains("there is no column 'block'"));
         assert!(error("real\t0m-1s\n", &["total=1g"]).starts_with("line 1: '0m-1s' is not a time"));
-        assert!(error("user\t0m1s\n", &["total=1g"]).contains("precedes the first 'real'"));
+        assert!(error("user\t0m1s\n", &["total=1g"]).contains("comes before the first 'real' line"));
         assert!(error("one\n\nreal\t0m1s\n", &["length", "total=1g"]).starts_with("line 3: "));
         assert!(error("{\"results\": [{\"command\": \"x\"}]}", &["total=1g"]).contains("has no times"));
         assert!(error("{\"results\": 1}", &[]).starts_with("line 1: not the format of hyperfine"));

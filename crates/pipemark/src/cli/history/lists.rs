@@ -48,7 +48,7 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.blocks.push(pipemark_show::Block::Grid(table.grid()));
     let rest = (entries.len() < all)
-        .then(|| format!("{} of {all} runs; 'pipemark history --limit 0' lists all", entries.len()));
+        .then(|| format!("{} of {all} runs; 'pipemark history --limit 0' lists all runs", entries.len()));
     sheet.notes(rest.map(Note::plain));
     sheet
 }
@@ -106,7 +106,7 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
     let label = documents.first().and_then(|document| document.label.as_ref());
     let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
     let note = Note::plain(format!(
-        "Sessions differ by: one standard deviation. 'pipemark compare' joins sessions by their label ({name})."
+        "'sessions differ by' is one standard deviation. 'pipemark compare' joins runs with the same label ({name}) as sessions of one measurement."
     ));
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
@@ -195,7 +195,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
             differs => format!("also changed: {}", differs.join(", ")),
         };
         format!(
-            "Run {} and later are {} than run {before} and earlier by {} % ({} to {} %); {also}.",
+            "Runs from {} on are {} than runs up to {before}, by {} % ({} to {} %); {also}.",
             point.entry.id,
             change.verdict.name(),
             signed_percent(change.change),

@@ -73,7 +73,7 @@ struct FilterOptions {
     /// Only measurements of this machine; * and ? as in --label
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Only measurements since a date or time, or this long ago: 2026-01-31, '2026-01-31 12:00', 7d
+    /// Only measurements since a date, a time or an age: 2026-01-31, '2026-01-31 12:00', 7d
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
 }
@@ -96,7 +96,7 @@ struct ShowOptions {
     /// Run number or label
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Print every table, figure and finding instead of one screen
+    /// Print all tables, figures and findings instead of one screen
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -150,7 +150,9 @@ struct DeleteOptions {
 pub fn run(options: &HistoryOptions) -> VerbResult {
     let HistoryListOptions { filter, limit, format, db: _ } = &options.list;
     if options.verb.is_some() && (filter, *limit, format.format) != (&FilterOptions::default(), NEWEST, Format::Text) {
-        return Err(ExitError::usage("only --db may precede what history does; write the other options after it"));
+        return Err(ExitError::usage(
+            "of all options, only --db may come before the subcommand; write the others after it",
+        ));
     }
     match &options.verb {
         None => list(&options.list),
@@ -223,7 +225,7 @@ fn import(options: &ImportOptions) -> VerbResult {
         for (document, json) in sessions {
             let id = history.save(document, json)?;
             // The other documents are saved even if nobody reads the output.
-            let _ = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
+            let _ = writeln!(out, "{} is run {id} of the history", neutral(&path.to_string_lossy()));
         }
     }
     Ok(())
@@ -276,10 +278,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
         .or_else(|| if text.contains(':') { time() } else { day() })
         .or_else(|| ago().map(|zoned| zoned.timestamp()))
         .ok_or_else(|| {
-            format!(
-                "'{}' is not a time; use 2026-01-31, '2026-01-31 12:00', or a span until now, such as 7d",
-                neutral(text)
-            )
+            format!("'{}' is not a time; use 2026-01-31, '2026-01-31 12:00', or an age such as 7d", neutral(text))
         })
 }
 

@@ -22,12 +22,13 @@ use crate::store::{Entry, Filter, KnownTrial};
 /// The options of `trend`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrendOptions {
-    /// Trial, by parameters or by its whole key; if several match, other parameters have their defaults [default: list all]
+    /// A trial, by parameters or by its whole key; if several match, the default values of other parameters decide
+    /// [default: list all trials]
     #[arg(value_name = "KEY=VALUE|TRIAL")]
     trial: Vec<String>,
     #[command(flatten)]
     filter: FilterOptions,
-    /// Use only the newest N runs; 0 uses all
+    /// Use only the newest N runs; 0 uses all runs
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
     /// Smallest change that counts, such as 5%

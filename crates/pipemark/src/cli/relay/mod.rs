@@ -24,7 +24,8 @@ use display::{Display, DisplayOptions, ProgressForm};
 /// The options of `relay`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
-    /// Set the capacity of the pipes on both sides; keep leaves it [default: 1m, or 256k if the output is a file]
+    /// Set the capacity of the pipes on both sides; keep leaves it unchanged [default: 1m, or 256k if the output is a
+    /// file]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
     capacity: Option<Capacity>,
     /// How to move bytes
@@ -36,12 +37,13 @@ pub struct RelayOptions {
     /// Buffer up to SIZE bytes in memory, so that input and output can pause independently
     #[arg(long, value_name = "SIZE", value_parser = buffer, help_heading = "Buffer")]
     buffer: Option<ByteSize>,
-    /// Start writing when the buffer is PERCENT full; whenever it runs empty, wait until it is again [default: 0]
+    /// Start writing when the buffer is PERCENT full; wait for that level again whenever the buffer runs empty
+    /// [default: 0]
     ///
     /// Writing also starts when the input ends, or when no input arrives for 1 to 2 s.
     #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     start_at: Option<u8>,
-    /// Stop reading when the buffer is full, and resume at PERCENT [default: 100]
+    /// Stop reading when the buffer is full; resume when it is PERCENT full [default: 100]
     #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
     /// Show bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
@@ -50,24 +52,24 @@ pub struct RelayOptions {
     /// Update progress every TIME [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval, requires = "progress", help_heading = "Progress")]
     interval: Option<Nanos>,
-    /// Bytes to expect, for percentage and time left [default: the rest of the input, if it is a file]
+    /// Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]
     #[arg(long, value_name = "SIZE", requires = "progress", help_heading = "Progress")]
     size: Option<ByteSize>,
     /// Pass at most RATE bytes per second, such as 20m
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rate")]
     limit: Option<NonZeroU64>,
-    /// Change the limit of the running relay PID, started with --limit
+    /// Change the limit of the running relay PID, which must have been started with --limit
     #[arg(long, num_args = 2, value_names = ["PID", "limit=RATE"], exclusive = true, help_heading = "Rate")]
     set: Vec<String>,
 }
 
 const METHODS: [pipemark_console::WordChoice<Choice>; 2] = [
-    ("fastest", Choice::Fastest, "The fastest way that the kernel permits between input and output"),
+    ("fastest", Choice::Fastest, "The fastest method that the kernel permits for this input and output"),
     ("read-write", Choice::ReadWrite, "Only read(2) and write(2): every byte is copied"),
 ];
 
 const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
-    ("text", ProgressForm::Text, "For people"),
+    ("text", ProgressForm::Text, "Text for people to read"),
     ("json", ProgressForm::Json, "A JSON object per line, in bytes, nanoseconds and bytes per second"),
 ];
 
@@ -187,7 +189,7 @@ fn report_signals(handle: &RelayHandle) -> io::Result<()> {
 
 fn report_undelivered(bytes: u64) {
     if bytes > 0 {
-        say(format_args!("pipemark relay: {bytes} bytes were read and not delivered"));
+        say(format_args!("pipemark relay: {bytes} bytes were read but not delivered"));
     }
 }
 

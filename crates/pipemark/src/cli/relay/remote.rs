@@ -122,11 +122,11 @@ fn words(process: impl AsFd) -> Result<Vec<Vec<u8>>, Errno> {
 
 /// Reads `PID limit=RATE`.
 pub fn parse(words: &[String]) -> Result<(u32, NonZeroU64), ExitError> {
-    let [pid, setting] = words else { return Err(ExitError::usage("--set takes a process number and limit=RATE")) };
+    let [pid, setting] = words else { return Err(ExitError::usage("--set takes a PID and limit=RATE")) };
     let number = pid.parse().ok().filter(|&pid: &u32| pid > 0 && i32::try_from(pid).is_ok());
-    let number = number.ok_or_else(|| ExitError::usage(format_args!("--set: '{pid}' is not a process number")))?;
+    let number = number.ok_or_else(|| ExitError::usage(format_args!("--set: '{pid}' is not a PID")))?;
     let rate = setting.strip_prefix("limit=").ok_or_else(|| {
-        ExitError::usage(format_args!("--set: '{setting}' can't be set; write limit=RATE, such as limit=20m"))
+        ExitError::usage(format_args!("--set: '{setting}' is not a setting; use limit=RATE, such as limit=20m"))
     })?;
     let rate = super::rate(rate).map_err(|error| ExitError::usage(format_args!("--set: {error}")))?;
     Ok((number, rate))
@@ -156,10 +156,10 @@ mod tests {
             |pid: &str, setting: &str| parse(&[pid.to_owned(), setting.to_owned()]).map_err(|stop| stop.to_string());
         assert_eq!(parse("12", "limit=20m"), Ok((12, NonZeroU64::new(20 << 20).unwrap())));
         for (pid, setting, expected) in [
-            ("0", "limit=1m", "not a process number"),
-            ("-3", "limit=1m", "not a process number"),
-            ("4294967296", "limit=1m", "not a process number"),
-            ("12", "rate=1m", "can't be set"),
+            ("0", "limit=1m", "not a PID"),
+            ("-3", "limit=1m", "not a PID"),
+            ("4294967296", "limit=1m", "not a PID"),
+            ("12", "rate=1m", "is not a setting"),
             ("12", "limit=0", "out of range"),
             ("12", "limit=99999999t", "fits 64 bits"),
             ("12", "limit=", "not a size"),
