@@ -142,7 +142,7 @@ fn help_knows_verbs_and_topics() {
         );
         assert!(ended.stdout.lines().filter(|line| !line.starts_with("  ")).all(|line| line.chars().count() <= 80));
     }
-    assert!(pipemark(&["help", "exit-codes"]).stdout.contains("did not verify"));
+    assert!(pipemark(&["help", "exit-codes"]).stdout.contains("received data is wrong"));
     for (words, expected) in [
         (&["help", "bw"][..], "Usage: pipemark bw"),
         (&["help", "history"], "Usage: pipemark history"),
