@@ -173,7 +173,11 @@ fn a_split_block_is_noted_in_text_output() {
     ]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let stdout = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(stdout.contains("messages of this link are limited to") && stdout.contains("were split"), "{}", ended.stdout);
+    assert!(
+        stdout.contains("messages of this link are limited to") && stdout.contains("were split"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
