@@ -81,7 +81,11 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let wants = stage.computing + stage.waiting_for_cpu;
     let on_cpu = |reason: &str| ["computing", "waiting for a CPU"].contains(&reason);
     let longest = all.iter().position(|(reason, _)| on_cpu(reason));
-    if let Some(at) = longest.filter(|_| all.iter().all(|&(reason, share)| on_cpu(reason) || share < wants)) {
+    // The CPU time of a stage that mainly submits requests to the disk would go with the requests.
+    let submits = stage.kernel.is_some_and(|kernel| kernel > 0.5 * stage.computing) && stage.disk > stage.computing;
+    if let Some(at) =
+        longest.filter(|_| !submits).filter(|_| all.iter().all(|&(reason, share)| on_cpu(reason) || share < wants))
+    {
         all[..=at].rotate_right(1);
     }
     all

@@ -356,6 +356,14 @@ fn a_stage_that_wants_a_cpu_is_not_reported_as_waiting() {
 }
 
 #[test]
+fn the_calls_that_wait_for_the_disk_are_no_computing() {
+    let direct =
+        StageFigures { computing: 0.41, waiting_for_cpu: 0.09, disk: 0.49, kernel: Some(0.4), ..stage(1, 99, 0, 1) };
+    assert_eq!(reasons(&direct)[0].0, "waiting for the disk");
+    assert_eq!(reasons(&StageFigures { kernel: Some(0.1), ..direct })[0].0, "computing");
+}
+
+#[test]
 fn a_pipe_of_two_pages_costs_its_ends_a_switch_for_each_fill() {
     let mut figures = line(vec![stage(1, 30, 0, 70), stage(2, 86, 3, 11)]);
     figures.pipes[0].capacity = Some(8192);
