@@ -77,6 +77,10 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             found.extend(remedies::of_less_work(figures));
             found.push(more_cpus_remedy(figures));
         }
+        VerdictKind::Throttled if verdict.reason == "stopped repeatedly" => {
+            let text = "raise the limit of the program that stops it, or run it without (cpulimit -l)";
+            found.push(remedy("cpulimit", text, ""));
+        }
         VerdictKind::Throttled => {
             found.push(remedy(
                 "cpu-quota",

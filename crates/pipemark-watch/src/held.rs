@@ -4,7 +4,7 @@ use pipemark_model::ByteSize;
 
 use crate::figures::PipelineFigures;
 use crate::programs;
-use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
+use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::name;
 
 /// Seconds without output.
@@ -56,6 +56,17 @@ fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Opt
     upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
 }
 
+/// The option that makes a stage fill its buffer before it writes, if its reader waits for that.
+fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
+    let option = programs::fills_first(&stage.words)?;
+    let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
+    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
+    let waits = |pipe: &PipeFigures| figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS;
+    let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
+    let reader_waits = readers.peek().is_none() || readers.any(waits);
+    (has_read && silent && reader_waits).then_some(option)
+}
+
 /// Whether a source works now and then without output, so that its buffer may hold the output.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
@@ -92,6 +103,17 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         let cause = "waiting for the end of its input";
         let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
         return Some(PipelineVerdict { stage: Some(stage.number), cause: cause.to_owned(), ..verdict });
+    }
+    let fills = |stage| Some((stage, filling(figures, stage)?));
+    if let Some((stage, option)) = figures.stages.iter().find_map(fills) {
+        let text = format!(
+            "{} fills its buffer before it writes ({option}): it has read {} and written nothing for {:.1} s.",
+            name(figures, stage.number),
+            ByteSize(stage.held_bytes.unwrap_or(0)),
+            stage.seconds_silent.unwrap_or(0.0)
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Held, "filling its buffer", text);
+        return Some(PipelineVerdict { stage: Some(stage.number), cause: "filling its buffer".to_owned(), ..verdict });
     }
     let stage = figures.stages.iter().find(|stage| holds(figures, stage) || may_hold(figures, stage))?;
     let seconds = stage.seconds_silent.unwrap_or(0.0);
@@ -154,6 +176,17 @@ mod tests {
         );
         figures.stages[1].seconds_silent = Some(0.2);
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn a_program_that_fills_its_buffer_first_holds_its_output() {
+        let found = verdict(&follow("mbuffer -q -m 16M -P 80", 900, 2.0));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert_eq!(found.remedies[0].id, "mbuffer-fill");
+        assert!(found.text.contains("before it writes (-P): it has read 900 B"), "{}", found.text);
+        for figures in [follow("mbuffer -q -m 16M", 900, 2.0), follow("mbuffer -m 16M -P 80", 900, 0.2)] {
+            assert_ne!(verdict(&figures).kind, VerdictKind::Held);
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::state::ThreadState;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
+    /// How often a signal stopped the stage, as far as sampled.
+    pub stops: u32,
     /// Samples of a stage with several threads, taken while one of the threads ran.
     pub hunger_samples: u32,
     /// The samples among these in which another thread waited for input.
@@ -139,6 +141,7 @@ impl Interval {
         self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
         for (own, next) in self.stages.iter_mut().zip(&next.stages) {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.stops += next.stops;
             own.threads += next.threads;
             own.faults += next.faults;
             own.hunger_samples += next.hunger_samples;

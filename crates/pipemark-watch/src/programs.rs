@@ -60,6 +60,17 @@ pub fn needs_end(words: &[String]) -> bool {
     }
 }
 
+/// The option with which a program fills its buffer before it writes; `None` if it has none.
+pub fn fills_first(words: &[String]) -> Option<&'static str> {
+    let option = match program(words) {
+        "mbuffer" => "-P",
+        "buffer" => "-p",
+        "pipemark" => "--start-at",
+        _ => return None,
+    };
+    has_option(words, &[option]).then_some(option)
+}
+
 /// Whether the program may output nothing before the end of its input.
 pub fn collects(words: &[String]) -> bool {
     match program(words) {

@@ -210,6 +210,9 @@ pub struct StageFigures {
     /// The share of time in which one of its threads waits for input while others run.
     #[serde(skip)]
     pub hungry: f64,
+    /// How often a signal stopped it, as far as sampled.
+    #[serde(skip)]
+    pub stops_per_second: f64,
     /// Page faults of processes that it started and reaped.
     #[serde(skip)]
     pub faults_per_second: f64,

@@ -80,6 +80,8 @@ pub struct WatchedStage {
     /// The parent of the stage's first process, and the parent's parent.
     pub(super) parents: [Option<u32>; 2],
     pub(super) changed: bool,
+    /// Whether the stage was stopped in the last sample.
+    pub(super) stopped: bool,
     pub(super) totals: Totals,
     /// The stage's command line.
     pub(super) words: Vec<String>,
@@ -382,9 +384,11 @@ impl Watcher {
         self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
         self.current.stages.resize(self.stages.len(), Counts::default());
         self.current.pipes.resize(self.pipes.len(), PipeCounts::default());
-        for ((moment, counts), stage) in moments.iter().zip(&mut self.current.stages).zip(&self.stages) {
+        for ((moment, counts), stage) in moments.iter().zip(&mut self.current.stages).zip(&mut self.stages) {
             if let Some(state) = moment.state {
                 counts.states[state as usize] += 1;
+                let before = std::mem::replace(&mut stage.stopped, state == ThreadState::Stopped);
+                counts.stops += u32::from(stage.stopped && !before);
                 let threads = stage.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len());
                 counts.threads += threads.sum::<usize>() as u64;
             }

@@ -465,8 +465,9 @@ impl Watcher {
 
     /// The process that names a stage: its first, or the one that a shell or similar wrapper started to do its work.
     fn naming_process(&self, shape: &StageShape) -> &Process {
-        const STARTERS: [&str; 13] = [
+        const STARTERS: [&str; 14] = [
             "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
+            "cpulimit",
         ];
         const AT_ONCE: u64 = 2;
         let first = &self.known[&shape.pids[0]].process;

@@ -16,13 +16,14 @@ pub enum ThreadState {
     Starved,
     Network,
     Terminal,
+    /// A signal has stopped the thread.
+    Stopped,
     Sleep,
     /// The thread waits for anything else, such as a signal or a file change.
     Other,
     /// The thread waits for child processes.
     Children,
     Lock,
-    Stopped,
     /// The thread's state is unreadable.
     Unknown,
 }

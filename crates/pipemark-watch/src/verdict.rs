@@ -172,7 +172,10 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
         return too_short(figures.samples);
     }
     // Causes that affect all stages come first.
-    let shared = deadlock(figures).or_else(|| stopped(figures)).or_else(|| throttled(figures));
+    let shared = deadlock(figures)
+        .or_else(|| stopped_repeatedly(figures))
+        .or_else(|| stopped(figures))
+        .or_else(|| throttled(figures));
     if let Some(verdict) = shared.or_else(|| cpus_taken(figures)) {
         return with_remedies(verdict, figures);
     }
@@ -285,6 +288,28 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
         PipelineVerdict::new(VerdictKind::Inconclusive, if few { "too few samples" } else { "busy alike" }, text);
     let (stage, next) = (Some(first.number), Some(second.number));
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
+}
+
+/// The verdict that another program limits the busiest stage by stopping it again and again, as cpulimit does.
+fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    /// Stops per second. A person doesn't press Ctrl-Z and type `fg` so often.
+    const MIN_STOPS: f64 = 0.5;
+    let order = busiest_first(figures);
+    let is_limited = |stage: &&&StageFigures| {
+        stage.stopped >= THROTTLED
+            && stage.stops_per_second >= MIN_STOPS
+            && stage.cpu.is_none_or(|cpu| cpu > 0.0)
+            && busy(stage) >= busy(order[0]) - BALANCED
+    };
+    let stage = order.iter().find(is_limited)?;
+    let text = format!(
+        "{} is stopped {} of the time: another program, such as cpulimit, stops and resumes it {:.0} times per second.",
+        name(figures, stage.number),
+        percent(stage.stopped),
+        stage.stops_per_second.max(1.0)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Throttled, "stopped repeatedly", text);
+    Some(PipelineVerdict { stage: Some(stage.number), cause: "CPU limit by stop signals".to_owned(), ..verdict })
 }
 
 /// The verdict that stages are stopped, if they are. Ctrl-Z stops all of them.

@@ -291,6 +291,25 @@ fn a_hidden_stage_is_not_blamed_for_unknown_time() {
 }
 
 #[test]
+fn a_stage_that_is_stopped_again_and_again_is_throttled() {
+    let limited = |stops| StageFigures {
+        stopped: 0.7,
+        computing: 0.3,
+        cpu: Some(0.3),
+        stops_per_second: stops,
+        ..stage(2, 100, 0, 0)
+    };
+    let found = verdict(&line(vec![stage(1, 2, 0, 98), limited(9.0), stage(3, 2, 98, 0)]));
+    assert_eq!((found.kind, found.stage), (VerdictKind::Throttled, Some(2)), "{}", found.text);
+    assert!(found.text.contains("is stopped 70 % of the time"), "{}", found.text);
+    assert_eq!(found.remedies[0].id, "cpulimit");
+    let found = verdict(&line(vec![stage(1, 2, 0, 98), limited(0.3), stage(3, 2, 98, 0)]));
+    assert_eq!((found.kind, found.reason.as_str()), (VerdictKind::Stage, "stopped"), "stopped once: {}", found.text);
+    let found = verdict(&line(vec![stage(1, 100, 0, 0), limited(9.0), stage(3, 2, 98, 0)]));
+    assert_eq!(found.kind, VerdictKind::Throttled, "both are busy");
+}
+
+#[test]
 fn a_pipeline_stopped_by_ctrl_z_is_reported_as_stopped() {
     let stopped =
         |number| StageFigures { stopped: 1.0, computing: 0.0, pid: 100 + number as u32, ..stage(number, 100, 0, 0) };
