@@ -107,7 +107,7 @@ def version_of(tool):
         if parts < [int(p) for p in tool.get("at_least", "0").split(".")]:
             reasons.append(f"version {version} is older than {tool['at_least']}")
         elif "below" in tool and parts >= [int(p) for p in tool["below"].split(".")]:
-            reasons.append(f"version {version} is not below {tool['below']}")
+            reasons.append(f"version {version} must be below {tool['below']}")
         else:
             return words, None
     return None, f"{tool['name']} is missing ({'; '.join(reasons)}); {tool['install']}"

@@ -282,7 +282,7 @@ fn a_text_on_standard_error_is_printed_once() {
     assert_eq!(ended.stderr.matches("nosuchcommand: not found").count(), 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("A: repeated 4 times on standard error: "), "{}", ended.stderr);
     // The advised flag reports the failure.
-    assert!(ended.stderr.contains("--capacity default reports failures"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("use --capacity default to detect a failure"), "{}", ended.stderr);
     let ended = ab(&["--runs", "1", "--capacity", "default", "--", "nosuchcommand | wc -c"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("'nosuchcommand' ended with exit code 127"), "{}", ended.stderr);

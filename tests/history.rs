@@ -413,7 +413,7 @@ fn only_results_can_be_imported() {
     let past = TestHistory::new();
     let mut document = document();
     for (field, value, expected) in
-        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "'soon', which isn't a time")]
+        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "start time 'soon' isn't valid")]
     {
         let before = document[field].take();
         document[field] = value.into();

@@ -209,7 +209,7 @@ impl RunningProgram {
                         send(process, Signal::KILL);
                     }
                     let (stdout, stderr) = self.output.take().unwrap();
-                    panic!("it does not end:\n{}{}", stdout.join().unwrap(), stderr.join().unwrap());
+                    panic!("it has not exited:\n{}{}", stdout.join().unwrap(), stderr.join().unwrap());
                 }
                 None => thread::sleep(Duration::from_millis(2)),
             }

@@ -26,7 +26,7 @@ fn children_of_this_process() {
     loop {
         match reap().unwrap() {
             Reap::Ended(reaped) => ended.push(reaped),
-            Reap::Running if begin.elapsed() > Duration::from_secs(60) => panic!("a child does not end"),
+            Reap::Running if begin.elapsed() > Duration::from_secs(60) => panic!("a child has not exited"),
             Reap::Running => sleep(Duration::from_millis(1)),
             Reap::NoChildren => break,
         }

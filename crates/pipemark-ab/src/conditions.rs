@@ -134,8 +134,8 @@ pub(crate) fn too_long() -> RunError {
 /// The error for a run in which only a background process was left at the time limit.
 pub(crate) fn left_open() -> RunError {
     RunError::Failed(
-        "it ended, but a background process kept its output open longer than --limit; redirect the output of that \
-         process, such as to /dev/null"
+        "it ended, but a background process kept its output open longer than --limit; redirect that process's \
+         output, for example to /dev/null"
             .to_owned(),
     )
 }

@@ -96,7 +96,7 @@ impl Messages {
             }
             if !messages.printed.is_empty() && hides_failures(entry, shell) {
                 say(format_args!(
-                    "{}: the shell reports a failure of only the last command of a pipeline; --capacity default reports failures of all commands",
+                    "{}: the shell reports only a failure of the pipeline's last command; use --capacity default to detect a failure of any command",
                     entry.label
                 ));
             }

@@ -150,7 +150,7 @@ fn escape_line(line: &str) -> String {
 /// If standard output was closed when the program started.
 pub fn check_stdout() -> Result<(), ExitError> {
     match stdout_was_closed() {
-        true => Err(ExitError::failed("standard output is closed; redirect it, such as to /dev/null")),
+        true => Err(ExitError::failed("standard output is closed; redirect it, for example to /dev/null")),
         false => Ok(()),
     }
 }

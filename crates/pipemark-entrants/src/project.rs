@@ -291,7 +291,7 @@ mod tests {
             assert_eq!(project(version).command("tuned").unwrap().words, [run], "{version}");
         }
         for (version, reasons) in
-            [("11.0.24", ["older than 22", "older than 17"]), ("21.0.13", ["older than 22", "not below 18"])]
+            [("11.0.24", ["older than 22", "older than 17"]), ("21.0.13", ["older than 22", "must be below 18"])]
         {
             let project = project(version);
             assert_eq!(project.command("idiomatic").unwrap().words, ["plain"], "{version}");

@@ -68,7 +68,7 @@ fn version_problem(call: &str, version: &str, at_least: &Option<String>, below: 
         return Some(format!("{call} is {version}, older than {}", at_least.as_deref().unwrap_or_default()));
     }
     if bound(below).is_some_and(|limit| version_numbers(version) >= limit) {
-        return Some(format!("{call} is {version}, not below {}", below.as_deref().unwrap_or_default()));
+        return Some(format!("{call} is {version}; it must be below {}", below.as_deref().unwrap_or_default()));
     }
     None
 }
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((found.words.join(" "), &*found.version), ("echo v2.5".to_owned(), "2.5"));
         for (at_least, below, words) in [
             (Some("2.6"), None, "older than 2.6"),
-            (None, Some("2.5"), "not below 2.5"),
+            (None, Some("2.5"), "must be below 2.5"),
             (Some("9"), None, "not found"),
         ] {
             let error = tool(&ways[..3], at_least, below).detect(here).unwrap_err();

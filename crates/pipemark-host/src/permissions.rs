@@ -58,12 +58,12 @@ facilities! {
     Pidfd "pidfd_open": probe::pidfd_open, "Linux 5.3 or later";
     HugePages "MADV_HUGEPAGE": probe::huge_page_advice, "Linux 2.6.38 or later with CONFIG_TRANSPARENT_HUGEPAGE";
     ProcessVm "process_vm_readv": probe::process_vm_readv, "Linux 3.2 or later with CONFIG_CROSS_MEMORY_ATTACH";
-    PosixQueues "mq_open": probe::posix_queues, "a Linux with CONFIG_POSIX_MQUEUE";
-    SysvQueues "msgget": probe::sysv_queues, "a Linux with CONFIG_SYSVIPC";
-    UnixSockets "UNIX sockets": probe::unix_sockets, "a Linux with CONFIG_UNIX";
-    Tcp "TCP over loopback": probe::tcp_sockets, "a Linux with CONFIG_INET";
-    HardwareCounters "hardware counters": probe::hardware_counter, "a Linux with CONFIG_PERF_EVENTS";
-    SoftwareCounters "software counters": probe::software_counter, "a Linux with CONFIG_PERF_EVENTS";
+    PosixQueues "mq_open": probe::posix_queues, "a Linux kernel with CONFIG_POSIX_MQUEUE";
+    SysvQueues "msgget": probe::sysv_queues, "a Linux kernel with CONFIG_SYSVIPC";
+    UnixSockets "UNIX sockets": probe::unix_sockets, "a Linux kernel with CONFIG_UNIX";
+    Tcp "TCP over loopback": probe::tcp_sockets, "a Linux kernel with CONFIG_INET";
+    HardwareCounters "hardware counters": probe::hardware_counter, "a Linux kernel with CONFIG_PERF_EVENTS";
+    SoftwareCounters "software counters": probe::software_counter, "a Linux kernel with CONFIG_PERF_EVENTS";
 }
 
 /// Makes a pipe of the largest allowed capacity, at most 16 MiB. A larger pipe may fail for lack of contiguous kernel
@@ -122,7 +122,7 @@ impl Facility {
                 "this machine has no such counters, like most virtual machines; give the guest a virtual PMU, or measure on the host".to_owned()
             }
             (Facility::PipeCapacity, Errno::PERM) => format!(
-                "refused (EPERM): this user's pipes are above /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids it; close pipes or raise the limit",
+                "refused (EPERM): this user's pipes exceed /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids F_SETPIPE_SZ; close pipes or raise the limit",
                 files.line("/proc/sys/fs/pipe-user-pages-soft").map(|pages| format!(" ({pages} pages)")).unwrap_or_default(),
             ),
             (Facility::HugePages, Errno::INVAL) => {

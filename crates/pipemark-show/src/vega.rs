@@ -13,8 +13,9 @@ use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole}
 
 /// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME, or by the template NAME if
 /// there is no such part. If there is neither, the string and its key are omitted.
-static TEMPLATES: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
+static TEMPLATES: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("page/charts.json")).expect("the built-in templates are valid JSON")
+});
 
 /// The specification and the names in the legend. The names are empty if the chart has one series and needs no legend.
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {

@@ -142,7 +142,7 @@ fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Opti
     match &figures.typed {
         Some(typed) if figures.seconds < MIN_TUNE_SECONDS => {
             let text = format!(
-                "{pipe_text} lets both stages work at the same time{most}; the pipeline is too short for 'pipemark tune', so compare capacities with 'pipemark ab'"
+                "{pipe_text} lets both stages work at the same time{most}; the pipeline ends too soon for 'pipemark tune', so compare capacities with 'pipemark ab'"
             );
             remedy("pipe-capacity", text, format!("pipemark ab --capacity default,1m -- {}", quote(typed)))
         }

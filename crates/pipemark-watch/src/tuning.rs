@@ -323,7 +323,7 @@ impl Tuning {
         };
         let rounds = self.pairs().len();
         if early && rounds < MIN_ROUNDS && !self.pipes.is_empty() {
-            let text = format!("too few rounds: {rounds}, where at least {MIN_ROUNDS} are needed; {after}");
+            let text = format!("too few rounds ({rounds}; at least {MIN_ROUNDS} are needed); {after}");
             self.outcome = Some(self.outcome_without_comparison(text));
             return;
         }

@@ -213,7 +213,7 @@ pub fn only_prepared() -> io::Error {
 
 /// The error of a second [`Sender::prepare`] when the first content may be in flight.
 pub fn prepared_already() -> io::Error {
-    crate::invalid("what was prepared may be in flight; open another sender for other content")
+    crate::invalid("the prepared content may still be in flight; open another sender for other content")
 }
 
 /// The error of [`Sender::prepare`] for a sender of fresh content.

@@ -30,7 +30,7 @@ impl Entrant {
     /// pattern and the placement.
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<Entrant, BadValue> {
         let (Some(language), Some(program)) = (settings.language, settings.program) else {
-            unreachable!("it is what makes the settings those of an entrant")
+            unreachable!("settings of an entrant have a language and a program")
         };
         let refuse = |what: &str| refuse(format!("the entrant {language} {program} {what}"));
         let Volume::Total(total) = volume else {

@@ -24,7 +24,7 @@ impl LinesJob {
     /// else is as in a pipeline started by a shell.
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<LinesJob, BadValue> {
         let (Some(feed), Some(filter)) = (settings.feed, settings.filter) else {
-            unreachable!("it is what makes the settings those of a filter")
+            unreachable!("settings of a line job have a feed and a filter")
         };
         match (feed.endless(), volume) {
             (true, Volume::Total(_)) => return refuse(format!("the feed {feed} never ends; give a time")),

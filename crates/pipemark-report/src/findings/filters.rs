@@ -43,7 +43,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
 }
 
 fn lines<'a>(measured: &MeasuredTrial<'a>) -> &'a LinesJob {
-    measured.job.lines().expect("these rules get filters only")
+    measured.job.lines().expect("these rules are given only filters")
 }
 
 fn find<'a>(group: &[MeasuredTrial<'a>], filter: &Filter) -> Option<MeasuredTrial<'a>> {

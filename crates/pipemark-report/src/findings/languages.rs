@@ -18,7 +18,7 @@ const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
 const MAX_SLOWDOWN: f64 = 0.1;
 
 fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
-    measured.job.entrant().expect("these rules get entrants only")
+    measured.job.entrant().expect("these rules are given only entrants")
 }
 
 fn find<'a>(group: &[MeasuredTrial<'a>], language: &Language, program: Program) -> Option<MeasuredTrial<'a>> {

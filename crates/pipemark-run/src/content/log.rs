@@ -65,12 +65,13 @@ impl LogLines {
         // TEST-NET-3, the addresses reserved for examples (RFC 5737).
         let host = choice(second, 1, 254) + 1;
         let size = if status == 304 { 0 } else { choice(second, 2, 60_000) };
-        write!(bytes, "203.0.113.{host} - - [{}] \"{method} {path}", self.time).expect("a Vec takes all");
+        write!(bytes, "203.0.113.{host} - - [{}] \"{method} {path}", self.time).expect("writing to a Vec cannot fail");
         if path.ends_with(['=', '/']) && path.len() > 1 {
-            write!(bytes, "{}", choice(second, 3, 10_000)).expect("a Vec takes all");
+            write!(bytes, "{}", choice(second, 3, 10_000)).expect("writing to a Vec cannot fail");
         }
         let referrer = if choice(first, 0, 4) == 1 { "-" } else { "https://www.example.com/" };
-        writeln!(bytes, " HTTP/1.1\" {status} {size} \"{referrer}\" \"{agent}\"").expect("a Vec takes all");
+        writeln!(bytes, " HTTP/1.1\" {status} {size} \"{referrer}\" \"{agent}\"")
+            .expect("writing to a Vec cannot fail");
     }
 }
 

@@ -182,7 +182,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Resul
     published.refuse_unused(design)?;
     let mut scaled_ids = HashSet::new();
     match trials.iter().find(|trial| !scaled_ids.insert(&trial.id)) {
-        Some(trial) => Err(refuse(format!("at the scale of {scale}, two trials become identical: '{}'", trial.id))),
+        Some(trial) => Err(refuse(format!("at scale {scale}, two trials become identical: '{}'", trial.id))),
         None => Ok(trials),
     }
 }
@@ -256,7 +256,7 @@ fn scaled(job: Job, scale: VolumeScale) -> Result<Job, Refusal> {
             Volume::Time(time) => Value::Time(scale.apply_to_time(time)),
         },
     );
-    Job::try_from(settings).map_err(|error| Refusal::new(format!("at the scale of {scale}: {error}"), None))
+    Job::try_from(settings).map_err(|error| Refusal::new(format!("at scale {scale}: {error}"), None))
 }
 
 /// [`Key::Total`] for all parameters that set the volume (total, blocks and time). `key` itself for others.
@@ -273,7 +273,10 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
             return Err(Refusal::new(format!("the axis '{key}' has no values"), axis.at.clone()));
         }
         if !seen.insert(subject(key)) {
-            let sentence = format!("'{key}' has two axes, or total and time are both given; omit one");
+            let sentence = match key.is_volume() {
+                true => "total, blocks and time exclude each other; omit one axis".to_owned(),
+                false => format!("'{key}' has two axes; omit one"),
+            };
             return Err(Refusal::new(sentence, axis.at.clone()));
         }
         let mut values = HashSet::new();

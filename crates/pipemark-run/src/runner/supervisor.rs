@@ -164,7 +164,7 @@ impl ProcessTree {
             }
             match (linger_until, kill_until) {
                 (_, Some(until)) if now > until => {
-                    return Err(io::Error::other("its processes were killed but do not end"));
+                    return Err(io::Error::other("its processes were killed but have not exited"));
                 }
                 // When a process is killed, its children become children of this process, so the next iteration finds
                 // them.

@@ -215,7 +215,7 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Adjustment, criterion: Crite
         let compared = pair.series.compare(&judged.family, judged.joint, criterion);
         let (comparison, why) =
             compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
-        let medians = [&base, &new].map(|runs| median(runs).expect("compared, so there are runs"));
+        let medians = [&base, &new].map(|runs| median(runs).expect("the comparison succeeded, so there are runs"));
         let rounds = pair.series.rounds();
         let runs: Vec<(f64, f64)> = match rounds.is_empty() {
             false => rounds.into_iter().flat_map(|(base, new)| base.into_iter().zip(new)).collect(),

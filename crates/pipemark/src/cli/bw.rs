@@ -60,7 +60,7 @@ impl KeySet for LatencyKeys {
 pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
     flags: FlagOptions<K>,
-    /// Show ratios to the trial that differs only in these values; it is measured too
+    /// Show ratios to the same trial with these values; it is measured too
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, help_heading = "Output")]
     baseline: Vec<Value>,
     /// Print a line every TIME during a run [default: sample every 10ms, print nothing]

@@ -59,7 +59,7 @@ const FAIL_ON: [WordChoice<FailOn>; 7] = [
     ("inconclusive", FailOn::Verdict(Verdict::Inconclusive), "A trial is inconclusive or has no verdict: code 12"),
     ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "Former name of inconclusive"),
     ("better", FailOn::Verdict(Verdict::Better), "A trial is better: code 13"),
-    ("same", FailOn::Verdict(Verdict::Same), "A trial is the same: code 14"),
+    ("same", FailOn::Verdict(Verdict::Same), "A trial is unchanged: code 14"),
 ];
 
 /// A condition that `--fail-on` gives an exit code.

@@ -103,7 +103,7 @@ fn floors(
             .spread()
             .map(|Spread { variance, .. }| variance)
     };
-    let (own, of_ratios) = spread(base).zip(spread(&ratios)).expect("compared, so there are sessions");
+    let (own, of_ratios) = spread(base).zip(spread(&ratios)).expect("the comparison succeeded, so there are sessions");
     let pairs: Vec<(usize, usize)> = (1..base.len()).flat_map(|new| (0..new).map(move |base| (base, new))).collect();
     let differ = |(one, other): &&(usize, usize)| {
         let compared = compare(&base[*one], &base[*other], Pairing::None, criterion);

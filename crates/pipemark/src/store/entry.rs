@@ -90,7 +90,7 @@ impl Entry {
     pub fn of(document: &Document) -> Result<Entry, HistoryError> {
         let no_time = || {
             let text = document.started.escape_debug();
-            HistoryError::new(format!("can't keep a document that started at '{text}', which isn't a time"))
+            HistoryError::new(format!("can't save this document: its start time '{text}' isn't valid"))
         };
         let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
         // Nanoseconds since 1970 must fit an SQLite integer, which they do until 2262.

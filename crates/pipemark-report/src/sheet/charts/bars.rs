@@ -36,7 +36,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
     let series_of = |trial: &Trial| context.with_run(trial.word(Key::Program), trial.run);
     let flow = |trial: &Trial| context.point(trial, 0.0);
     let axis = Axis::new("throughput", Unit::BytesPerSecond, Scale::Linear);
-    let title = "Throughput by language, while the bytes flow";
+    let title = "Throughput by language, without start-up";
     let mut charts = vec![bar_chart(context, title, axis, &row_of, &series_of, &flow)];
     if context.ranked().all(|trial| trial.estimates.get(Figure::StartUp).is_some()) {
         let start = |trial: &Trial| {
@@ -45,7 +45,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
         };
         let title = "start-up: time outside of the program's own clock";
         let axis = Axis::new(title, Unit::Nanoseconds, Scale::Linear);
-        let title = "Start-up, apart from the figures above";
+        let title = "Start-up, not included above";
         charts.push(bar_chart(context, title, axis, &row_of, &series_of, &start));
     }
     charts

@@ -183,7 +183,12 @@ fn title_of(key: Key) -> String {
 /// The point of a figure that others measured on other hardware.
 fn published(source: &str, unit: Unit, figure: f64, about: &str) -> Point {
     let name = format!("published: {}", neutral(source));
-    Point { name, figure: unit.show(figure), about: format!("on other hardware, by others{about}"), ..Point::default() }
+    Point {
+        name,
+        figure: unit.show(figure),
+        about: format!("measured by others on other hardware{about}"),
+        ..Point::default()
+    }
 }
 
 /// Reduces `points` to the largest number that a chart shows. The first and the last point are kept.
