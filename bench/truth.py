@@ -133,7 +133,7 @@ class Bench:
         assert call in source
         extra = "        for (volatile int pass = 0; pass < PASSES; pass++)\n"
         # This line writes back an unchanged byte, but the compiler can't know that the byte is unchanged.
-        extra += "            *(volatile unsigned char *)block ^= add_document(0, block, length / 8) & options->block >> 40;\n"
+        extra += "            *(volatile unsigned char *)block ^= add_byte_xor(0, block, length / 8) & options->block >> 40;\n"
         for language in LANGUAGES:
             own = folder / language
             own.mkdir(parents=True, exist_ok=True)

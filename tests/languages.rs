@@ -1,5 +1,5 @@
-//! Entrants through the whole program: fakes that keep the contract or break it in each known way, and what they leave
-//! behind. Fakes stream no bytes. entrants.rs tests the real entrants.
+//! Entrants end to end: fakes that keep the contract or break it in each known way, and what they leave behind. Fakes
+//! stream no bytes. entrants.rs tests the real entrants.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
 //! Layout rules that the compiler doesn't check: docs/architecture.md names every crate and module, no crate depends on
-//! the program, and files of different folders don't use each other in a circle.
+//! the program, and folders have no cyclic dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -218,18 +218,18 @@ fn no_crate_depends_on_the_program() {
 }
 
 #[test]
-fn no_circles_between_folders() {
+fn no_cycles_between_folders() {
     for folder in crates() {
         assert_eq!(cycles(&modules(&folder.join("src"))), [""; 0], "{}", folder.display());
     }
 }
 
 #[test]
-fn no_circles_in_the_model() {
+fn no_cycles_in_the_model() {
     let modules = modules(&root().join("crates/pipemark-model/src"));
     let uses = uses(&modules);
-    let in_circle = |module: &&Module| !module.is_empty() && reach(module, &uses).contains(*module);
-    assert_eq!(modules.keys().filter(in_circle).collect::<Vec<_>>(), Vec::<&Module>::new());
+    let in_cycle = |module: &&Module| !module.is_empty() && reach(module, &uses).contains(*module);
+    assert_eq!(modules.keys().filter(in_cycle).collect::<Vec<_>>(), Vec::<&Module>::new());
 }
 
 /// The checks above recognize every form of use.
@@ -239,14 +239,14 @@ fn each_form_of_use_is_seen() {
     assert_eq!(seen("crate::{a, b::{self, C as D}}"), "crate::a crate::b crate::b::C");
     assert_eq!(seen("super::super::x::{Y, z::*}"), "super::super::x::Y super::super::x::z::*");
     let file = |path: &str, text: &str| (path.split("::").map(str::to_owned).collect::<Module>(), code(text));
-    let circle = |a: &str, b: &str| cycles(&BTreeMap::from([file("one::a", a), file("two::b", b)])).len();
+    let count = |a: &str, b: &str| cycles(&BTreeMap::from([file("one::a", a), file("two::b", b)])).len();
     for (a, b) in [
         ("use crate::two::b;", "use crate::one::a::A;"),
         ("use crate::{two::b::B, other};", "use super::super::one::a;"),
         ("fn f() { crate::two::b::g() }", "pub use self::x;\nuse crate::{\n    one::a::{self, A},\n};"),
         ("fn f() { super::super::two::b::g() }", "use crate::one::a as other;"),
     ] {
-        assert_eq!(circle(a, b), 1, "{a}\n{b}");
-        assert_eq!(circle(a, "// use crate::one::a;"), 0, "{a}");
+        assert_eq!(count(a, b), 1, "{a}\n{b}");
+        assert_eq!(count(a, "// use crate::one::a;"), 0, "{a}");
     }
 }

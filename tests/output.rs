@@ -14,8 +14,8 @@ fn small(more: &[&str]) -> program::ProgramOutput {
     pipemark(&[&SMALL[..], more].concat())
 }
 
-/// The first violation of the schema in `value`, if any. Supports the keywords that our schema uses and panics at
-/// others.
+/// The first violation of the schema in `value`, if any. Supports only the keywords that our schema uses, and
+/// panics on others.
 pub fn schema_violation(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
     let Some(schema) = schema.as_object() else {
         return (schema != &Value::Bool(true)).then(|| format!("{path} is not allowed"));

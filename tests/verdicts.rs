@@ -144,7 +144,7 @@ fn output_that_stays_in_a_buffer_is_held() {
 }
 
 #[test]
-fn a_circle_of_waits_is_named_with_its_descriptors() {
+fn a_cycle_of_waits_is_named_with_its_descriptors() {
     let child = "import sys; sys.stderr.write('x' * 1000000); print('done')";
     let parent = format!(
         "import subprocess as s

@@ -41,14 +41,14 @@ static size_t read_full(int fd, void *data, size_t size) {
     return have;
 }
 
-static uint64_t add_document(uint64_t checksum, const unsigned char *block, size_t length) {
+static uint64_t add_byte_xor(uint64_t checksum, const unsigned char *block, size_t length) {
     unsigned char x = checksum;
     for (size_t i = 0; i < length; i++)
         x ^= block[i];
     return x;
 }
 
-static uint64_t add_position(uint64_t checksum, const unsigned char *block, size_t length) {
+static uint64_t add_word_sums(uint64_t checksum, const unsigned char *block, size_t length) {
     uint32_t lanes_a[LANES] = {0}, lanes_b[LANES] = {0}, row[LANES];
     size_t rows = length / sizeof row;
     for (size_t j = 0; j < rows; j++) {
@@ -83,7 +83,7 @@ static void child(const struct options *options, int in, int out) {
     size_t length;
     while ((length = read_full(in, block, options->block)) > 0) {
         answer.checksum =
-            document ? add_document(answer.checksum, block, length) : add_position(answer.checksum, block, length);
+            document ? add_byte_xor(answer.checksum, block, length) : add_word_sums(answer.checksum, block, length);
         answer.bytes += length;
     }
     write_all(out, &answer, sizeof answer);

@@ -17,7 +17,7 @@ program idiomatic
 contains
 
    ! Adds the block's two running sums over its words; the last word is padded with zeros.
-   pure function add_position(checksum, words) result(sums)
+   pure function add_word_sums(checksum, words) result(sums)
       integer(int64), intent(in) :: checksum
       integer(int32), intent(in) :: words(:)
       integer(int64) :: sums
@@ -31,7 +31,7 @@ contains
          b = b + a
       end do
       sums = checksum*factor + ior(shiftl(int(b, int64), 32), iand(int(a, int64), low_32))
-   end function add_position
+   end function add_word_sums
 
    subroutine child(options)
       type(options_t), intent(in) :: options
@@ -52,7 +52,7 @@ contains
          if (options%document) then
             answer%checksum = ieor(answer%checksum, iand(int(iparity(block%bytes(:length)), int64), 255_int64))
          else
-            answer%checksum = add_position(answer%checksum, block%words(:(length + 3)/4))
+            answer%checksum = add_word_sums(answer%checksum, block%words(:(length + 3)/4))
          end if
       end do
       write (output_unit, '(i0,1x,i0)') answer%bytes, answer%checksum

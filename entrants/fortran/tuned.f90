@@ -88,7 +88,7 @@ contains
 
    ! Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
    ! sums them m - j times, so b is the sum over lanes of L * b(l) - l * a(l).
-   pure function add_position(checksum, words) result(sums)
+   pure function add_word_sums(checksum, words) result(sums)
       integer(int64), intent(in) :: checksum
       integer(int32), contiguous, intent(in) :: words(:)
       integer(int64) :: sums
@@ -109,7 +109,7 @@ contains
          b = b + a
       end do
       sums = checksum*factor + ior(shiftl(int(b, int64), 32), iand(int(a, int64), low_32))
-   end function add_position
+   end function add_word_sums
 
    subroutine child(options)
       type(options_t), intent(in) :: options
@@ -137,7 +137,7 @@ contains
             answer%checksum = ieor(answer%checksum, iand(int(iparity(block%bytes(:length)), int64), 255_int64))
          else
             block%bytes(length + 1:min(options%block, (length + 3)/4*4)) = 0
-            answer%checksum = add_position(answer%checksum, block%words(:(length + 3)/4))
+            answer%checksum = add_word_sums(answer%checksum, block%words(:(length + 3)/4))
          end if
       end do
   if (write_fd(back(2), c_loc(answer), int(storage_size(answer)/8, int64)) < 0) call fail('cannot write to the parent')

@@ -15,7 +15,7 @@ public final class Idiomatic {
 
     private Idiomatic() {}
 
-    private static long addPosition(long checksum, byte[] block, int length) {
+    private static long addWordSums(long checksum, byte[] block, int length) {
         int a = 0;
         int b = 0;
         int whole = length - length % Integer.BYTES;
@@ -31,7 +31,7 @@ public final class Idiomatic {
         return checksum * Stream.FACTOR + ((long) b << 32 | Integer.toUnsignedLong(a));
     }
 
-    private static long addDocument(long checksum, byte[] block, int length) {
+    private static long addByteXor(long checksum, byte[] block, int length) {
         byte x = 0;
         for (int i = 0; i < length; i++) {
             x ^= block[i];
@@ -46,7 +46,7 @@ public final class Idiomatic {
         byte[] block = new byte[options.block()];
         System.out.println("ready");
         for (int n; (n = System.in.readNBytes(block, 0, block.length)) > 0; bytes += n) {
-            checksum = document ? addDocument(checksum, block, n) : addPosition(checksum, block, n);
+            checksum = document ? addByteXor(checksum, block, n) : addWordSums(checksum, block, n);
         }
         System.out.print(new Stream.Answer(bytes, checksum, null).line());
     }

@@ -105,13 +105,13 @@ class Checksum:
         size = len(block)
         self.bytes += size
         if self.expected.stamped:
-            self._add_position(block, size)
+            self._add_word_sums(block, size)
         elif self.expected.buffer == block:
             self.value ^= self.xor
         else:
             self.value ^= xor(block)
 
-    def _add_position(self, block, size):
+    def _add_word_sums(self, block, size):
         number = self.number
         self.number += 1
         self.expected.stamp(number)

@@ -4,7 +4,7 @@ const std = @import("std");
 const stream = @import("stream.zig");
 const Io = std.Io;
 
-fn addPosition(checksum: u64, block: []const u8) u64 {
+fn addWordSums(checksum: u64, block: []const u8) u64 {
     var a: u32 = 0;
     var b: u32 = 0;
     var rest = block;
@@ -21,7 +21,7 @@ fn addPosition(checksum: u64, block: []const u8) u64 {
     return checksum *% stream.factor +% (@as(u64, b) << 32 | a);
 }
 
-fn addDocument(checksum: u64, block: []const u8) u64 {
+fn addByteXor(checksum: u64, block: []const u8) u64 {
     var x: u8 = 0;
     for (block) |byte| x ^= byte;
     return checksum ^ x;
@@ -38,8 +38,8 @@ fn runChild(io: Io, options: *const stream.Options, allocator: std.mem.Allocator
         if (bytes.len == 0) break;
         answer.bytes += bytes.len;
         answer.checksum = switch (options.pattern) {
-            .position => addPosition(answer.checksum, bytes),
-            .document => addDocument(answer.checksum, bytes),
+            .position => addWordSums(answer.checksum, bytes),
+            .document => addByteXor(answer.checksum, bytes),
         };
         if (bytes.len < block.len) break;
     }

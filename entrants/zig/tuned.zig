@@ -15,7 +15,7 @@ const Lanes = @Vector(lanes, u32);
 
 /// Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
 /// sums them m - j times, so b is the sum over lanes of L * b[l] - l * a[l].
-fn addPosition(checksum: u64, block: []const u8) u64 {
+fn addWordSums(checksum: u64, block: []const u8) u64 {
     var lanes_a: Lanes = @splat(0);
     var lanes_b: Lanes = @splat(0);
     var rest = block;
@@ -37,7 +37,7 @@ fn addPosition(checksum: u64, block: []const u8) u64 {
     return checksum *% stream.factor +% (@as(u64, b) << 32 | a);
 }
 
-fn addDocument(checksum: u64, block: []const u8) u64 {
+fn addByteXor(checksum: u64, block: []const u8) u64 {
     var x: u8 = 0;
     for (block) |byte| x ^= byte;
     return checksum ^ x;
@@ -88,8 +88,8 @@ fn runChild(options: *const stream.Options, allocator: std.mem.Allocator) !void 
         if (bytes.len == 0) break;
         answer.bytes += bytes.len;
         answer.checksum = switch (options.pattern) {
-            .position => addPosition(answer.checksum, bytes),
-            .document => addDocument(answer.checksum, bytes),
+            .position => addWordSums(answer.checksum, bytes),
+            .document => addByteXor(answer.checksum, bytes),
         };
     }
     try writeAll(back, std.mem.asBytes(&answer));

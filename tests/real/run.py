@@ -397,7 +397,7 @@ def judge(case, answer):
     if kind == "inconclusive" or verdict.get("sure") == "unsure":
         return "inconclusive", verdict.get("text", "")
     amiss = []
-    places = [right for right in case["right"] if is_at_place(right, verdict, stages, answer)]
+    places = [right for right in case["right"] if place_matches(right, verdict, stages, answer)]
     if not any(right["kind"] == kind for right in places):
         # A kind without a stage, such as `balanced`, names no place, so it can't be partly right.
         named = any("stage" in right or "pipe" in right for right in places)
@@ -426,7 +426,7 @@ def judge(case, answer):
     return ("half", "; ".join(amiss)) if amiss else ("right", "")
 
 
-def is_at_place(right, verdict, stages, answer):
+def place_matches(right, verdict, stages, answer):
     """Whether a verdict has the stage or pipe of this accepted verdict. One without either accepts any place."""
     if "stage" in right:
         names = right["stage"] if isinstance(right["stage"], list) else [right["stage"]]

@@ -159,7 +159,7 @@ impl Pattern {
         matched
     }
 
-    /// Cuts the `len` bytes from `position` on into pieces that end with the periods. Calls `piece` with each piece's
+    /// Cuts the `len` bytes from `position` on into pieces at the ends of periods. Calls `piece` with each piece's
     /// position in its period and its range in the bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {

@@ -33,7 +33,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The line in which both ends identify themselves. The receiver opens this line's gate after it has identified itself.
 const IDENTITY_LINE: usize = LINES;
-/// The word of the line `ABOUT` with the receiver's process id.
+/// The word of the line `IDENTITY_LINE` with the receiver's process id.
 const RECEIVER: usize = 0;
 /// The word with the sender's process id.
 const SENDER: usize = 1;

@@ -219,7 +219,7 @@ impl Relay {
 
     /// Puts memory between the two sides, with a thread for each side. A bursty writer then continues while the reader
     /// pauses, and the reader continues while the writer pauses. Every byte is copied, whatever the method. Bytes are
-    /// written as soon as they arrive, unless the buffer has a [mark](MemoryBuffer::start_at).
+    /// written as soon as they arrive, unless the buffer has a [start level](MemoryBuffer::start_at).
     pub fn buffer(mut self, buffer: MemoryBuffer) -> Relay {
         self.buffer = Some(buffer);
         self

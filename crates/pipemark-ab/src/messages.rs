@@ -11,7 +11,7 @@ use crate::commands::CommandEntry;
 use crate::shell::Shell;
 use crate::stages::stages;
 
-/// The most texts that are printed for each command, because some commands write a different text in each run.
+/// The most texts printed per command. Some commands write a different text in each run.
 const MAX_TEXTS: usize = 10;
 
 /// The texts of all commands.

@@ -20,7 +20,7 @@ pub const AB_SCHEMA: &str = "pipemark-ab/2";
 pub struct AbResult {
     /// Always [`AB_SCHEMA`].
     pub schema: String,
-    /// The version of pipemark that measured.
+    /// The version of pipemark that made the measurement.
     pub version: String,
     /// When it began, seconds since 1970.
     pub started: u64,

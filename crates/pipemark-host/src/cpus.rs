@@ -10,7 +10,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub fn allowed(files: &SystemFiles) -> Vec<Cpu> {
     let mut cpus: Vec<Cpu> = match rustix::thread::sched_getaffinity(None) {
         Ok(set) => (0..Cpu::LIMIT).filter(|&cpu| set.is_set(cpu.into())).map(Cpu).collect(),
-        // The call fails if the kernel supports more than the 1024 CPUs of a CPU set.
+        // The call fails if the kernel supports more CPUs than the 1024 that a CPU set holds.
         Err(_) => listed(files),
     };
     if cpus.is_empty() {

@@ -33,13 +33,13 @@ fn first_version() -> u32 {
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// [`WORKLOAD`] of the program that measured. Documents with different values are not compared.
+    /// [`WORKLOAD`] of the program that made the measurement. Documents with different values are not compared.
     #[serde(default = "first_version")]
     pub workload: u32,
-    /// [`METHOD`] of the program that measured. Documents with different values get no verdict.
+    /// [`METHOD`] of the program that made the measurement. Documents with different values get no verdict.
     #[serde(default = "first_version")]
     pub method: u32,
-    /// The version of pipemark that measured.
+    /// The version of pipemark that made the measurement.
     pub version: String,
     /// The suite or suites run, or the verb for ad-hoc trials.
     pub suite: String,

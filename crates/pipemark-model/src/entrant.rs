@@ -56,7 +56,7 @@ word_enum! {
     pub enum Program {
         /// What a good programmer of the language writes with its standard library.
         Idiomatic,
-        /// The fastest that still writes, reads and checks every byte in that language.
+        /// The fastest program in the language that still writes, reads and checks every byte.
         Tuned,
     }
 }

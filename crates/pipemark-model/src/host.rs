@@ -1,4 +1,4 @@
-//! The machine that measured.
+//! The machine on which a measurement was made.
 
 use serde::{Deserialize, Serialize};
 

@@ -47,7 +47,7 @@ pub struct Sample {
     /// Receive buffer of a socket in bytes, as granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recv_buffer: Option<u64>,
-    /// The most bytes in one message of this link, if it has a limit; larger blocks are split.
+    /// The maximum message size of this link, in bytes, if it has a limit; larger blocks are split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_limit: Option<u64>,
     /// With several writers on one pipe: share of records split by another writer's bytes, in per cent.

@@ -52,13 +52,13 @@ pub fn csv_text(rows: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// JSON text with a line end. Characters that a terminal would interpret are escaped.
+/// JSON text with a newline at the end. Characters that a terminal would interpret are escaped.
 pub fn json_line(text: &str) -> String {
     // JSON requires escapes only up to U+001F, but terminals also interpret U+0080 to U+009F. Outside of strings, JSON
     // has no such characters.
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        // Line ends of indented JSON are kept. Within strings, line ends are already escaped.
+        // Newlines of indented JSON are kept. Within strings, newlines are already escaped.
         match is_control_or_invisible(c) && c != '\n' {
             true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
             false => safe.push(c),

@@ -275,7 +275,7 @@ mod tests {
         assert!((value - published).abs() <= by, "{value} is not {published}");
     }
 
-    /// Hollander and Wolfe 1973, pages 29 f. (depression scale before and after), as in R's wilcox.test: two-sided
+    /// Hollander and Wolfe 1973, pages 29–30 (depression scale before and after), as in R's wilcox.test: two-sided
     /// p = 0.03906, pseudo-median of the fall 0.46, 95 % interval 0.010 to 0.786.
     #[test]
     #[expect(clippy::approx_constant, reason = "3.14 is a patient's figure")]
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!((comparison.verdict, comparison.pairing), (Verdict::Better, Pairing::Rounds));
     }
 
-    /// Hollander and Wolfe 1973, pages 69 f. (permeability of the placenta at term and earlier), as in R's wilcox.test:
+    /// Hollander and Wolfe 1973, pages 69–70 (permeability of the placenta at term and earlier), as in R's wilcox.test:
     /// W = 35, p = 0.2544, difference in location 0.305, 95 % interval -0.15 to 0.76.
     #[test]
     fn not_paired_agrees_with_the_published_example() {

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Hollander and Wolfe 1973, pages 187 f. (tuna quality, ordered by Hunter L value), as R's cor.test prints it:
+    /// Hollander and Wolfe 1973, pages 187–188 (tuna quality, ordered by Hunter L value), as R's cor.test prints it:
     /// T = 26, p-value = 0.1194.
     #[test]
     fn agrees_with_the_published_example() {

@@ -485,7 +485,7 @@ mod tests {
         };
         assert_eq!(order(&[0, 9]), [1, 0]);
         assert_eq!(order(&[9, 0]), [0, 1]);
-        assert_eq!(order(&[9, 9]), [0, 1], "a circle");
+        assert_eq!(order(&[9, 9]), [0, 1], "a cycle");
         // Pipes that the last scan found have no counts yet.
         assert_eq!(order(&[]), [0, 1]);
     }

@@ -614,7 +614,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_saves_waits_for_room_that_precede_waits_for_data() {
+    fn a_buffer_absorbs_waits_for_room_followed_by_waits_for_data() {
         let counts = |waits: &[(bool, usize)]| {
             let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
             let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);

@@ -16,7 +16,7 @@ import (
 	"pipemark/entrant/stream"
 )
 
-func addPosition(checksum uint64, block []byte) uint64 {
+func addWordSums(checksum uint64, block []byte) uint64 {
 	var a, b uint32
 	for len(block) >= 4 {
 		a += binary.LittleEndian.Uint32(block)
@@ -32,7 +32,7 @@ func addPosition(checksum uint64, block []byte) uint64 {
 	return checksum*stream.Factor + (uint64(b)<<32 | uint64(a))
 }
 
-func addDocument(checksum uint64, block []byte) uint64 {
+func addByteXor(checksum uint64, block []byte) uint64 {
 	var x byte
 	for _, b := range block {
 		x ^= b
@@ -41,9 +41,9 @@ func addDocument(checksum uint64, block []byte) uint64 {
 }
 
 func child(options *stream.Options) error {
-	add, checksum := addPosition, uint64(1)
+	add, checksum := addWordSums, uint64(1)
 	if options.Document {
-		add, checksum = addDocument, 0
+		add, checksum = addByteXor, 0
 	}
 	var bytes int64
 	block := make([]byte, options.Block)

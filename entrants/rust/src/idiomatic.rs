@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use stream::{Answer, FACTOR, Options, Pattern, Result, Role};
 
-fn add_position(checksum: u64, block: &[u8]) -> u64 {
+fn add_word_sums(checksum: u64, block: &[u8]) -> u64 {
     let (mut a, mut b) = (0u32, 0u32);
     let (words, rest) = block.as_chunks();
     for word in words {
@@ -25,7 +25,7 @@ fn add_position(checksum: u64, block: &[u8]) -> u64 {
     checksum.wrapping_mul(FACTOR).wrapping_add(sums)
 }
 
-fn add_document(checksum: u64, block: &[u8]) -> u64 {
+fn add_byte_xor(checksum: u64, block: &[u8]) -> u64 {
     checksum ^ u64::from(block.iter().fold(0, |x, byte| x ^ byte))
 }
 
@@ -45,8 +45,8 @@ fn child(options: &Options) -> Result<()> {
         }
         answer.bytes += length as u64;
         answer.checksum = match options.pattern {
-            Pattern::Position => add_position(answer.checksum, &block[..length]),
-            Pattern::Document => add_document(answer.checksum, &block[..length]),
+            Pattern::Position => add_word_sums(answer.checksum, &block[..length]),
+            Pattern::Document => add_byte_xor(answer.checksum, &block[..length]),
         };
     }
     answer.send()?;

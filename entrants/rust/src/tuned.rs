@@ -33,7 +33,7 @@ fn enlarge(pipe: BorrowedFd<'_>) -> Option<u64> {
 
 /// Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
 /// sums them m - j times, so b is the sum over lanes of L * b\[l\] - l * a\[l\]. The compiler turns lanes into vectors.
-fn add_position(checksum: u64, block: &[u8]) -> u64 {
+fn add_word_sums(checksum: u64, block: &[u8]) -> u64 {
     let (mut lanes_a, mut lanes_b) = ([0u32; LANES], [0u32; LANES]);
     let (words, rest) = block.as_chunks::<4>();
     let (rows, words) = words.as_chunks::<LANES>();
@@ -63,7 +63,7 @@ fn add_position(checksum: u64, block: &[u8]) -> u64 {
     checksum.wrapping_mul(FACTOR).wrapping_add(sums)
 }
 
-fn add_document(checksum: u64, block: &[u8]) -> u64 {
+fn add_byte_xor(checksum: u64, block: &[u8]) -> u64 {
     checksum ^ u64::from(block.iter().fold(0, |x, byte| x ^ byte))
 }
 
@@ -83,8 +83,8 @@ fn child(options: &Options) -> Result<()> {
         }
         answer.bytes += length as u64;
         answer.checksum = match options.pattern {
-            Pattern::Position => add_position(answer.checksum, &block[..length]),
-            Pattern::Document => add_document(answer.checksum, &block[..length]),
+            Pattern::Position => add_word_sums(answer.checksum, &block[..length]),
+            Pattern::Document => add_byte_xor(answer.checksum, &block[..length]),
         };
     }
     answer.send()?;

@@ -21,7 +21,7 @@ use crate::wait::{Direction, Wait};
 /// 2.6).
 const OVERHEAD: usize = 32;
 
-/// The most bytes of one message through the UNIX datagram or seqpacket socket `fd`, by its send buffer.
+/// The maximum message size of the UNIX datagram or seqpacket socket `fd`, in bytes, given its send buffer.
 ///
 /// # Errors
 /// If `fd` is not a socket.

@@ -92,7 +92,7 @@ pub fn unlink(name: &str) -> io::Result<()> {
     result_of(unsafe { libc::mq_unlink(path.as_ptr()) }).map(drop)
 }
 
-/// The most bytes of a message in the queue `fd`.
+/// The maximum message size of the queue `fd`, in bytes.
 ///
 /// # Errors
 /// If `fd` is not a message queue.

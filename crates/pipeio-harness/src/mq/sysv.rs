@@ -72,7 +72,7 @@ pub fn remove(id: i32) -> io::Result<()> {
     result_of(unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) }).map(drop)
 }
 
-/// The most bytes of a message in the queue: the system's limit, or the queue's capacity if that is less.
+/// The maximum message size of the queue, in bytes: the system's limit, or the queue's capacity if that is less.
 ///
 /// # Errors
 /// If there is no such queue, or /proc is missing.

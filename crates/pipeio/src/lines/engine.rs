@@ -12,7 +12,7 @@ use super::error::Error;
 use super::fault;
 use super::output::Output;
 use super::parallel;
-use super::reader::{Extent, Next, Plan, Reader, WhenIdle, open_again};
+use super::reader::{Extent, Next, Plan, Reader, WhenIdle, reopen};
 use super::region::Region;
 use super::stretches::line_start;
 use super::transform::{Flow, Transform};
@@ -303,7 +303,7 @@ fn through_cache(
     if !fcntl_getfl(input).map_err(cannot_read)?.contains(OFlags::DIRECT) || !is_file(input)? {
         return run(input);
     }
-    let Some(cached) = open_again(input, OFlags::empty()) else { return run(input) };
+    let Some(cached) = reopen(input, OFlags::empty()) else { return run(input) };
     let start = seek(input, SeekFrom::Current(0)).map_err(cannot_read)?;
     seek(&cached, SeekFrom::Start(start)).map_err(cannot_read)?;
     let report = run(cached.as_fd());

@@ -207,7 +207,7 @@ impl<'b> Output<'b> {
         grown
     }
 
-    /// The current end of the output, to [return](Self::back_to) to.
+    /// The current end of the output, to pass to [`truncate`](Self::truncate).
     #[inline]
     pub fn mark(&self) -> Mark<'b> {
         Mark { end: self.store.end, lent: self.lent.len(), batch: PhantomData }
@@ -218,7 +218,7 @@ impl<'b> Output<'b> {
     /// # Panics
     ///
     /// If the mark is in a part of the output that was already removed.
-    pub fn back_to(&mut self, mark: Mark<'b>) {
+    pub fn truncate(&mut self, mark: Mark<'b>) {
         let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
         let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
         assert!(there, "the mark is in a part of the output that was removed");
@@ -308,7 +308,7 @@ mod tests {
         let mark = output.mark();
         output.extend(b"drop");
         output.lend(&long);
-        output.back_to(mark);
+        output.truncate(mark);
         assert_eq!(content(&output), b"keep");
     }
 
@@ -321,10 +321,10 @@ mod tests {
         output.extend(b"first");
         output.lend(&long);
         let late = output.mark();
-        output.back_to(begin);
+        output.truncate(begin);
         output.extend(b"longer than first");
         output.lend(&long);
-        output.back_to(late);
+        output.truncate(late);
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
             let mark = output.mark();
             output.extend(b"y");
             let _ = output.spare(10);
-            output.back_to(mark);
+            output.truncate(mark);
         });
     }
 

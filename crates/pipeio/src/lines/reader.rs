@@ -161,7 +161,7 @@ impl<'fd> Reader<'fd> {
             line: plan.first_line,
             state: State::Open,
             read_size: ReadSize::new(block, is_pipe && !plan.fixed),
-            nonblocking: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
+            nonblocking: (is_pipe && cancel.is_none()).then(|| reopen(input, OFlags::NONBLOCK)).flatten(),
             polls_to_skip: 0,
             skipped_polls: 0,
             reads: 0,
@@ -501,7 +501,7 @@ impl ReadSize {
 
 /// Opens `input` again for reading, with `flags`. Setting them on the descriptor itself would affect all processes that
 /// share it. `None` if this process may not open it, or /proc is missing.
-pub(super) fn open_again(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd> {
+pub(super) fn reopen(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd> {
     let mut path = [0; 32];
     let mut rest = &mut path[..];
     write!(rest, "/proc/self/fd/{}", input.as_raw_fd()).ok()?;

@@ -320,7 +320,7 @@ mod arm {
             // SAFETY: the caller promises 64 readable bytes, and `BITS` has 16.
             let (word, bits) = unsafe { (load(from), vld1q_u8(BITS.as_ptr())) };
             bytes.map(|byte| {
-                // SAFETY: arithmetic on registers, which every aarch64 processor has.
+                // SAFETY: arithmetic on registers; every aarch64 processor has the instructions.
                 unsafe {
                     let byte = vdupq_n_u8(byte);
                     // A byte that is equal keeps its bit. Adding neighbours three times gathers the bits of eight bytes
@@ -393,7 +393,7 @@ pub(super) struct Ends<'b> {
     simd: Simd,
     /// The number of bytes compared.
     seen: usize,
-    /// The matches in the last 64 of these bytes that were not returned yet.
+    /// The matches in the last 64 of these bytes, without those already returned.
     found: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a user of the engine implements: the output for a line.
+//! What a user of the engine implements: a transform from lines to output.
 
 use super::batch::{Batch, LineEnd};
 use super::error::{Error, Failure};
@@ -142,7 +142,7 @@ pub(super) fn line_by_line<'b, T: Transform + ?Sized>(
                 output.push(batch.terminator());
             }
             Ok(Fate::Keep | Fate::KeepAndStop) => {}
-            Ok(Fate::Drop | Fate::DropAndStop) | Err(_) => output.back_to(mark),
+            Ok(Fate::Drop | Fate::DropAndStop) | Err(_) => output.truncate(mark),
         }
         match fate {
             Ok(Fate::Keep | Fate::Drop) => {}

@@ -26,8 +26,8 @@ use crate::memory::Mapping;
 /// The fewest blocks, unless blocks would then be smaller than a page. A block has at most the size of one read.
 const MIN_BLOCKS: usize = 8;
 
-/// How long writing is delayed after the last input while the buffer is below the mark to [start
-/// at](MemoryBuffer::start_at).
+/// How long writing is delayed after the last input while the buffer is below its [start
+/// level](MemoryBuffer::start_at).
 const MAX_INPUT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long an empty buffer keeps its memory.

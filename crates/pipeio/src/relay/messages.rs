@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, recv};
 use super::{Kind, RelayRun};
 use crate::wait::Direction;
 
-/// The most bytes of a message made from a stream: the size that buffers of receivers commonly have.
+/// The maximum size of a message made from a stream, in bytes: the size that buffers of receivers commonly have.
 const MAX_MESSAGE: usize = 64 << 10;
 
 impl RelayRun<'_> {

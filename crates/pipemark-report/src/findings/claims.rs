@@ -614,8 +614,8 @@ mod tests {
                 answer(&claim("ratio", Some(1.0), None), &records(pairs.collect())).verdict != ClaimVerdict::CantTell
             });
             let wrong = wrong.count();
-            // At most one claim in twenty is expected to be wrong. By chance, there are more than 18 of 200 once in a
-            // hundred times.
+            // An answer is wrong with a probability of at most 5 %. So the probability of more than 18 wrong answers of
+            // 200 is below 1 %.
             assert!(wrong <= 18, "{noise:?}: {wrong} of 200");
         }
     }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_file_has_a_place() {
+    fn an_error_at_the_end_of_the_file_has_a_position() {
         assert_eq!(excerpt("a =", 3..3), "x.toml:1:4: no\n  |\n1 | a =\n  |    ^");
         assert_eq!(excerpt("", 0..0), "x.toml:1:1: no\n  |\n1 |\n  | ^");
     }

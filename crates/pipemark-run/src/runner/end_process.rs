@@ -191,7 +191,7 @@ impl EndProcess {
     }
 }
 
-/// The environment variable with settings of glibc.
+/// The environment variable that holds glibc's tunables.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// The inherited glibc tunables, with restartable sequences disabled; `None` to leave them enabled. While they are

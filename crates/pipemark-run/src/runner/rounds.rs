@@ -193,7 +193,7 @@ fn prepare<'a>(
             {
                 current.outcome.notes.push(Warning::Nodes { writer, reader });
             }
-            // A short window is sampled several times too.
+            // Even a short window is sampled several times.
             let interval = match trial.job.volume() {
                 Volume::Time(time) if !schedule.by_interval => {
                     schedule.interval.min((Duration::from(time) / 5).max(MIN_INTERVAL))

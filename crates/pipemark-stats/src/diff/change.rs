@@ -49,14 +49,14 @@ pub struct Origin {
     /// Its --label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The suite or verb that measured.
+    /// The suite or verb that made the measurement.
     pub suite: String,
     /// The start of the first session, RFC 3339.
     pub started: String,
     /// Number of sessions.
     #[serde(default)]
     pub sessions: usize,
-    /// The version of pipemark that measured.
+    /// The version of pipemark that made the measurement.
     pub version: String,
     /// The kernel's release and version.
     pub kernel: String,

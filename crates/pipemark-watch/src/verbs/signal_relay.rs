@@ -44,7 +44,7 @@ pub struct SignalRelay {
 struct Received {
     sent: SentSignal,
     since: Instant,
-    /// The number of the question that the witness has to answer first; `None` if it hasn't been asked.
+    /// The number of the question asked because of this signal; `None` until it is asked.
     question: Option<u64>,
 }
 

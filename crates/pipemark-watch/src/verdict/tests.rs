@@ -111,8 +111,8 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     large.pipes[0].capacity = Some(1 << 20);
     assert_eq!(verdict(&large).advice, Vec::<String>::new());
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
-    // If part of the work is switching between the two stages, a larger pipe may gain more than the inverse of their
-    // share.
+    // Stages that are switched often spend part of their busy time on the switching itself. A larger pipe saves that
+    // too, so it may gain more than the inverse of the busiest stage's share.
     let mut switched = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]);
     switched.stages[0].switches_per_second = Some(20_000.0);
     let found = verdict(&switched);

@@ -256,7 +256,7 @@ fn not_opened(path: &Path, error: &io::Error) -> ExitError {
     }
 }
 
-/// Writes the line end that the last line of a file lacks, if another file follows.
+/// Writes the terminator that the last line of a file lacks, if another file follows.
 fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
     let end = if options.zero_terminated { 0 } else { b'\n' };
     let mut last = [end];
