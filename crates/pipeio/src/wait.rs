@@ -48,7 +48,7 @@ pub(crate) const MAX_POLLS: u32 = 16;
 pub(crate) fn poll_for_input(fd: BorrowedFd<'_>) {
     for _ in 0..MAX_POLLS {
         // poll(2) isn't used, because a pipe that was polled once wakes its reader at every later write. These wake-ups
-        // slow a writer of single lines by a sixth.
+        // slow a program that writes single lines by a sixth.
         if ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0) {
             return;
         }

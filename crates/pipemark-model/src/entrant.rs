@@ -54,7 +54,7 @@ name_type!(
 word_enum! {
     /// How an entrant is written.
     pub enum Program {
-        /// What a good programmer of the language writes with its standard library.
+        /// What a good programmer in the language writes with its standard library.
         Idiomatic,
         /// The fastest program in the language that still writes, reads and checks every byte.
         Tuned,

@@ -256,7 +256,7 @@ parameters! {
     /// How to check the bytes
     ///
     /// none: no check, for stages that change the bytes or their number. count: the number of bytes. xor: their number
-    /// and XOR. full: the source newly writes each byte, and the sink compares it. xor and full need a --recv that
+    /// and XOR. full: the source generates each byte, and the sink compares it. xor and full need a --recv that
     /// reads the bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
     /// Restartable sequences (rseq) of writer and reader: system (the default of the system) or off

@@ -3,7 +3,7 @@
 //! The unit is the run. The logarithms of the runs' figures are compared, so a change is a ratio, and the verdict is
 //! the same in seconds and in bytes per second.
 //!
-//! - Not paired (two files): Mann and Whitney's test, and the Hodges-Lehmann estimate with the interval of that test,
+//! - Not paired (two files): the Mann-Whitney test, and the Hodges-Lehmann estimate with the interval of that test,
 //!   from the ordered differences of all pairs of a run of NEW and a run of BASE.
 //! - Paired by round (both measured in one run): Wilcoxon's signed-rank test, and the Hodges-Lehmann estimate with the
 //!   interval of that test, from the ordered means of all pairs of the rounds' log ratios. Effects of a round on both
@@ -15,7 +15,7 @@
 //! 20 000 comparisons each, of 5 to 15 runs: normal noise (1.5 %), skewed, with 10 % outliers, and bimodal as with
 //! pipes. The percentile bootstrap of the median reports false differences in 8 to 12 %. Student's t on log ratios
 //! keeps its 5 % for normal noise, reaches 6 % for bimodal noise, and fails with outliers: of 5 % changes in 7 runs it
-//! finds 59 %, Mann and Whitney's test 86 %. With normal noise, where t is best, the rank tests find 98 % of such
+//! finds 59 %, the Mann-Whitney test 86 %. With normal noise, where t is best, the rank tests find 98 % of such
 //! changes in 5 runs, 94 % in 6 rounds, and over 99 % in 7 of either.
 //!
 //! Limitation: a difference between two whole sessions, such as memory layout or a neighbour on the host, affects every

@@ -10,7 +10,7 @@ const MAX_RUNS: usize = 1500;
 /// A trend of the figures over the order of the runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// Two-sided p-value of Mann's test: the probability of such a trend in runs without a trend.
+    /// Two-sided p-value of the Mann-Kendall test: the probability of such a trend in runs without a trend.
     pub p: f64,
     /// The change from the first run to the last, as a fraction of the first, along the Theil-Sen line of the
     /// logarithms.

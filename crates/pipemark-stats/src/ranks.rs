@@ -24,7 +24,7 @@ enum RankShape {
 }
 
 impl NullDistribution {
-    /// The distribution of Mann and Whitney's U of `n` against `m` figures: the number of the n·m pairs in which the
+    /// The distribution of the Mann-Whitney U of `n` against `m` figures: the number of the n·m pairs in which the
     /// first figure is smaller.
     pub(super) fn mann_whitney(n: usize, m: usize) -> NullDistribution {
         let greatest = n * m;
@@ -60,8 +60,8 @@ impl NullDistribution {
         NullDistribution::sum(greatest, (1..=n).map(|rank| (rank, 2)))
     }
 
-    /// The distribution of Kendall's and Mann's count of inversions among `n` figures in order: the number of pairs in
-    /// which the earlier figure is greater.
+    /// The distribution of the Mann-Kendall test's count of inversions among `n` figures in order: the number of pairs
+    /// in which the earlier figure is greater.
     pub(super) fn inversions(n: usize) -> NullDistribution {
         let (greatest, k) = (n * n.saturating_sub(1) / 2, n as f64);
         if greatest > EXACT_UP_TO {

@@ -98,8 +98,8 @@ pub struct Change {
     /// Whether the trial is a memory copy within one process. It shows the machine's limit, and its verdict doesn't
     /// count.
     pub reference: bool,
-    /// The figures of one run of BASE and one of NEW whose ratio is the change. Present if the ratio of the medians
-    /// differs from the change.
+    /// The figures of one run of BASE and one of NEW whose ratio is nearest to the change. Present if the ratio of
+    /// the medians differs from the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<(f64, f64)>,
     /// The change.
