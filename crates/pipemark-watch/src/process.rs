@@ -81,10 +81,18 @@ pub struct Process {
 pub struct OtherFiles {
     /// Sockets: descriptor and inode.
     pub sockets: Vec<(u32, u64)>,
-    /// Whether the process has files or devices open for reading.
-    pub reads: bool,
-    /// Whether the process has files or devices open for writing.
-    pub writes: bool,
+    /// Descriptors of regular files and character devices.
+    pub files: Vec<u32>,
+}
+
+impl OtherFiles {
+    /// Whether a process has a file or device open for reading, and whether it has one open for writing.
+    pub fn directions(&self, pid: u32) -> (bool, bool) {
+        let paths = self.files.iter().map(|fd| format!("/proc/{pid}/fd/{fd}")).filter(|path| !is_idle_device(path));
+        paths.filter_map(|path| direction_of(&path)).fold((false, false), |(reads, writes), direction| {
+            (reads || direction != Direction::Out, writes || direction != Direction::In)
+        })
+    }
 }
 
 /// The flag of a kernel thread. The parent's pid doesn't identify one: in a container, pid 2 is an ordinary process.
@@ -230,11 +238,7 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
                 found.extend(direction_of(&path).map(|direction| PipeEnd { fd, pipe, direction }))
             }
             Some((FileType::Socket, PipeId(_, inode))) => others.sockets.push((fd, inode)),
-            Some((FileType::RegularFile | FileType::CharacterDevice, _)) if !is_idle_device(&path) => {
-                let direction = direction_of(&path);
-                others.reads |= matches!(direction, Some(Direction::In | Direction::Both));
-                others.writes |= matches!(direction, Some(Direction::Out | Direction::Both));
-            }
+            Some((FileType::RegularFile | FileType::CharacterDevice, _)) => others.files.push(fd),
             _ => {}
         }
     }

@@ -18,9 +18,12 @@ use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 use crate::waits::SocketWait;
 
-/// The share of one CPU that sampling aims to take. To stay below it, samples are taken less often, but at most 50 ms
+/// The share of one CPU that this program aims to take. To stay below it, samples are taken less often, but at most 50 ms
 /// apart on average.
-const TARGET_SHARE: f64 = 0.01;
+const TARGET_SHARE: f64 = 0.009;
+
+/// The number of samples over which the cost of one is smoothed. One in ten is followed by a scan.
+const SMOOTHED: u32 = 64;
 
 /// In one of this many samples, the other threads of a running stage are sampled too.
 const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
@@ -183,7 +186,10 @@ pub struct Watcher {
     pub(super) groups: Vec<(String, ControlGroups)>,
     pub(super) current: Interval,
     pub(super) found: ScanState,
+    /// CPU time per sample, with scans and all else that this program does, smoothed.
     cost: Duration,
+    /// CPU time of this process at the end of the last sample.
+    spent: Duration,
     random: u64,
     pub(super) born_after: u64,
     /// The cycle of waits found at the end of the last interval.
@@ -229,6 +235,7 @@ impl Watcher {
             current: Interval::default(),
             found: ScanState::nothing(now),
             cost: Duration::ZERO,
+            spent: Duration::ZERO,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
             machine_begin: None,
@@ -243,6 +250,7 @@ impl Watcher {
         watcher.count(true);
         let begin = watcher.elapsed().as_secs_f64();
         watcher.current = Interval { begin, ..Interval::default() };
+        watcher.spent = own_time();
         watcher
     }
 
@@ -289,7 +297,6 @@ impl Watcher {
 
     /// Takes a sample.
     pub fn sample(&mut self) {
-        let begin = own_time();
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
         // Stages are sampled in a different order each time, because sampling the first may wake the next.
@@ -315,8 +322,9 @@ impl Watcher {
         }
         self.resolve(&mut moments);
         self.record(&moments);
-        // The cost is smoothed, so that one interruption doesn't count as the cost of a sample.
-        self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
+        let spent = own_time();
+        self.cost = (self.cost * (SMOOTHED - 1) + spent.saturating_sub(self.spent)) / SMOOTHED;
+        self.spent = spent;
         // The scan comes last, because a process that wakes on this CPU meanwhile would seem to run.
         if now >= self.found.next {
             self.scan();

@@ -528,9 +528,12 @@ impl Watcher {
         let leads = |end: &PipeEnd| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
         let (inner, outer): (Vec<_>, Vec<_>) =
             ends.iter().partition(|end| !leads(end) && held(end, Direction::In) && held(end, Direction::Out));
-        let others = || shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process.others);
-        stage.reads_others = others().any(|others| others.reads || !others.sockets.is_empty());
-        stage.writes_others = others().any(|others| others.writes || !others.sockets.is_empty());
+        let processes = shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process);
+        (stage.reads_others, stage.writes_others) = processes.fold((false, false), |(reads, writes), process| {
+            let socket = !process.others.sockets.is_empty();
+            let (files_in, files_out) = process.others.directions(process.pid);
+            (reads || socket || files_in, writes || socket || files_out)
+        });
         let pipes = |ends: Vec<&PipeEnd>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
         (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
         for pid in &shape.pids {
