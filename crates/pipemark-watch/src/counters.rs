@@ -101,6 +101,10 @@ impl Watcher {
             // Bytes that a child reads while starting are counted for the process that reaps the child.
             let reaped = now.reaped != before.reaped;
             let now_io = now.io.filter(|_| !reaped);
+            if let (true, Some(now), Some(before)) = (reaped, now.io, before.io) {
+                let moved = |io: IoCounts| io.read + io.wrote;
+                counts.reaped_bytes = sum(counts.reaped_bytes, Some(moved(now).saturating_sub(moved(before))));
+            }
             if young {
                 stage.totals.io = None;
             }

@@ -332,6 +332,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
         cpu_of_children: cpus(counts.children),
         faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
+        bytes_per_start: counts.reaped_bytes.filter(|_| counts.starts > 0).map(|all| all as f64 / counts.starts as f64),
         held_bytes: stage.held_bytes,
         seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
         wrote_before: stage.wrote_before,

@@ -48,7 +48,8 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
     let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
     let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
-    if !(has_read && silent && stage.busy < AT_WORK && programs::needs_end(&stage.words)) {
+    let waits = programs::needs_end(&stage.words) || programs::compresses(&stage.words);
+    if !(has_read && silent && stage.busy < AT_WORK && waits) {
         return None;
     }
     let before = |number: usize| figures.pipes.iter().find(|pipe| pipe.to == number).map(|pipe| pipe.from);
@@ -93,14 +94,18 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     }
     let endless = |stage| Some((stage, endless_source(figures, stage)?));
     if let Some((stage, source)) = figures.stages.iter().find_map(endless) {
+        let (until, cause) = if programs::compresses(&stage.words) {
+            ("a block is full or its input ends", "collecting a block to compress")
+        } else {
+            ("the end of its input", "waiting for the end of its input")
+        };
         let text = format!(
-            "{name} writes nothing before the end of its input, and {} never ends: {name} has read {} and written nothing for {:.1} s.",
+            "{name} writes nothing before {until}, and {} never ends: {name} has read {} and written nothing for {:.1} s.",
             name(figures, source.number),
             ByteSize(stage.held_bytes.unwrap_or(0)),
             stage.seconds_silent.unwrap_or(0.0),
             name = name(figures, stage.number)
         );
-        let cause = "waiting for the end of its input";
         let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
         return Some(PipelineVerdict { stage: Some(stage.number), cause: cause.to_owned(), ..verdict });
     }
@@ -176,6 +181,18 @@ mod tests {
         );
         figures.stages[1].seconds_silent = Some(0.2);
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn a_compressor_behind_a_source_that_follows_holds_its_output() {
+        let mut figures = follow("xz -c", 900, 2.0);
+        assert_ne!(verdict(&figures).kind, VerdictKind::Held, "the source may end");
+        figures.stages[0].words = words("tail -f log");
+        let found = verdict(&figures);
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert_eq!(found.remedies[0].id, "xz-flush-timeout");
+        figures.stages[1].words = words("xz -dc");
+        assert_ne!(verdict(&figures).kind, VerdictKind::Held);
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct Counts {
     pub starts: u64,
     /// Page faults of the processes that the stage reaped.
     pub faults: u64,
+    /// Bytes that the stage and the processes that it reaped have read and written, counted whenever it reaped some;
+    /// `None` if unknown.
+    pub reaped_bytes: Option<u64>,
     pub switches: Option<u64>,
     /// Whether threads or children have started or ended, so that some of their time is missing.
     pub changed: bool,
@@ -144,6 +147,7 @@ impl Interval {
             own.stops += next.stops;
             own.threads += next.threads;
             own.faults += next.faults;
+            own.reaped_bytes = sum(own.reaped_bytes, next.reaped_bytes);
             own.hunger_samples += next.hunger_samples;
             own.hungry += next.hungry;
             own.run += next.run;

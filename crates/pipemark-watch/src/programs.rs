@@ -71,14 +71,24 @@ pub fn fills_first(words: &[String]) -> Option<&'static str> {
     has_option(words, &[option]).then_some(option)
 }
 
+const COMPRESSORS: [&str; 15] = [
+    "xz", "gzip", "zstd", "bzip2", "pigz", "lz4", "lzma", "lzip", "plzip", "lbzip2", "pbzip2", "pixz", "brotli", "7z",
+    "lzop",
+];
+
+/// Whether the program compresses its input in blocks, and writes nothing before a block is full.
+pub fn compresses(words: &[String]) -> bool {
+    COMPRESSORS.contains(&program(words)) && !has_option(words, &["-d", "--decompress", "--flush-timeout"])
+}
+
 /// Whether the program may output nothing before the end of its input.
 pub fn collects(words: &[String]) -> bool {
     match program(words) {
         "jq" => has_option(words, &["-s", "-n"]),
         "awk" | "gawk" | "mawk" | "nawk" => has_option(words, &["END"]),
         "uniq" => has_option(words, &["-c", "-d"]),
-        "xz" | "gzip" | "zstd" | "bzip2" | "pigz" | "lz4" | "tail" => true,
-        _ => needs_end(words),
+        "tail" => true,
+        name => COMPRESSORS.contains(&name) || needs_end(words),
     }
 }
 
@@ -138,6 +148,28 @@ pub fn rate_limit(words: &[String]) -> Option<&'static str> {
     options.iter().copied().find(|option| has(option))
 }
 
+/// The memory in bytes that a `sort` was given with -S or --buffer-size; `None` without one, or for a share of all memory.
+pub fn sort_memory(words: &[String]) -> Option<u64> {
+    let mut rest = words.iter().skip(1).filter(|_| program(words) == "sort");
+    let size = loop {
+        let word = rest.next()?;
+        if let Some(size) = word.strip_prefix("--buffer-size=").or_else(|| word.strip_prefix("-S")) {
+            break if size.is_empty() { rest.next()?.as_str() } else { size };
+        }
+    };
+    let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
+    // Without a unit, sort counts in KiB.
+    let unit = match &size[digits.len()..] {
+        "b" => 0,
+        "" | "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << unit)
+}
+
 /// Whether the program is known to fill a buffer before writing to a pipe.
 pub fn buffers_output(words: &[String]) -> bool {
     let name = program(words);
@@ -178,6 +210,19 @@ mod tests {
         assert!(has_option(&words("gzip -1c"), &["-1"]) && !has_option(&words("zstd -11 -T1"), &["-1"]));
         assert!(
             !has_option(&words("grep --Terse"), &["-T"]) && !has_option(&words("sort --parallels"), &["--parallel"])
+        );
+    }
+
+    #[test]
+    fn the_memory_of_sort_is_read_from_its_option() {
+        let of = |text: &str| sort_memory(&words(text));
+        assert_eq!(
+            (of("sort -S 256K -k2"), of("sort -S2M"), of("sort -S 7")),
+            (Some(256 << 10), Some(2 << 20), Some(7168))
+        );
+        assert_eq!(
+            (of("sort --buffer-size=1G"), of("sort -S 25%"), of("sort -k2"), of("cut -S 1")),
+            (Some(1 << 30), None, None, None)
         );
     }
 

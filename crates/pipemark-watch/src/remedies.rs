@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::figures::PipelineFigures;
-use crate::programs::{base, has_option, is_called};
+use crate::programs::{self, base, has_option, is_called};
 use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
@@ -14,6 +14,9 @@ use crate::verdict::{kind_name, name, reasons};
 const MIN_IDLE_CPUS: f64 = 0.3;
 /// The most remedies shown for a stage. Rows for any program follow those for the stage's program.
 const MAX_REMEDIES: usize = 4;
+
+/// With less memory than this, in bytes, sort merges many temporary files.
+const SMALL_MEMORY: u64 = 64 << 20;
 
 /// A row of the table; see the head of remedies.toml.
 #[derive(Debug, Deserialize)]
@@ -41,6 +44,10 @@ pub struct RemedyRow {
     itself: bool,
     #[serde(default)]
     socket: bool,
+    #[serde(default)]
+    fed: bool,
+    #[serde(default)]
+    small_memory: bool,
     command: String,
     text: String,
     #[serde(default)]
@@ -135,6 +142,8 @@ impl RemedyRow {
             && !(self.command.starts_with("parallel --pipe")
                 && (feeds_itself(stage, figures) || stage.name == "parallel"))
             && (!self.socket || sends_messages(stage, figures))
+            && (!self.fed || figures.pipes.iter().any(|pipe| pipe.to == stage.number))
+            && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }
 
     /// Whether the pipeline as typed names a program that starts the row's program, but not the row's program itself.

@@ -216,6 +216,9 @@ pub struct StageFigures {
     /// Page faults of processes that it started and reaped.
     #[serde(skip)]
     pub faults_per_second: f64,
+    /// Mean bytes that each process that it started has read and written, with what it reads at its start.
+    #[serde(skip)]
+    pub bytes_per_start: Option<f64>,
     /// Its command line.
     #[serde(skip)]
     pub words: Vec<String>,

@@ -199,6 +199,8 @@ pub struct Watcher {
     pub(super) limits: WatchLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
+    /// Processes of the command whose parents ended before they were found, such as daemons.
+    pub(super) orphans: BTreeSet<u32>,
     /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
     /// The machine's counters at the first reading.
@@ -244,6 +246,7 @@ impl Watcher {
             cycle: None,
             limits: scan::limits(),
             typed,
+            orphans: BTreeSet::new(),
             socket_uses: BTreeSet::new(),
         };
         watcher.scan();

@@ -63,6 +63,11 @@ impl ScanState {
         ScanState { shapes: Vec::new(), same: false, strange: false, next, last_full, next_full, next_search }
     }
 
+    /// Makes the next scan a full one.
+    pub fn rescan(&mut self) {
+        self.same = false;
+    }
+
     /// Scans sooner, because a process has exited and its successor may start soon.
     pub fn scan_soon(&mut self, now: Instant) {
         self.next = self.next.min(now + CHECK_STARTING);
@@ -316,7 +321,7 @@ impl Watcher {
     /// The known processes that still exist, and all descendants of these processes and of the root.
     fn family(&self) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
-        let mut waiting: Vec<u32> = self.known.keys().copied().collect();
+        let mut waiting: Vec<u32> = self.known.keys().chain(&self.orphans).copied().collect();
         if let Subject::Child(root) = self.subject {
             waiting.push(root);
         }

@@ -9,7 +9,7 @@ use crate::verdict::{BALANCED, busy, name, percent};
 const MIN_STARTS: f64 = 20.0;
 /// The most CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
 /// start.
-const MAX_CPU: f64 = 0.012;
+const MAX_CPU: f64 = 0.03;
 /// The most CPU time in seconds per page fault of such processes. Starting is mostly page faults, about 10 µs each. A
 /// process that also works takes more.
 const MAX_CPU_PER_FAULT: f64 = 25e-6;
@@ -17,6 +17,14 @@ const MAX_CPU_PER_FAULT: f64 = 25e-6;
 const MIN_SHARE: f64 = 0.3;
 /// The least share of time for which such a stage works. A stage whose processes mostly sleep or wait works less.
 const MIN_WORK: f64 = 0.4;
+
+/// The most bytes that such a process reads and writes, if it takes longer. An interpreter reads 10 to 250 KiB at its
+/// start.
+const MAX_BYTES: f64 = 320.0 * 1024.0;
+/// The most bytes per second of CPU time of such a process. A compressor with as little input is faster.
+const MAX_BYTES_PER_SECOND: f64 = 14e6;
+/// The most CPU time in seconds of a process that reads and writes so little. jq takes 20 ms to start, and Java 50 ms.
+const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;
 
 /// The processes that a stage starts per second and the CPUs that they take; `None` unless the stage mostly starts
 /// processes.
@@ -32,7 +40,11 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= MIN_WORK * stage.busy;
     let faults = stage.faults_per_second;
     let only_starts = faults <= 0.0 || stage.cpu_of_children.unwrap_or(0.0) <= MAX_CPU_PER_FAULT * faults;
-    (works && only_starts && cpu / per_second <= MAX_CPU && spent >= MIN_SHARE * cpu).then_some((per_second, spent))
+    let each = cpu / per_second;
+    let few_bytes = |bytes: f64| bytes <= MAX_BYTES && bytes <= MAX_BYTES_PER_SECOND * each;
+    let little = stage.bytes_per_start.is_some_and(few_bytes) && each <= MAX_CPU_OF_FEW_BYTES;
+    let mostly_starts = (only_starts && each <= MAX_CPU) || little;
+    (works && mostly_starts && spent >= MIN_SHARE * cpu).then_some((per_second, spent))
 }
 
 /// Whether process starts take so much of a stage's time that its busy share gives no bound.
@@ -88,6 +100,11 @@ mod tests {
         let compress = StageFigures { faults_per_second: 30_000.0, cpu: Some(1.6), ..starter(200.0, 1.5) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), compress, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
+        // Forty-five processes start per second and take 20 ms each: for 100 KiB, and for 1 MiB.
+        let jq =
+            |bytes| StageFigures { faults_per_second: 20_000.0, bytes_per_start: Some(bytes), ..starter(45.0, 0.85) };
+        let found = |bytes| verdict(&line(vec![stage(1, 2, 0, 98), jq(bytes), stage(3, 3, 97, 0)])).kind;
+        assert_eq!((found(100e3), found(1e6)), (VerdictKind::Starts, VerdictKind::Stage));
         // Ten processes start per second, and each computes for 90 ms.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use rustix::fd::{AsRawFd, OwnedFd};
+
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
 use crate::interval::Counts;
@@ -80,14 +82,22 @@ impl Watcher {
             let outer: Vec<PipeId> =
                 ends.filter(|end| end.direction == directions[0] && !joined(&end.pipe)).map(|end| end.pipe).collect();
             if !outer.is_empty() {
-                let holder = outer.iter().find_map(|pipe| process::holder_of_pipe(*pipe, directions[1], &own));
+                let held = |pipe: &PipeId| Some((*pipe, process::holder_of_pipe(*pipe, directions[1], &own)?));
+                let holder = outer.iter().find_map(held);
                 found.push((at, holder, directions[0] == Direction::Out));
             }
         }
         for (at, holder, sends) in found {
+            if let Some((pipe, (pid, _))) = holder
+                && self.is_orphan(pid, pipe)
+            {
+                self.orphans.insert(pid);
+                self.found.rescan();
+                continue;
+            }
             let stage = &mut self.stages[at];
             stage.searches += 1;
-            stage.peer = holder.map(|(pid, name)| PeerFigures {
+            stage.peer = holder.map(|(_, (pid, name))| PeerFigures {
                 name: pipemark_model::neutral(&name),
                 pid: Some(pid),
                 pipe: true,
@@ -95,6 +105,13 @@ impl Watcher {
                 ..PeerFigures::default()
             });
         }
+    }
+
+    /// Whether a process that holds this pipe belongs to the command that this program started, although the process
+    /// that started it has ended. A pipe without a name that isn't this program's was made by the command.
+    fn is_orphan(&self, pid: u32, pipe: PipeId) -> bool {
+        let started = matches!(self.subject, Subject::Child(_)) && !self.orphans.contains(&pid);
+        started && pid != std::process::id() && is_nameless(pipe) && !is_own(pipe)
     }
 
     fn waiting_processes(&mut self) -> Vec<WaitingProcess> {
@@ -245,4 +262,16 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         window_limited: share(|tcp| tcp.window_limited),
         buffer_limited: share(|tcp| tcp.buffer_limited),
     }
+}
+/// Whether this program itself holds an end of a pipe.
+fn is_own(pipe: PipeId) -> bool {
+    let own = Process::read(std::process::id()).and_then(|own| own.ends);
+    own.is_none_or(|ends| ends.iter().any(|end| end.pipe == pipe))
+}
+
+/// Whether a pipe has no name, unlike a FIFO. All such pipes have the same device.
+fn is_nameless(pipe: PipeId) -> bool {
+    let new = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
+    let path = |(reader, _writer): &(OwnedFd, OwnedFd)| format!("/proc/self/fd/{}", reader.as_raw_fd());
+    new.is_some_and(|ends| process::pipe_of(&path(&ends)).is_some_and(|own| own.0 == pipe.0))
 }

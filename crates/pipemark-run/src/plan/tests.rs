@@ -65,7 +65,11 @@ fn block_size_is_as_published() {
         (32768, 50_000, 1508.83),
         (65536, 25_000, 1096.92),
     ];
-    assert_eq!(plan.trials.len(), document.len() + 24 + 9, "and those of one core and of no pinning, and of few blocks");
+    assert_eq!(
+        plan.trials.len(),
+        document.len() + 24 + 9,
+        "and those of one core and of no pinning, and of few blocks"
+    );
     for (trial, (size, count, average)) in plan.trials.iter().zip(document) {
         assert_eq!(trial.job.block(), Some(ByteSize(size)));
         assert_eq!(trial.job.volume(), Volume::Total(ByteSize(size * count)));
