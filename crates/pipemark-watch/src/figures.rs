@@ -254,6 +254,9 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     }
 }
 
+/// The fewest checks of file locks from which their share is known.
+const MIN_LOCK_SAMPLES: u32 = 4;
+
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
     let stage = &watcher.stages[place];
     let seen = |counts: &&Counts| counts.states.iter().sum::<u32>() > 0;
@@ -305,6 +308,11 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         present,
         busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked) - share(ThreadState::Unknown),
         hungry: running * f64::from(counts.hungry) / f64::from(counts.hunger_samples.max(1)),
+        queued: if counts.lock_samples < MIN_LOCK_SAMPLES {
+            0.0
+        } else {
+            f64::from(counts.queued) / f64::from(counts.lock_samples)
+        },
         starved: share(ThreadState::Starved),
         blocked: share(ThreadState::Blocked),
         computing: running - waited,

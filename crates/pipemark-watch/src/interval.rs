@@ -13,6 +13,10 @@ pub struct Counts {
     pub hunger_samples: u32,
     /// The samples among these in which another thread waited for input.
     pub hungry: u32,
+    /// Samples of a stage with several processes in which file locks were checked.
+    pub lock_samples: u32,
+    /// The samples among these in which most of its processes waited for file locks.
+    pub queued: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,
     /// Nanoseconds that the stage's current threads spent on a CPU.
@@ -150,6 +154,8 @@ impl Interval {
             own.reaped_bytes = sum(own.reaped_bytes, next.reaped_bytes);
             own.hunger_samples += next.hunger_samples;
             own.hungry += next.hungry;
+            own.lock_samples += next.lock_samples;
+            own.queued += next.queued;
             own.run += next.run;
             own.cpu = sum(own.cpu, next.cpu);
             own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);

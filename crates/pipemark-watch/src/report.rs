@@ -210,6 +210,9 @@ pub struct StageFigures {
     /// The share of time in which one of its threads waits for input while others run.
     #[serde(skip)]
     pub hungry: f64,
+    /// The share of time in which most of its processes wait for file locks.
+    #[serde(skip)]
+    pub queued: f64,
     /// How often a signal stopped it, as far as sampled.
     #[serde(skip)]
     pub stops_per_second: f64,

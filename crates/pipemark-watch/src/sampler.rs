@@ -28,6 +28,9 @@ const SMOOTHED: u32 = 64;
 /// In one of this many samples, the other threads of a running stage are sampled too.
 const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
 
+/// In one of this many samples, stages of several processes are checked for file locks.
+const SAMPLES_PER_LOCK_CHECK: u32 = 16;
+
 /// The most threads of a process whose details are read in each sample.
 const MAX_THREADS: usize = 16;
 
@@ -218,6 +221,8 @@ pub(super) struct Moment {
     pub unsure: Option<(bool, bool, ThreadState)>,
     /// Whether one of the stage's threads waits for input while another runs; `None` if that wasn't checked.
     pub hungry: Option<bool>,
+    /// Whether most of the stage's processes that could run wait for file locks; `None` if that wasn't checked.
+    pub queued: Option<bool>,
 }
 
 impl Watcher {
@@ -313,6 +318,9 @@ impl Watcher {
                 {
                     moment.hungry = is_hungry(stage, &mut self.known);
                 }
+                if self.current.samples.is_multiple_of(SAMPLES_PER_LOCK_CHECK) && stage.pids.len() > 2 {
+                    moment.queued = Some(is_queued(&stage.pids));
+                }
             }
         }
         // If a process has exited, its successor may start soon.
@@ -406,6 +414,10 @@ impl Watcher {
             if let Some(hungry) = moment.hungry {
                 counts.hunger_samples += 1;
                 counts.hungry += u32::from(hungry);
+            }
+            if let Some(queued) = moment.queued {
+                counts.lock_samples += 1;
+                counts.queued += u32::from(queued);
             }
         }
         for (pipe, counts) in self.pipes.iter_mut().zip(&mut self.current.pipes) {
@@ -538,6 +550,14 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Op
         [only] => only.read_times().map(|[_, _, slices]| slices),
         _ => None,
     }
+}
+
+/// Whether several of these processes wait for file locks, and fewer run.
+fn is_queued(pids: &[u32]) -> bool {
+    const MAX_PROCESSES: usize = 64;
+    let found: Vec<bool> = pids.iter().take(MAX_PROCESSES).filter_map(|&pid| state::lock_or_run(pid)).collect();
+    let waiting = found.iter().filter(|&&waits| waits).count();
+    waiting >= 2 && waiting > found.len() - waiting
 }
 
 /// Whether a thread of a running stage waits for input, so that the stage would take more input. `None` if all of its

@@ -178,6 +178,21 @@ pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Direction)> {
     }
 }
 
+/// Whether a process's first thread waits for a file lock (flock, lockf), or runs; `None` if it does neither.
+pub fn lock_or_run(pid: u32) -> Option<bool> {
+    const F_SETLKW: u64 = libc::F_SETLKW as u64;
+    const F_OFD_SETLKW: u64 = libc::F_OFD_SETLKW as u64;
+    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/syscall")).ok()?;
+    match SyscallLine::parse(&line)? {
+        SyscallLine::Running => Some(false),
+        SyscallLine::Waiting(call) => match (call.number, call.arguments[1]) {
+            (libc::SYS_flock, _) | (libc::SYS_fcntl, F_SETLKW | F_OFD_SETLKW) => Some(true),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The descriptors that a call waits for.
 fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Descriptors {
     let fd = |nth: usize| call.arguments[nth] & 0xffff_ffff;

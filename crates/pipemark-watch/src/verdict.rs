@@ -231,6 +231,7 @@ fn verdict_on_pipeline(figures: &PipelineFigures) -> PipelineVerdict {
         .or_else(|| held::held_verdict(figures))
         .or_else(|| all_idle(figures))
         .or_else(|| deliberate_limit(figures, busiest))
+        .or_else(|| lock_queue(figures, busiest))
         .or_else(|| calls::calls_verdict(figures, &order))
         .or_else(|| starts::starts_verdict(figures, &order))
         .or_else(|| tiny_pipe(figures))
@@ -493,6 +494,21 @@ fn deliberate_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option
     );
     let verdict = PipelineVerdict::new(VerdictKind::Stage, reasons(busiest)[0].0, text);
     Some(PipelineVerdict { stage: Some(busiest.number), cause: "rate limit on purpose".to_owned(), ..verdict })
+}
+
+/// The verdict that the processes of the busiest stage wait for each other's file lock.
+fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+    const MIN_SHARE: f64 = 0.4;
+    if busiest.queued < MIN_SHARE {
+        return None;
+    }
+    let text = format!(
+        "{} holds the pipeline back: {} of the time, most of its processes wait for a file lock that another process holds.",
+        name(figures, busiest.number),
+        percent(busiest.queued)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, "waiting for a lock", text);
+    Some(PipelineVerdict { stage: Some(busiest.number), cause: "waiting for a file lock".to_owned(), ..verdict })
 }
 
 /// Whether a pipe is so small that its ends spend their time waking each other. Samples show that time as work.

@@ -291,6 +291,15 @@ fn a_hidden_stage_is_not_blamed_for_unknown_time() {
 }
 
 #[test]
+fn processes_that_wait_for_one_lock_are_named() {
+    let jobs = |queued| StageFigures { queued, computing: 0.3, sleep: 0.7, processes: 9, ..stage(1, 100, 0, 0) };
+    let found = verdict(&line(vec![jobs(0.8), stage(2, 2, 98, 0)]));
+    assert_eq!((found.kind, found.cause.as_str()), (VerdictKind::Stage, "waiting for a file lock"), "{}", found.text);
+    assert_eq!(found.remedies[0].id, "file-lock");
+    assert_eq!(verdict(&line(vec![jobs(0.3), stage(2, 2, 98, 0)])).reason, "sleeping");
+}
+
+#[test]
 fn a_stage_that_is_stopped_again_and_again_is_throttled() {
     let limited = |stops| StageFigures {
         stopped: 0.7,
