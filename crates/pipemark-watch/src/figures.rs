@@ -324,6 +324,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         children: share(ThreadState::Children),
         lock: share(ThreadState::Lock),
         stopped: share(ThreadState::Stopped),
+        stops: counts.stops,
         stops_per_second: f64::from(counts.stops) / seconds.max(1e-9),
         other: share(ThreadState::Other),
         unknown: share(ThreadState::Unknown),

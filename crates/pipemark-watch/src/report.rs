@@ -215,6 +215,8 @@ pub struct StageFigures {
     pub queued: f64,
     /// How often a signal stopped it, as far as sampled.
     #[serde(skip)]
+    pub stops: u32,
+    #[serde(skip)]
     pub stops_per_second: f64,
     /// Page faults of processes that it started and reaped.
     #[serde(skip)]

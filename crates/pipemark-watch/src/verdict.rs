@@ -293,12 +293,14 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
 
 /// The verdict that another program limits the busiest stage by stopping it again and again, as cpulimit does.
 fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// Stops per second. A person doesn't press Ctrl-Z and type `fg` so often.
-    const MIN_STOPS: f64 = 0.5;
+    /// A person doesn't press Ctrl-Z and type `fg` so often.
+    const MIN_STOPS: u32 = 4;
+    const MIN_STOPS_PER_SECOND: f64 = 0.5;
     let order = busiest_first(figures);
     let is_limited = |stage: &&&StageFigures| {
         stage.stopped >= THROTTLED
-            && stage.stops_per_second >= MIN_STOPS
+            && stage.stops >= MIN_STOPS
+            && stage.stops_per_second >= MIN_STOPS_PER_SECOND
             && stage.cpu.is_none_or(|cpu| cpu > 0.0)
             && busy(stage) >= busy(order[0]) - BALANCED
     };

@@ -306,6 +306,7 @@ fn a_stage_that_is_stopped_again_and_again_is_throttled() {
         computing: 0.3,
         cpu: Some(0.3),
         stops_per_second: stops,
+        stops: (stops * 2.0) as u32,
         ..stage(2, 100, 0, 0)
     };
     let found = verdict(&line(vec![stage(1, 2, 0, 98), limited(9.0), stage(3, 2, 98, 0)]));
