@@ -78,7 +78,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             found.push(more_cpus_remedy(figures));
         }
         VerdictKind::Throttled if verdict.reason == "stopped repeatedly" => {
-            let text = "raise the limit of the program that stops it, or run it without (cpulimit -l)";
+            let text = "raise the limit of the program that stops the stage (cpulimit -l), or run the stage without that program";
             found.push(remedy("cpulimit", text, ""));
         }
         VerdictKind::Throttled => {

@@ -15,7 +15,7 @@ pub struct Counts {
     pub hungry: u32,
     /// Samples of a stage with several processes in which file locks were checked.
     pub lock_samples: u32,
-    /// The samples among these in which most of its processes waited for file locks.
+    /// The samples among these in which several of its processes waited for file locks, and fewer ran.
     pub queued: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,

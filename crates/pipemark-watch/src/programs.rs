@@ -153,8 +153,10 @@ pub fn sort_memory(words: &[String]) -> Option<u64> {
     let mut rest = words.iter().skip(1).filter(|_| program(words) == "sort");
     let size = loop {
         let word = rest.next()?;
-        if let Some(size) = word.strip_prefix("--buffer-size=").or_else(|| word.strip_prefix("-S")) {
-            break if size.is_empty() { rest.next()?.as_str() } else { size };
+        match word.strip_prefix("--buffer-size=").or_else(|| word.strip_prefix("-S")) {
+            None if word != "--buffer-size" => {}
+            None | Some("") => break rest.next()?.as_str(),
+            Some(size) => break size,
         }
     };
     let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -221,7 +223,7 @@ mod tests {
             (Some(256 << 10), Some(2 << 20), Some(7168))
         );
         assert_eq!(
-            (of("sort --buffer-size=1G"), of("sort -S 25%"), of("sort -k2"), of("cut -S 1")),
+            (of("sort --buffer-size 1G"), of("sort -S 25%"), of("sort -k2"), of("cut -S 1")),
             (Some(1 << 30), None, None, None)
         );
     }

@@ -289,6 +289,25 @@ mod tests {
     }
 
     #[test]
+    fn transactions_are_advised_for_clients_that_load() {
+        let fed = |command: &str| {
+            let read = |figures: &mut PipelineFigures| (figures.pipes[0].from, figures.pipes[0].to) = (2, 1);
+            found(command, "peer", read).iter().any(|remedy| remedy.id.ends_with("-transaction"))
+        };
+        assert!(fed("psql -q db") && fed("mysql -uuser db"));
+        assert!(
+            !fed("psql -c COPY(t)TO") && !ids("mysql -uuser db", "peer").contains(&"mariadb-transaction".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_small_memory_of_sort_is_named() {
+        assert_eq!(ids("sort -S 256K", "computing"), ["sort-memory-larger"]);
+        assert_eq!(ids("sort -S 2G", "computing"), Vec::<String>::new());
+        assert_eq!(ids("sort -k2", "computing"), ["sort-parallel", "sort-memory"]);
+    }
+
+    #[test]
     fn only_observed_programs_and_missing_options_are_advised() {
         assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("xz -d", "computing"), ["xz-threads-decompress"]);

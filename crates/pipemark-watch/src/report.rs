@@ -210,7 +210,7 @@ pub struct StageFigures {
     /// The share of time in which one of its threads waits for input while others run.
     #[serde(skip)]
     pub hungry: f64,
-    /// The share of time in which most of its processes wait for file locks.
+    /// The share of time in which several of its processes wait for file locks, and fewer run.
     #[serde(skip)]
     pub queued: f64,
     /// How often a signal stopped it, as far as sampled.

@@ -202,8 +202,9 @@ pub struct Watcher {
     pub(super) limits: WatchLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
-    /// Processes of the command whose parents ended before they were found, such as daemons.
-    pub(super) orphans: BTreeSet<u32>,
+    /// Processes of the command whose parents ended before they were found, such as background processes: their pids
+    /// and start times.
+    pub(super) orphans: BTreeMap<u32, u64>,
     /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
     /// The machine's counters at the first reading.
@@ -221,7 +222,7 @@ pub(super) struct Moment {
     pub unsure: Option<(bool, bool, ThreadState)>,
     /// Whether one of the stage's threads waits for input while another runs; `None` if that wasn't checked.
     pub hungry: Option<bool>,
-    /// Whether most of the stage's processes that could run wait for file locks; `None` if that wasn't checked.
+    /// Whether several of the stage's processes wait for file locks, and fewer run; `None` if that wasn't checked.
     pub queued: Option<bool>,
 }
 
@@ -251,7 +252,7 @@ impl Watcher {
             cycle: None,
             limits: scan::limits(),
             typed,
-            orphans: BTreeSet::new(),
+            orphans: BTreeMap::new(),
             socket_uses: BTreeSet::new(),
         };
         watcher.scan();
@@ -644,11 +645,69 @@ fn new_threads(stage: &WatchedStage, known: &WatchedProcess, gone: bool) -> Opti
 mod tests {
     use super::*;
 
+    fn watcher() -> Watcher {
+        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(10) };
+        Watcher::new(Subject::Processes(Vec::new()), options)
+    }
+
+    #[test]
+    fn samples_that_cost_more_are_taken_less_often() {
+        let mean = |cost: u64| {
+            let mut watcher = watcher();
+            watcher.cost = Duration::from_micros(cost);
+            (0..1000).map(|_| watcher.pause().as_secs_f64()).sum::<f64>() / 1000.0
+        };
+        for (cost, expected) in [(50, 0.010), (180, 0.020), (2000, 0.050)] {
+            let share = mean(cost) / expected;
+            assert!((0.9..1.1).contains(&share), "{cost} µs: {share}");
+        }
+    }
+
+    #[test]
+    fn each_time_that_a_stage_is_stopped_counts_once() {
+        let mut watcher = watcher();
+        watcher.stages = vec![WatchedStage::default()];
+        for stopped in [false, true, true, false, true, false] {
+            let state = if stopped { ThreadState::Stopped } else { ThreadState::Running };
+            watcher.record(&[Moment { state: Some(state), ..Moment::default() }]);
+        }
+        assert_eq!(watcher.current.stages[0].stops, 2);
+    }
+
+    #[test]
+    fn processes_that_wait_for_a_file_lock_are_found() {
+        let start = |command: &str, path: &str| {
+            let mut started = std::process::Command::new("flock");
+            started.args(["--no-fork", path]).args(command.split(' ')).spawn().unwrap()
+        };
+        let path = std::env::temp_dir().join(format!("pipemark-lock-{}", std::process::id()));
+        let path = path.to_str().unwrap();
+        let holder = start("sleep 60", path);
+        let comm = format!("/proc/{}/comm", holder.id());
+        let wait = |ready: &dyn Fn() -> bool| {
+            let end = Instant::now() + Duration::from_secs(60);
+            while !ready() {
+                assert!(Instant::now() < end, "the programs did not start");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        wait(&|| std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "sleep"));
+        let waiting = [start("true", path), start("true", path)];
+        let pids = [holder.id(), waiting[0].id(), waiting[1].id()];
+        wait(&|| pids[1..].iter().all(|&pid| state::lock_or_run(pid) == Some(true)));
+        let found = (is_queued(&pids), is_queued(&pids[..2]));
+        for mut child in [holder].into_iter().chain(waiting) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(found, (true, false), "one process that waits is no queue");
+    }
+
     #[test]
     fn a_buffer_absorbs_waits_for_room_followed_by_waits_for_data() {
         let counts = |waits: &[(bool, usize)]| {
-            let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-            let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
+            let mut watcher = watcher();
             watcher.stages = vec![WatchedStage::default(), WatchedStage::default()];
             let id = PipeId(0, 1);
             watcher.pipes = vec![WatchedPipe::new(0, 1, id, None)];

@@ -321,7 +321,7 @@ impl Watcher {
     /// The known processes that still exist, and all descendants of these processes and of the root.
     fn family(&self) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
-        let mut waiting: Vec<u32> = self.known.keys().chain(&self.orphans).copied().collect();
+        let mut waiting: Vec<u32> = self.known.keys().chain(self.orphans.keys()).copied().collect();
         if let Subject::Child(root) = self.subject {
             waiting.push(root);
         }
@@ -332,7 +332,8 @@ impl Watcher {
             }
             let Some(process) = Process::read(pid) else { continue };
             // The pid was reused by another process.
-            if self.known.get(&pid).is_some_and(|known| known.process.start != process.start) {
+            let start = self.known.get(&pid).map(|known| known.process.start).or(self.orphans.get(&pid).copied());
+            if start.is_some_and(|start| start != process.start) {
                 continue;
             }
             match process::children(pid, &process.thread_ids()) {
@@ -347,7 +348,9 @@ impl Watcher {
     /// Like `family`, for kernels that do not list children.
     fn family_of_all(&self) -> Vec<Process> {
         let mut all = process::all();
-        let mut kept: Vec<u32> = self.known.keys().copied().collect();
+        let is_orphan = |process: &&Process| self.orphans.get(&process.pid) == Some(&process.start);
+        let orphans = all.iter().filter(is_orphan).map(|process| process.pid);
+        let mut kept: Vec<u32> = self.known.keys().copied().chain(orphans).collect();
         if let Subject::Child(root) = self.subject {
             kept.push(root);
         }

@@ -1,5 +1,7 @@
 //! Detects stages that spend their time starting processes. Pure.
 
+use pipemark_model::ByteSize;
+
 use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, busy, name, percent};
@@ -26,9 +28,17 @@ const MAX_BYTES_PER_SECOND: f64 = 14e6;
 /// The most CPU time in seconds of a process that reads and writes so little. jq takes 20 ms to start, and Java 50 ms.
 const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;
 
-/// The processes that a stage starts per second and the CPUs that they take; `None` unless the stage mostly starts
-/// processes.
-fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
+/// A stage that mostly starts processes.
+struct Starts {
+    per_second: f64,
+    /// The CPUs that the processes take.
+    cpus: f64,
+    /// The bytes that each process reads and writes, if only these tell that it is mostly its start.
+    few_bytes: Option<f64>,
+}
+
+/// What a stage starts; `None` unless it mostly starts processes.
+fn starts(stage: &StageFigures) -> Option<Starts> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= MIN_STARTS)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
     // The share is of the CPU time that the stage got, because other programs may have taken the rest.
@@ -42,9 +52,10 @@ fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     let only_starts = faults <= 0.0 || stage.cpu_of_children.unwrap_or(0.0) <= MAX_CPU_PER_FAULT * faults;
     let each = cpu / per_second;
     let few_bytes = |bytes: f64| bytes <= MAX_BYTES && bytes <= MAX_BYTES_PER_SECOND * each;
-    let little = stage.bytes_per_start.is_some_and(few_bytes) && each <= MAX_CPU_OF_FEW_BYTES;
-    let mostly_starts = (only_starts && each <= MAX_CPU) || little;
-    (works && mostly_starts && spent >= MIN_SHARE * cpu).then_some((per_second, spent))
+    let few_bytes = stage.bytes_per_start.filter(|&bytes| few_bytes(bytes) && each <= MAX_CPU_OF_FEW_BYTES);
+    let only_starts = only_starts && each <= MAX_CPU;
+    let found = works && (only_starts || few_bytes.is_some()) && spent >= MIN_SHARE * cpu;
+    found.then_some(Starts { per_second, cpus: spent, few_bytes: few_bytes.filter(|_| !only_starts) })
 }
 
 /// Whether process starts take so much of a stage's time that its busy share gives no bound.
@@ -56,12 +67,13 @@ pub fn matter(stage: &StageFigures) -> bool {
 pub fn starts_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
-    let (stage, (per_second, spent)) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;
-    let text = format!(
-        "{} starts {per_second:.0} processes per second; starting them uses {} of one CPU.",
-        name(figures, stage.number),
-        percent(spent)
-    );
+    let (stage, found) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;
+    let (name, cpus) = (name(figures, stage.number), percent(found.cpus));
+    let uses = match found.few_bytes {
+        Some(bytes) => format!("they use {cpus} of one CPU, for {} each", ByteSize(bytes as u64)),
+        None => format!("starting them uses {cpus} of one CPU"),
+    };
+    let text = format!("{name} starts {:.0} processes per second; {uses}.", found.per_second);
     let verdict = PipelineVerdict::new(VerdictKind::Starts, "starting processes", text);
     Some(PipelineVerdict { stage: Some(stage.number), cause: "starting processes".to_owned(), ..verdict })
 }
@@ -102,9 +114,15 @@ mod tests {
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
         // Forty-five processes start per second and take 20 ms each: for 100 KiB, and for 1 MiB.
         let jq =
-            |bytes| StageFigures { faults_per_second: 20_000.0, bytes_per_start: Some(bytes), ..starter(45.0, 0.85) };
-        let found = |bytes| verdict(&line(vec![stage(1, 2, 0, 98), jq(bytes), stage(3, 3, 97, 0)])).kind;
-        assert_eq!((found(100e3), found(1e6)), (VerdictKind::Starts, VerdictKind::Stage));
+            |bytes| StageFigures { faults_per_second: 20_000.0, bytes_per_start: Some(bytes), ..starter(45.0, 0.7) };
+        let found = |bytes| verdict(&line(vec![stage(1, 2, 0, 98), jq(bytes), stage(3, 3, 97, 0)]));
+        assert_eq!((found(102_400.0).kind, found(1e6).kind), (VerdictKind::Starts, VerdictKind::Stage));
+        // Twenty-one processes start per second and take 43 ms each, for 500 KB.
+        let slower = StageFigures { starts_per_second: Some(21.0), ..jq(500e3) };
+        let kind = verdict(&line(vec![stage(1, 2, 0, 98), slower, stage(3, 3, 97, 0)])).kind;
+        assert_eq!(kind, VerdictKind::Stage);
+        let text = found(102_400.0).text;
+        assert!(text.ends_with("they use 90 % of one CPU, for 100 KiB each."), "{text}");
         // Ten processes start per second, and each computes for 90 ms.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));

@@ -291,11 +291,11 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
 
-/// The verdict that another program limits the busiest stage by stopping it again and again, as cpulimit does.
+/// The verdict that another program limits the busiest stage by stopping it repeatedly, as cpulimit does.
 fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     /// A person doesn't press Ctrl-Z and type `fg` so often.
     const MIN_STOPS: u32 = 4;
-    const MIN_STOPS_PER_SECOND: f64 = 0.5;
+    const MIN_STOPS_PER_SECOND: f64 = 1.0;
     let order = busiest_first(figures);
     let is_limited = |stage: &&&StageFigures| {
         stage.stopped >= THROTTLED
@@ -306,10 +306,9 @@ fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     };
     let stage = order.iter().find(is_limited)?;
     let text = format!(
-        "{} is stopped {} of the time: another program, such as cpulimit, stops and resumes it {:.0} times per second.",
+        "{} is stopped {} of the time: another program, such as cpulimit, stops and resumes it repeatedly.",
         name(figures, stage.number),
-        percent(stage.stopped),
-        stage.stops_per_second.max(1.0)
+        percent(stage.stopped)
     );
     let verdict = PipelineVerdict::new(VerdictKind::Throttled, "stopped repeatedly", text);
     Some(PipelineVerdict { stage: Some(stage.number), cause: "CPU limit by stop signals".to_owned(), ..verdict })
@@ -505,7 +504,7 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
         return None;
     }
     let text = format!(
-        "{} holds the pipeline back: {} of the time, most of its processes wait for a file lock that another process holds.",
+        "{} holds the pipeline back: {} of the time, several of its processes wait for a file lock, and fewer run.",
         name(figures, busiest.number),
         percent(busiest.queued)
     );

@@ -89,9 +89,9 @@ impl Watcher {
         }
         for (at, holder, sends) in found {
             if let Some((pipe, (pid, _))) = holder
-                && self.is_orphan(pid, pipe)
+                && let Some(start) = self.orphan_start(pid, pipe)
             {
-                self.orphans.insert(pid);
+                self.orphans.insert(pid, start);
                 self.found.rescan();
                 continue;
             }
@@ -107,11 +107,16 @@ impl Watcher {
         }
     }
 
-    /// Whether a process that holds this pipe belongs to the command that this program started, although the process
-    /// that started it has ended. A pipe without a name that isn't this program's was made by the command.
-    fn is_orphan(&self, pid: u32, pipe: PipeId) -> bool {
-        let started = matches!(self.subject, Subject::Child(_)) && !self.orphans.contains(&pid);
-        started && pid != std::process::id() && is_nameless(pipe) && !is_own(pipe)
+    /// The start time of a process that holds this pipe, if it belongs to the command that this program started, but
+    /// the process that started it has ended. A pipe without a name that isn't this program's was made by the command.
+    fn orphan_start(&self, pid: u32, pipe: PipeId) -> Option<u64> {
+        let started = matches!(self.subject, Subject::Child(_)) && !self.orphans.contains_key(&pid);
+        if !started || pid == std::process::id() || !is_nameless(pipe) || is_own(pipe) {
+            return None;
+        }
+        // A service that was given the pipe over a socket has a group of its own.
+        let own = rustix::process::getpgrp().as_raw_nonzero().get().cast_unsigned();
+        Process::read(pid).filter(|process| process.group == own).map(|process| process.start)
     }
 
     fn waiting_processes(&mut self) -> Vec<WaitingProcess> {
