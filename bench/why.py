@@ -308,7 +308,7 @@ def own_cost(options, folder):
         shell = subprocess.Popen(["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True)
         try:
             time.sleep(0.4)
-            done = run.command([PIPEMARK, "why", shell.pid, "--for", "5s", "--json", "-"])
+            done = run.command([PIPEMARK, "why", shell.pid, "--for", "10s", "--json", "-"])
             report = json.loads(done.stdout)
             name = f"own CPU with {what} at {report['samples_per_second']:.0f} samples/s"
             promise(name, [report["own_cpu"] * 100], most=most, unit=" %")

@@ -29,7 +29,10 @@ const SMOOTHED: u32 = 64;
 const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
 
 /// In one of this many samples, stages of several processes are checked for file locks.
-const SAMPLES_PER_LOCK_CHECK: u32 = 16;
+const SAMPLES_PER_LOCK_CHECK: u32 = 8;
+
+/// The most processes of a stage that are checked for file locks.
+const MAX_PROCESSES_FOR_LOCKS: usize = 64;
 
 /// The most threads of a process whose details are read in each sample.
 const MAX_THREADS: usize = 16;
@@ -308,6 +311,7 @@ impl Watcher {
     pub fn sample(&mut self) {
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
+        let several = 3..=MAX_PROCESSES_FOR_LOCKS;
         // Stages are sampled in a different order each time, because sampling the first may wake the next.
         let first = self.random as usize % self.stages.len().max(1);
         for place in (first..self.stages.len()).chain(0..first) {
@@ -319,8 +323,9 @@ impl Watcher {
                 {
                     moment.hungry = is_hungry(stage, &mut self.known);
                 }
-                if self.current.samples.is_multiple_of(SAMPLES_PER_LOCK_CHECK) && stage.pids.len() > 2 {
-                    moment.queued = Some(is_queued(&stage.pids));
+                if self.current.samples.is_multiple_of(SAMPLES_PER_LOCK_CHECK) && several.contains(&stage.pids.len()) {
+                    // Processes that have started since the last scan count too.
+                    moment.queued = Some(is_queued(&process::family(stage.pids[0])));
                 }
             }
         }
@@ -555,8 +560,8 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Op
 
 /// Whether several of these processes wait for file locks, and fewer run.
 fn is_queued(pids: &[u32]) -> bool {
-    const MAX_PROCESSES: usize = 64;
-    let found: Vec<bool> = pids.iter().take(MAX_PROCESSES).filter_map(|&pid| state::lock_or_run(pid)).collect();
+    let found: Vec<bool> =
+        pids.iter().take(MAX_PROCESSES_FOR_LOCKS).filter_map(|&pid| state::lock_or_run(pid)).collect();
     let waiting = found.iter().filter(|&&waits| waits).count();
     waiting >= 2 && waiting > found.len() - waiting
 }
