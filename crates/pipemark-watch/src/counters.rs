@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use pipemark_host::ControlGroups;
+use pipemark_proc::process::{self, IoCounts, MachineCounts};
 
 use crate::interval::{Counts, sum};
-use crate::process::{self, IoCounts, MachineCounts};
 use crate::sampler::{Subject, Watcher};
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::process::{Direction, PipeEnd, PipeId};
+use pipemark_proc::process::{Direction, PipeEnd, PipeId};
 
 /// A process and its waits.
 #[derive(Debug, Clone, Default, PartialEq)]

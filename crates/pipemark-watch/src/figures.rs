@@ -1,11 +1,12 @@
 //! Turns counts into figures.
 
+use pipemark_proc::state::ThreadState;
+use pipemark_proc::topology::upstream_first;
+
 use crate::deadlock::WaitCycle;
 use crate::interval::{Counts, EndWaits, Interval, PipeCounts};
 use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::{WatchedPipe, Watcher};
-use crate::state::ThreadState;
-use crate::topology::upstream_first;
 
 /// A pipeline in figures.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -437,8 +438,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::process::PipeId;
-    use crate::report::ProcFile;
+    use pipemark_proc::process::PipeId;
+    use pipemark_proc::thread::ProcFile;
+
     use crate::sampler::{SamplingOptions, Subject, WatchedStage};
 
     fn counts(running: u32, starved: u32, sleeping: u32) -> Counts {

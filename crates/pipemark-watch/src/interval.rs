@@ -1,6 +1,6 @@
 //! What samples and counters add up to between two moments, for each stage and pipe. Pure.
 
-use crate::state::ThreadState;
+use pipemark_proc::state::ThreadState;
 
 /// Counts of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -1,14 +1,13 @@
 //! Finds the bottleneck of a running pipeline, from outside. A [`Watcher`] samples its processes many times a second, a
 //! [`Timeline`] stores the counts, and a [`PipelineReport`] holds the figures and the verdict: see
-//! `examples/verdict.rs`. Data flow: `process` reads /proc, `topology` groups processes into stages, `state` classifies
-//! what a thread waits for, `sampler` counts, `figures` turns counts into figures, `verdict` judges. Everything but the
-//! reading is pure. [`sheet`] lays out a report, `screen` draws it live, [`verbs`] implements why, watch and tune.
+//! `examples/verdict.rs`. Data flow: `scan` and `sampler` read processes with `pipemark-proc` and count, `figures` turns
+//! counts into figures, `verdict` judges. Everything but the reading is pure. [`sheet`] lays out a report, `screen` draws
+//! it live, [`verbs`] implements why, watch and tune.
 #![forbid(unsafe_code)]
 
 mod advice;
 mod burst;
 mod calls;
-mod connections;
 mod counters;
 mod deadlock;
 mod figures;
@@ -17,7 +16,6 @@ mod interval;
 mod live;
 mod peer;
 mod phases;
-mod process;
 mod programs;
 mod remedies;
 mod report;
@@ -26,9 +24,6 @@ mod scan;
 mod screen;
 pub mod sheet;
 mod starts;
-mod state;
-mod thread;
-mod topology;
 mod tuning;
 mod typed;
 pub mod verbs;
@@ -38,9 +33,10 @@ mod waits;
 pub use figures::PipelineFigures;
 pub use live::{LivePipeline, live_pipelines, processes_named, refusal};
 pub use phases::Timeline;
+pub use pipemark_proc::thread::ProcFile;
 pub use report::{
-    Certainty, PeerFigures, Phase, PipeFigures, PipelineReport, PipelineVerdict, ProcFile, Remedy, StageFigures,
-    StageMoment, VerdictKind,
+    Certainty, PeerFigures, Phase, PipeFigures, PipelineReport, PipelineVerdict, Remedy, StageFigures, StageMoment,
+    VerdictKind,
 };
 pub use sampler::{SamplingOptions, Subject, Watcher};
 pub use tuning::Tuning;

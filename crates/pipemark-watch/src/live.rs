@@ -3,11 +3,10 @@
 use std::fmt::Display;
 
 use pipemark_console::ExitError;
+use pipemark_proc::process::{self, Process};
+use pipemark_proc::topology;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-
-use crate::process::{self, Process};
-use crate::topology;
 
 /// A live pipeline of this user.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

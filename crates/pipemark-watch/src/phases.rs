@@ -103,10 +103,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::process::PipeId;
-    use crate::report::{PipelineReport, ProcFile};
+    use pipemark_proc::process::PipeId;
+    use pipemark_proc::state::ThreadState;
+    use pipemark_proc::thread::ProcFile;
+
+    use crate::report::PipelineReport;
     use crate::sampler::{Moment, SamplingOptions, Subject, WatchedPipe, WatchedStage};
-    use crate::state::ThreadState;
 
     const HALF_SECOND: Duration = Duration::from_millis(500);
 

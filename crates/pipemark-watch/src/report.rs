@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use pipemark_model::Watched;
+use pipemark_proc::state::ThreadState;
+use pipemark_proc::thread::ProcFile;
 
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
 use crate::phases::Timeline;
 use crate::sampler::{self, Subject, Watcher};
-use crate::{state, verdict};
+use crate::verdict;
 
 /// The report on a pipeline, as written by `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -310,19 +312,6 @@ pub struct PeerFigures {
     pub buffer_limited: Option<f64>,
 }
 
-/// The files of /proc that show what a thread does, the most detailed first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum ProcFile {
-    /// The system call that it waits in, with the descriptor.
-    Syscall,
-    /// The kernel function that it waits in.
-    Wchan,
-    /// Only whether it runs or sleeps.
-    Stat,
-}
-
 /// A larger error of sampled shares is reported as rough.
 const MAX_SAMPLING_ERROR: f64 = 0.05;
 
@@ -384,10 +373,9 @@ impl PipelineReport {
         let moment = |interval: &Interval, place: usize| {
             let seen: u32 = interval.stages.get(place)?.states.iter().sum();
             let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
-            let (starved, blocked) =
-                (round(share(state::ThreadState::Starved)), round(share(state::ThreadState::Blocked)));
+            let (starved, blocked) = (round(share(ThreadState::Starved)), round(share(ThreadState::Blocked)));
             let seconds = round(interval.begin + interval.seconds / 2.0);
-            let unknown = share(state::ThreadState::Unknown);
+            let unknown = share(ThreadState::Unknown);
             let busy = round((1.0 - starved - blocked - unknown).max(0.0));
             (seen > 0).then_some(StageMoment { seconds, busy, starved, blocked })
         };

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use pipemark_host::ControlGroups;
+use pipemark_proc::connections::SocketUse;
+use pipemark_proc::process::{self, MachineCounts, PipeId, Process};
+use pipemark_proc::state::{self, ThreadState, ThreadWait, WaitTarget};
+use pipemark_proc::thread::{ProcFile, Thread};
+use pipemark_proc::watched::WatchedProcess;
 
-use crate::connections::SocketUse;
 use crate::counters::Totals;
 use crate::deadlock::WaitCycle;
 use crate::figures::WatchLimits;
 use crate::interval::{Counts, Interval, PipeCounts};
 use crate::phases::Timeline;
-use crate::process::{self, MachineCounts, PipeId, Process};
-use crate::report::{PeerFigures, ProcFile};
-use crate::scan::{self, ScanState, WatchedProcess};
-use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
-use crate::thread::Thread;
+use crate::report::PeerFigures;
+use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
 /// The share of one CPU that this program aims to take. To stay below it, samples are taken less often, but at most 50 ms

@@ -3,23 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::sched_getaffinity;
 
 use pipemark_host::ControlGroups;
+use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
+use pipemark_proc::state::{self, WaitTarget};
+use pipemark_proc::thread::Thread;
+use pipemark_proc::topology::{self, Reach, StageShape};
+use pipemark_proc::watched::WatchedProcess;
+use pipemark_proc::{capacity, connections};
 
-use crate::connections;
 use crate::counters::Totals;
 use crate::figures::WatchLimits;
-use crate::process::{self, Direction, IoCounts, PipeEnd, PipeId, ProcReader, Process};
 use crate::programs;
 use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
-use crate::state::{self, WaitTarget};
-use crate::thread::{Thread, targets};
-use crate::topology::{self, Reach, StageShape};
 use crate::typed;
 
 /// The interval of checks for changes, except at the start of a pipeline.
@@ -71,68 +70,6 @@ impl ScanState {
     /// Scans sooner, because a process has exited and its successor may start soon.
     pub fn scan_soon(&mut self, now: Instant) {
         self.next = self.next.min(now + CHECK_STARTING);
-    }
-}
-
-/// A watched process, with its threads and its files in /proc.
-#[derive(Debug)]
-pub(super) struct WatchedProcess {
-    pub process: Process,
-    pub ends: BTreeMap<u32, WaitTarget>,
-    pub threads: Vec<Thread>,
-    stat: ProcReader,
-    io: ProcReader,
-    children: ProcReader,
-    /// The process's children at the last check for changes.
-    listed: String,
-}
-
-impl WatchedProcess {
-    fn new(process: Process, keep: bool) -> WatchedProcess {
-        let pid = process.pid;
-        let file = |name: &str| ProcReader::new(format!("/proc/{pid}/{name}"), keep);
-        let (stat, io, children) = (file("stat"), file("io"), file(&format!("task/{pid}/children")));
-        WatchedProcess {
-            process,
-            ends: BTreeMap::new(),
-            threads: Vec::new(),
-            stat,
-            io,
-            children,
-            listed: String::new(),
-        }
-    }
-
-    /// A process that isn't part of the pipeline, read once.
-    pub fn of(process: Process) -> WatchedProcess {
-        WatchedProcess::new(process, false)
-    }
-
-    pub fn read_stat(&mut self) -> Option<Process> {
-        Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
-    }
-
-    /// Bytes and calls of the process and its reaped children, as far as the kernel counts them.
-    pub fn read_io(&mut self) -> Option<IoCounts> {
-        IoCounts::parse(self.io.read(&mut [0; 1024]).ok()?)
-    }
-
-    /// Whether the process has exited, executed another program, or has other threads or children than before.
-    fn has_changed(&mut self) -> bool {
-        let Some(now) = self.read_stat() else { return true };
-        let about =
-            |process: &Process| (process.start, process.state == 'Z', process.threads, process.parent, process.group);
-        let other = about(&now) != about(&self.process) || now.comm != self.process.comm;
-        let ends = self.process.ends.take();
-        self.process = Process { ends, ..now };
-        let mut buffer = [0; 4096];
-        // If the kernel doesn't list children, the process may have changed.
-        let Ok(children) = self.children.read(&mut buffer) else { return true };
-        if children != self.listed {
-            self.listed = children.to_owned();
-            return true;
-        }
-        other
     }
 }
 
@@ -396,8 +333,7 @@ impl Watcher {
                     known.threads.push(Thread::new(pid, id, self.options.access, open < most));
                 }
             }
-            known.ends = targets(process.ends.as_deref().unwrap_or_default());
-            known.process = process;
+            known.update(process);
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
@@ -582,8 +518,7 @@ impl Watcher {
         for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.options.touch && pipe.capacity.is_none()) {
             pipe.unread_since = None;
             let holders = self.stages[pipe.to].pids.iter().filter_map(|pid| self.known.get(pid));
-            let ask = |end: &OwnedFd| rustix::pipe::fcntl_getpipe_size(end).ok().map(|size| size as u64);
-            pipe.capacity = holders.filter_map(|known| at_end(&known.process, pipe.id, ask)?).next();
+            pipe.capacity = holders.filter_map(|known| capacity::read(&known.process, pipe.id)).next();
         }
     }
 
@@ -591,24 +526,8 @@ impl Watcher {
     /// reads the pipe any more.
     pub fn resize(&self, id: PipeId, bytes: u64) -> Option<Result<u64, Errno>> {
         let bytes = usize::try_from(bytes).ok()?;
-        let resize = |end: &OwnedFd| rustix::pipe::fcntl_setpipe_size(end, bytes).map(|size| size as u64);
-        self.known.values().find_map(|known| at_end(&known.process, id, resize))
+        self.known.values().find_map(|known| capacity::set(&known.process, id, bytes))
     }
-}
-
-/// Opens a pipe's read end for a few microseconds, through a process that holds it, and calls `act`. `None` if the
-/// process doesn't hold it.
-fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
-    let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.direction == Direction::In)?;
-    let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
-    // A descriptor opened with O_PATH doesn't count as an end, so the pipe is identified before an end is opened.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
-    if process::pipe_of(&through) != Some(id) {
-        return None;
-    }
-    Some(act(&openat(CWD, &through, flags, Mode::empty()).ok()?))
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use pipemark_console::verdict::{interval, style};
 use pipemark_model::{Better, ByteSize, Throughput, counted, signed_percent};
+use pipemark_proc::process::PipeId;
 use pipemark_show::{Cell, Column, Grid, Table};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
-use crate::process::PipeId;
 use crate::sampler::Watcher;
 
 /// The number of turns before anything is changed. The first turn is not counted, because the pipeline may be starting.

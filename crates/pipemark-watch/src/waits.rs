@@ -2,19 +2,17 @@
 //! a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use rustix::fd::{AsRawFd, OwnedFd};
+use pipemark_proc::connections::{self, SocketState};
+use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
+use pipemark_proc::state::{self, Descriptors, ThreadState};
+use pipemark_proc::thread::opened_fifo;
+use pipemark_proc::watched::WatchedProcess;
 
-use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
 use crate::interval::Counts;
-use crate::process::{self, Direction, PipeEnd, PipeId, Process};
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
-use crate::scan::WatchedProcess;
-use crate::state::{self, Descriptors, ThreadState};
-use crate::thread;
 
 /// The least share of an interval's samples in which a stage waits for its socket.
 const MIN_WAITS: f64 = 0.3;
@@ -111,7 +109,7 @@ impl Watcher {
     /// the process that started it has ended. A pipe without a name that isn't this program's was made by the command.
     fn orphan_start(&self, pid: u32, pipe: PipeId) -> Option<u64> {
         let started = matches!(self.subject, Subject::Child(_)) && !self.orphans.contains_key(&pid);
-        if !started || pid == std::process::id() || !is_nameless(pipe) || is_own(pipe) {
+        if !started || pid == std::process::id() || !pipe.is_nameless() || pipe.is_own() {
             return None;
         }
         // A service that was given the pipe over a socket has a group of its own.
@@ -190,8 +188,8 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
                 }
             }
             Some(Descriptors::Children) => found.for_children = true,
-            Some(Descriptors::Open(address, flags)) => match fifo(process.pid, address, flags) {
-                Some(fifo) => found.opens = Some(fifo),
+            Some(Descriptors::Open(address, flags)) => match opened_fifo(process.pid, address, flags) {
+                Some((name, direction)) => found.opens = Some((pipemark_model::neutral(&name), direction)),
                 None => found.free = true,
             },
             Some(Descriptors::Lock) => {}
@@ -201,23 +199,6 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
     }
     found.free |= stopped;
     found
-}
-
-/// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
-fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Direction)> {
-    const MAX_NAME: usize = 256;
-    // Reads no further than the end of the page.
-    let length = MAX_NAME.min(4096 - (address % 4096) as usize);
-    let bytes = thread::memory(pid, address, length)?;
-    let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
-    let path = Path::new(&format!("/proc/{pid}/cwd")).join(&name);
-    process::pipe_of(path.to_str()?)?;
-    let direction = match flags & 3 {
-        0 => Direction::In,
-        1 => Direction::Out,
-        _ => return None,
-    };
-    Some((pipemark_model::neutral(&name), direction))
 }
 
 /// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
@@ -267,16 +248,4 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         window_limited: share(|tcp| tcp.window_limited),
         buffer_limited: share(|tcp| tcp.buffer_limited),
     }
-}
-/// Whether this program itself holds an end of a pipe.
-fn is_own(pipe: PipeId) -> bool {
-    let own = Process::read(std::process::id()).and_then(|own| own.ends);
-    own.is_none_or(|ends| ends.iter().any(|end| end.pipe == pipe))
-}
-
-/// Whether a pipe has no name, unlike a FIFO. All such pipes have the same device.
-fn is_nameless(pipe: PipeId) -> bool {
-    let new = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
-    let path = |(reader, _writer): &(OwnedFd, OwnedFd)| format!("/proc/self/fd/{}", reader.as_raw_fd());
-    new.is_some_and(|ends| process::pipe_of(&path(&ends)).is_some_and(|own| own.0 == pipe.0))
 }

@@ -3,8 +3,8 @@ use std::time::Duration;
 use pipemark_show::{Characters, Colour};
 
 use super::*;
-use crate::report::{PipelineVerdict, ProcFile, StageFigures};
-use crate::{SamplingOptions, Subject, Timeline, Watcher};
+use crate::report::{PipelineVerdict, StageFigures};
+use crate::{ProcFile, SamplingOptions, Subject, Timeline, Watcher};
 
 /// A report on one stage.
 fn report() -> PipelineReport {

@@ -16,8 +16,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use pipeio_harness::signals::{self, SentSignal, SignalQueue};
 use pipeio_harness::start::sigpipe_was_ignored;
 use pipemark_host::child::ourselves;
-
-use crate::process;
+use pipemark_proc::process;
 
 /// The hidden verb that starts a witness.
 pub const WITNESS_VERB: &str = "__witness";

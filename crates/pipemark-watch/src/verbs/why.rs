@@ -21,10 +21,10 @@ use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, wait_readab
 use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, json_line};
 
-use crate::report::{PipelineReport, ProcFile};
+use crate::report::PipelineReport;
 use crate::screen::Key;
 use crate::verbs::signal_relay::SignalRelay;
-use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
+use crate::{PipelineFigures, ProcFile, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
 
 /// The length of an interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);

@@ -321,7 +321,7 @@ fn shape(pids: &[u32], graph: &PipeGraph<'_>) -> StageShape {
 
 /// Sorts stages in the order of the data. Keeps the given order where the data allows several orders or flows in a
 /// cycle.
-pub(super) fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
+pub fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();
     while !left.is_empty() {
         let is_first = |stage: &T| !left.iter().any(|other| feeds(other, stage));

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::process::{self, Direction, PipeEnd, PipeId, ProcReader};
-use crate::report::ProcFile;
 use crate::state::{self, Descriptors, SyscallLine, SystemCall, ThreadState, ThreadWait, WaitTarget};
 
 /// The number of consecutive samples without a kernel function after which the thread counts as unreadable.
@@ -17,6 +18,19 @@ const MAX_MISSES: u32 = 10;
 /// The largest number of times that a thread is reported as strange because it waits for a Unix socket. The socket may
 /// lead to a stage.
 const MAX_REPORTS: u32 = 200;
+
+/// The files of /proc that show what a thread does, the most detailed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProcFile {
+    /// The system call that it waits in, with the descriptor.
+    Syscall,
+    /// The kernel function that it waits in.
+    Wchan,
+    /// Only whether it runs or sleeps.
+    Stat,
+}
 
 /// A thread, with its files in /proc.
 #[derive(Debug)]
@@ -186,14 +200,31 @@ impl state::ThreadView for CallView<'_> {
 }
 
 /// `length` bytes of a process's memory at `address`; `None` if unreadable.
-pub fn memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
+pub(crate) fn memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; length];
     File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut bytes, address).ok()?;
     Some(bytes)
 }
 
+/// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
+pub fn opened_fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Direction)> {
+    const MAX_NAME: usize = 256;
+    // Reads no further than the end of the page.
+    let length = MAX_NAME.min(4096 - (address % 4096) as usize);
+    let bytes = memory(pid, address, length)?;
+    let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
+    let path = Path::new(&format!("/proc/{pid}/cwd")).join(&name);
+    process::pipe_of(path.to_str()?)?;
+    let direction = match flags & 3 {
+        0 => Direction::In,
+        1 => Direction::Out,
+        _ => return None,
+    };
+    Some((name, direction))
+}
+
 /// The descriptors that an epoll descriptor watches, with their events.
-pub fn watched(pid: u32, epoll: u64) -> Vec<(u64, u32)> {
+pub(crate) fn watched(pid: u32, epoll: u64) -> Vec<(u64, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
     let watched = text.lines().filter_map(|line| {
         let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
@@ -237,7 +268,7 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
 
 /// The kinds of the ends that a process holds, by descriptor. A process that holds both ends of a pipe may wait for
 /// itself, as event loops do.
-pub fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
+pub(crate) fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
     let holds = |pipe: PipeId, direction: Direction| {
         ends.iter().any(|end| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both))
     };

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 /// A pipe or FIFO, identified by device and inode.
@@ -19,12 +20,25 @@ impl PipeId {
 
     /// One direction of a connected socket pair that joins two processes like a pipe, identified by the inode of the
     /// receiving end.
-    pub fn of_socket(received_at: u64) -> PipeId {
+    pub(crate) fn of_socket(received_at: u64) -> PipeId {
         PipeId(PipeId::SOCKETS, received_at)
     }
 
     pub fn is_socket(self) -> bool {
         self.0 == PipeId::SOCKETS
+    }
+
+    /// Whether this program itself holds an end of the pipe.
+    pub fn is_own(self) -> bool {
+        let own = Process::read(std::process::id()).and_then(|own| own.ends);
+        own.is_none_or(|ends| ends.iter().any(|end| end.pipe == self))
+    }
+
+    /// Whether the pipe has no name, unlike a FIFO. All such pipes have the same device.
+    pub fn is_nameless(self) -> bool {
+        let new = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
+        let path = |(reader, _writer): &(OwnedFd, OwnedFd)| format!("/proc/self/fd/{}", reader.as_raw_fd());
+        new.is_some_and(|ends| pipe_of(&path(&ends)).is_some_and(|own| own.0 == self.0))
     }
 }
 
@@ -100,7 +114,7 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// A file of /proc that is read repeatedly.
 #[derive(Debug)]
-pub struct ProcReader {
+pub(crate) struct ProcReader {
     path: String,
     open: Option<File>,
     keep: bool,
@@ -255,13 +269,13 @@ fn is_idle_device(path: &str) -> bool {
 }
 
 /// The pipe and the direction of a descriptor, given by its path in /proc; `None` if it isn't an end of a pipe.
-pub fn end_of(path: &str) -> Option<(PipeId, Direction)> {
+pub(crate) fn end_of(path: &str) -> Option<(PipeId, Direction)> {
     Some((pipe_of(path)?, direction_of(path)?))
 }
 
 /// The pipe or FIFO at a path; `None` if it is another file. The query sends no request to a file server, which may
 /// hang.
-pub fn pipe_of(path: &str) -> Option<PipeId> {
+pub(crate) fn pipe_of(path: &str) -> Option<PipeId> {
     file_of(path).filter(|(kind, _)| *kind == FileType::Fifo).map(|(_, id)| id)
 }
 
@@ -358,7 +372,7 @@ pub fn uses_terminal(pid: u32) -> bool {
 }
 
 /// Whether a path names a terminal.
-pub fn is_terminal(path: &Path) -> bool {
+pub(crate) fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 

@@ -67,14 +67,14 @@ pub enum WaitTarget {
 
 /// A system call and its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SystemCall {
+pub(crate) struct SystemCall {
     pub number: i64,
     pub arguments: [u64; 6],
 }
 
 /// The content of /proc/PID/task/T/syscall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyscallLine {
+pub(crate) enum SyscallLine {
     Running,
     Waiting(SystemCall),
     /// The thread waits outside a system call, for a page.
@@ -103,7 +103,7 @@ impl SyscallLine {
 }
 
 /// Details of a waiting thread.
-pub trait ThreadView {
+pub(crate) trait ThreadView {
     fn target(&self, fd: u64) -> WaitTarget;
     /// `length` bytes of the thread's memory at `address`; `None` if unreadable.
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>>;
@@ -160,7 +160,7 @@ pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
 }
 
 /// The descriptors that a thread of a process waits for in this call, with or without a time limit.
-pub fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
+pub(crate) fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
     descriptors(call, &MemoryView(pid), true)
 }
 
@@ -242,12 +242,12 @@ const RDBAND: u32 = libc::POLLRDBAND as u32;
 const EDGE: u32 = 1 << 31;
 
 /// Whether a call moves bytes that the counters of reads and writes miss.
-pub fn is_uncounted(call: &SystemCall) -> bool {
+pub(crate) fn is_uncounted(call: &SystemCall) -> bool {
     matches!(call.number, libc::SYS_splice | libc::SYS_tee | libc::SYS_vmsplice | libc::SYS_io_uring_enter)
 }
 
 /// The wait of a thread in a system call. The call numbers are this architecture's.
-pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
+pub(crate) fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     let fd = |nth: usize| thread.target(call.arguments[nth] & 0xffff_ffff);
     // Whether the argument `nth` of a call sets a time limit, as a pointer or in milliseconds.
     let limit = |nth: usize| call.arguments[nth] != 0;
@@ -455,7 +455,7 @@ const FUNCTIONS: [(&str, ThreadWait); 12] = [
 ];
 
 /// The wait in this kernel function; `None` if unknown.
-pub fn of_function(name: &str) -> Option<ThreadWait> {
+pub(crate) fn of_function(name: &str) -> Option<ThreadWait> {
     let fits = |(names, wait): &&(&str, ThreadWait)| match wait {
         // Names are compared whole, because other functions of pipes have names that begin like these.
         ThreadWait::In(_) | ThreadWait::Out(_) => names.split(' ').any(|whole| name == whole),

@@ -1,0 +1,78 @@
+//! A process that is read repeatedly.
+
+use std::collections::BTreeMap;
+
+use crate::process::{IoCounts, ProcReader, Process};
+use crate::state::WaitTarget;
+use crate::thread::{Thread, targets};
+
+/// A watched process, with its threads and its files in /proc.
+#[derive(Debug)]
+pub struct WatchedProcess {
+    pub process: Process,
+    /// The kinds of the ends of pipes that it holds, by descriptor.
+    pub ends: BTreeMap<u32, WaitTarget>,
+    pub threads: Vec<Thread>,
+    stat: ProcReader,
+    io: ProcReader,
+    children: ProcReader,
+    /// The process's children at the last check for changes.
+    listed: String,
+}
+
+impl WatchedProcess {
+    /// With `keep` the files stay open.
+    pub fn new(process: Process, keep: bool) -> WatchedProcess {
+        let pid = process.pid;
+        let file = |name: &str| ProcReader::new(format!("/proc/{pid}/{name}"), keep);
+        let (stat, io, children) = (file("stat"), file("io"), file(&format!("task/{pid}/children")));
+        WatchedProcess {
+            process,
+            ends: BTreeMap::new(),
+            threads: Vec::new(),
+            stat,
+            io,
+            children,
+            listed: String::new(),
+        }
+    }
+
+    /// A process that isn't part of the pipeline, read once.
+    pub fn of(process: Process) -> WatchedProcess {
+        WatchedProcess::new(process, false)
+    }
+
+    /// Replaces the process by a later reading of it.
+    pub fn update(&mut self, process: Process) {
+        self.ends = targets(process.ends.as_deref().unwrap_or_default());
+        self.process = process;
+    }
+
+    /// The process now, without its descriptors; `None` if it has exited.
+    pub fn read_stat(&mut self) -> Option<Process> {
+        Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
+    }
+
+    /// Bytes and calls of the process and its reaped children, as far as the kernel counts them.
+    pub fn read_io(&mut self) -> Option<IoCounts> {
+        IoCounts::parse(self.io.read(&mut [0; 1024]).ok()?)
+    }
+
+    /// Whether the process has exited, executed another program, or has other threads or children than before.
+    pub fn has_changed(&mut self) -> bool {
+        let Some(now) = self.read_stat() else { return true };
+        let about =
+            |process: &Process| (process.start, process.state == 'Z', process.threads, process.parent, process.group);
+        let other = about(&now) != about(&self.process) || now.comm != self.process.comm;
+        let ends = self.process.ends.take();
+        self.process = Process { ends, ..now };
+        let mut buffer = [0; 4096];
+        // If the kernel doesn't list children, the process may have changed.
+        let Ok(children) = self.children.read(&mut buffer) else { return true };
+        if children != self.listed {
+            self.listed = children.to_owned();
+            return true;
+        }
+        other
+    }
+}
