@@ -10,6 +10,8 @@ use std::time::Duration;
 use rustix::param::page_size;
 use rustix::process::Pid;
 
+use pipemark_proc::process::family;
+
 /// The sampling interval. A sample takes some 20 µs per process.
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -50,16 +52,10 @@ impl MemorySampler {
 /// the kernel doesn't report it.
 fn sample(roots: &[Pid]) -> Option<u64> {
     let mut sum = None;
-    let mut left: Vec<String> = roots.iter().map(ToString::to_string).collect();
-    while let Some(pid) = left.pop() {
+    for pid in roots.iter().flat_map(|root| family(root.as_raw_nonzero().get().cast_unsigned())) {
         // A process that has just exited has no memory.
-        if let Some(bytes) = own_bytes(&pid) {
+        if let Some(bytes) = own_bytes(pid) {
             sum = Some(sum.unwrap_or(0) + bytes);
-        }
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
-        for task in tasks.flatten() {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            left.extend(children.split_whitespace().map(str::to_owned));
         }
     }
     sum
@@ -67,7 +63,7 @@ fn sample(roots: &[Pid]) -> Option<u64> {
 
 /// Bytes of a process's resident pages, less those of files and shared memory: proc(5), `statm`. `None` if it has
 /// exited.
-fn own_bytes(pid: &str) -> Option<u64> {
+fn own_bytes(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let mut pages = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
     let (resident, shared) = (pages.next()?, pages.next()?);

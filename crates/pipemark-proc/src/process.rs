@@ -2,6 +2,7 @@
 //! that is watched is affected.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -229,8 +230,8 @@ impl Process {
     }
 }
 
-/// The thread ids of a process.
-pub fn threads(pid: u32) -> Vec<u32> {
+/// The thread ids of a process, given by its pid or `"self"`.
+pub fn threads(pid: impl Display) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
@@ -330,11 +331,13 @@ pub fn all() -> Vec<Process> {
     others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
 }
 
-/// The children that these threads of a process started; `None` where the kernel does not list them.
-pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
+/// The children that these threads of a process started; `None` where the kernel does not list them. The process is
+/// given by its pid or `"self"`.
+pub fn children(pid: impl Display, threads: &[u32]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for &thread in threads {
-        match text(format!("/proc/{pid}/task/{thread}/children")) {
+        // One read returns at most a page, about 500 children.
+        match fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
             Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound

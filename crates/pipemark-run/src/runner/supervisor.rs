@@ -4,6 +4,7 @@
 //! The supervisor is a separate process so that all its children belong to one run. It accepts one order, replies once,
 //! and kills all children when the parent closes the socket.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, PipeWriter, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use pipemark_host::child::{self, Child, ProcessGroup, wait_readable};
 use pipemark_model::{Cpu, StageStats};
+use pipemark_proc::process;
 
 use crate::runner::channel;
 use crate::runner::stage::stage_stats;
@@ -219,9 +221,8 @@ impl ProcessTree {
         let mut below = children.to_vec();
         // Stops at 64 waiting processes, far more than two ends and what a runtime or shell adds.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
-            let pid = pid.to_string();
-            self.seen_rss = self.seen_rss.max(peak_rss(&pid));
-            below.extend(self::children(&pid));
+            self.seen_rss = self.seen_rss.max(peak_rss(pid));
+            below.extend(self::children(pid));
         }
     }
 
@@ -247,14 +248,12 @@ fn capture_output() -> io::Result<(JoinHandle<CapturedOutput>, PipeWriter)> {
 }
 
 /// The pids of the children of all threads of a process; empty if the kernel doesn't list them.
-fn children(pid: &str) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+fn children(pid: impl Display + Copy) -> Vec<u32> {
+    process::children(pid, &process::threads(pid)).unwrap_or_default()
 }
 
 /// The peak resident memory of a process since its exec, in bytes; `None` if unknown.
-fn peak_rss(pid: &str) -> Option<u64> {
+fn peak_rss(pid: impl Display) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib: u64 = pipemark_host::field(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)
