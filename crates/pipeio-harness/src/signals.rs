@@ -98,6 +98,17 @@ impl AsFd for SignalQueue {
     }
 }
 
+/// Whether this process ignores a signal, such as one ignored when the program started: nohup ignores SIGHUP, and a
+/// shell ignores SIGINT for background jobs.
+pub fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: the pointer for the new action may be null, and the one for the old action is writable; a number that is
+    // no signal is only an error.
+    let found = result_of(unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) });
+    // SAFETY: sigaction(2) succeeded, so it has initialised the action.
+    found.is_ok() && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
 /// Sends a signal to a process.
 ///
 /// # Errors
@@ -124,4 +135,19 @@ pub fn end_by(signal: i32) {
     unsafe { libc::raise(signal) };
     // SAFETY: the set lives during the call, and the pointer for the previous one may be null.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ignored_signal_is_recognized() {
+        // SAFETY: both are valid actions, and no other test depends on this signal.
+        let set = |action| unsafe { libc::signal(libc::SIGURG, action) };
+        set(libc::SIG_IGN);
+        assert!(is_ignored(libc::SIGURG));
+        set(libc::SIG_DFL);
+        assert!(!is_ignored(libc::SIGURG) && !is_ignored(0) && !is_ignored(1000));
+    }
 }

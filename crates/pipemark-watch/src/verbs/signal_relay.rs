@@ -64,11 +64,9 @@ const NOT_INTERCEPTED: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 /// Signals to leave alone: `NOT_INTERCEPTED`, and those ignored when this program started. The latter stay ignored for
 /// the pipeline too, as under nohup or in a shell's background.
 fn signals_left_alone() -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
-    let is_ignored =
-        |signal: &i32| mask >> (signal - 1) & 1 == 1 && (*signal != libc::SIGPIPE || sigpipe_was_ignored());
-    (1..=64).filter(is_ignored).chain(NOT_INTERCEPTED).collect()
+    let was_ignored =
+        |signal: &i32| signals::is_ignored(*signal) && (*signal != libc::SIGPIPE || sigpipe_was_ignored());
+    (1..=64).filter(was_ignored).chain(NOT_INTERCEPTED).collect()
 }
 
 impl SignalRelay {

@@ -11,6 +11,7 @@ use std::{fs, io, process, thread};
 
 use clap::Args;
 use pipeio::relay::{Capacity, Choice, End, MemoryBuffer, Relay, RelayHandle, Report};
+use pipeio_harness::signals::is_ignored;
 use pipeio_harness::start::sigpipe_was_ignored;
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
@@ -172,11 +173,8 @@ fn rest_of_file(file: impl AsFd) -> Option<u64> {
 
 /// Before a signal ends the process, reports the bytes that were read but not written.
 fn report_signals(handle: &RelayHandle) -> io::Result<()> {
-    // nohup ignores SIGHUP, and a shell ignores SIGINT for background jobs. Ignored signals stay ignored.
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    let caught = [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| ignored.unwrap_or(0) >> (signal - 1) & 1 == 0);
-    let mut signals = Signals::new(caught)?;
+    // Ignored signals stay ignored.
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)))?;
     let handle = handle.clone();
     thread::Builder::new().spawn(move || {
         if let Some(signal) = signals.forever().next() {
