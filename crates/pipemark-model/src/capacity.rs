@@ -31,6 +31,17 @@ word_enum! {
     }
 }
 
+impl NamedCapacity {
+    /// The capacity in pages.
+    pub fn pages(self) -> u64 {
+        match self {
+            NamedCapacity::Default => 16,
+            // 1 page before Linux 5.14.
+            NamedCapacity::Quota => 2,
+        }
+    }
+}
+
 impl Capacity {
     /// The capacity that pipe(2) gives, 64 KiB since Linux 2.6.11.
     pub const DEFAULT: Capacity = Capacity::Named(NamedCapacity::Default);

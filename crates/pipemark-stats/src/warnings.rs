@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pipemark_model::{
-    self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
+    self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, NamedCapacity, Outcome, Place, Sample,
+    Stopped, Warning,
 };
 
 use crate::drift::Drift;
@@ -24,12 +25,6 @@ const ABOVE_CEILING: f64 = 1.05;
 
 /// The largest share of time for the harness without a warning, in per cent.
 const HARNESS_PERCENT: f64 = 10.0;
-
-/// The capacity of a new pipe in pages.
-const DEFAULT_PAGES: u64 = 16;
-
-/// The capacity in pages of a new pipe if its user is over the per-user limit; 1 page before Linux 5.14.
-const QUOTA_PAGES: u64 = 2;
 
 /// All warnings from a trial's samples.
 pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page_size: u64) -> Vec<Warning> {
@@ -97,7 +92,7 @@ fn missed_rate_warning(samples: &[Sample]) -> Option<Warning> {
 /// A warning if the granted capacity differs from the requested one. The kernel rounds up, refuses, or silently grants
 /// less to a user over the limit.
 fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample], page_size: u64) -> Option<Warning> {
-    let (default, quota) = (DEFAULT_PAGES * page_size, QUOTA_PAGES * page_size);
+    let [default, quota] = [NamedCapacity::Default, NamedCapacity::Quota].map(|name| name.pages() * page_size);
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
     let (asked, granted) = match ends.capacity {
         Capacity::Bytes(ByteSize(asked)) => (asked, granted.into_iter().find(|&granted| granted != asked)?),

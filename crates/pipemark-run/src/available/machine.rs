@@ -6,11 +6,6 @@ use pipemark_model::{
     ByteSize, Capacity, Cpu, CpuTopology, Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, Value,
 };
 
-/// The default capacity of a new pipe, in pages.
-const DEFAULT_PIPE_PAGES: u64 = 16;
-/// The capacity of a new pipe, in pages, if its user is over the per-user limit.
-const QUOTA_PIPE_PAGES: u64 = 2;
-
 /// Why a trial with these parameters can't run on this machine, as a sentence that says what would help. `None` if the
 /// trial can run.
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
@@ -118,8 +113,7 @@ fn not_permitted(user: &str, facility: Facility, host: &Host) -> Option<String> 
 fn pipe_pages(capacity: Capacity, page_size: u64) -> u64 {
     match capacity {
         Capacity::Bytes(ByteSize(bytes)) => bytes.div_ceil(page_size.max(1)).next_power_of_two(),
-        Capacity::QUOTA => QUOTA_PIPE_PAGES,
-        Capacity::Named(_) => DEFAULT_PIPE_PAGES,
+        Capacity::Named(name) => name.pages(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use pipeio::memory::page_size;
 use pipeio::pipe::set_capacity;
 
 use pipemark_model::{Capacity, Ends, NamedCapacity};
@@ -28,7 +29,7 @@ impl Link for Pipe {
 pub fn resize(pipe: impl AsFd, capacity: Capacity) -> io::Result<()> {
     let bytes = match capacity {
         Capacity::Named(NamedCapacity::Default) => return Ok(()),
-        Capacity::Named(NamedCapacity::Quota) => 2 * pipeio_harness::buffer::page_size(),
+        Capacity::Named(NamedCapacity::Quota) => NamedCapacity::Quota.pages() as usize * page_size(),
         Capacity::Bytes(size) => size.as_usize(),
     };
     set_capacity(pipe, bytes).map(drop).map_err(|error| {
