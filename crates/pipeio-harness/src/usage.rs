@@ -121,6 +121,12 @@ pub fn migrations() -> Option<u64> {
         .find_map(|line| line.strip_prefix("se.nr_migrations")?.trim_start().strip_prefix(':')?.trim().parse().ok())
 }
 
+/// A counter of perf_event_open(2), scaled to the whole time that it was enabled. The kernel multiplexes counters if the
+/// CPU has too few of them. `None` if it never ran.
+pub fn scaled_count(count: u64, time_enabled: u64, time_running: u64) -> Option<f64> {
+    (time_running > 0).then(|| count as f64 * (time_enabled as f64 / time_running as f64))
+}
+
 /// The monotonic clock in nanoseconds, comparable between processes.
 pub fn monotonic_ns() -> u64 {
     nanos(rustix::time::ClockId::Monotonic)
@@ -142,6 +148,12 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_counter_that_ran_half_of_the_time_is_doubled() {
+        assert_eq!(scaled_count(50, 200, 100), Some(100.0));
+        assert_eq!(scaled_count(50, 200, 0), None);
+    }
 
     #[test]
     fn reaping_a_child_returns_its_resource_usage() {

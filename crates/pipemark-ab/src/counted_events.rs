@@ -3,6 +3,8 @@
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
 
+use pipeio_harness::usage::scaled_count;
+
 /// The events, in the order of the figures.
 const EVENTS: [Hardware; 3] = [Hardware::INSTRUCTIONS, Hardware::CPU_CYCLES, Hardware::CACHE_MISSES];
 
@@ -21,8 +23,7 @@ impl HardwareCounters {
     pub fn read(self) -> [Option<f64>; EVENTS.len()] {
         self.0.map(|counter| {
             let read = counter?.read_count_and_time().ok()?;
-            // The count is scaled to the whole time if counters were multiplexed.
-            (read.time_running > 0).then(|| read.count as f64 * (read.time_enabled as f64 / read.time_running as f64))
+            scaled_count(read.count, read.time_enabled, read.time_running)
         })
     }
 }

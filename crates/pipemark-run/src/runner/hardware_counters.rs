@@ -5,6 +5,7 @@ use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter};
 use rustix::process::Pid;
 
+use pipeio_harness::usage::scaled_count;
 use pipemark_model::ProcessStats;
 
 /// The counters of one process: migrations, cycles, instructions, branches, mispredicted branches, cache misses, and
@@ -29,7 +30,7 @@ impl Counters {
 
     /// Adds the counts to `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
-        let mut counts = self.0.into_iter().map(scaled_count);
+        let mut counts = self.0.into_iter().map(count);
         // The order is that of the counters in `of`.
         let mut next = || counts.next().flatten();
         ProcessStats {
@@ -61,11 +62,8 @@ fn counter(event: impl Event, process: Pid) -> Option<Counter> {
         .ok()
 }
 
-/// The count, scaled to the whole time if counters were multiplexed; `None` if the counter is missing.
-fn scaled_count(counter: Option<Counter>) -> Option<u64> {
+/// The count, scaled to the whole time; `None` if the counter is missing.
+fn count(counter: Option<Counter>) -> Option<u64> {
     let read = counter?.read_count_and_time().ok()?;
-    match (read.time_enabled, read.time_running) {
-        (_, 0) => None,
-        (enabled, running) => Some((read.count as f64 * (enabled as f64 / running as f64)).round() as u64),
-    }
+    scaled_count(read.count, read.time_enabled, read.time_running).map(|count| count.round() as u64)
 }
