@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use pipemark_model::{GIB, Key, MAX_START, Sample, Throughput, group_by_key, three_digits};
 use pipemark_stats::estimate::median;
-use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, Weighting};
+use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, MIN_R_SQUARED, Weighting};
 
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
@@ -13,9 +13,6 @@ use crate::findings::{Candidate, MeasuredTrial};
 /// The largest deviation from a straight line, as a fraction. pipe-speed calls a chain linear "give or take about 10
 /// %".
 const MAX_DEPARTURE: f64 = 0.1;
-
-/// The least share of the variance that a reported line explains.
-const MIN_R_SQUARED: f64 = 0.9;
 
 /// The largest ratio of the ends of a reported figure's interval.
 const MAX_SPREAD: f64 = 2.0;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use pipemark_model::{ByteSize, Key};
-use pipemark_stats::fit::{Coefficient, FittedLine, Weighting};
+use pipemark_stats::fit::{Coefficient, FittedLine, MIN_R_SQUARED, Weighting};
 
 use crate::findings::link::Rivals;
 use crate::findings::measured::{common_settings, first_findings, groups};
@@ -15,8 +15,6 @@ const MIN_FITTED: usize = 4;
 /// The least share of time that calls must take at the smallest size, and bytes at the largest. If a cost matters at
 /// none of the sizes, the fit says nothing about it.
 const MIN_SHARE: f64 = 0.1;
-/// The least share of the variance that a line must explain.
-const MIN_R_SQUARED: f64 = 0.95;
 /// The largest deviation of a size from the line, as a fraction of the line's value.
 const MAX_EXCESS: f64 = 0.3;
 
