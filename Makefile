@@ -96,6 +96,7 @@ lint:
 		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
 	tests/prose.py
+	bench/size.py >/dev/null
 	bench/results.py --check
 	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench docs packaging tests; \
 	else echo "no black: the form of Python is not checked"; fi
