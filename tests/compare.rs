@@ -204,11 +204,11 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
     fs::File::options().write(true).open(&huge).unwrap().set_len(600 << 20).unwrap();
     let folder = files.0.path().to_str().unwrap().to_owned();
     for (new, expected) in [
-        (files.put("empty.json", ""), "does not hold results of pipemark"),
-        (files.put("text.json", "throughput 3 GiB/s\x1b[2J"), "does not hold results of pipemark"),
-        (files.put("binary.json", b"\xff\xfe\x00"), "does not hold results of pipemark"),
-        (files.put("deep.json", "[".repeat(1 << 20)), "does not hold results of pipemark"),
-        (files.put("cut.json", &document().to_string()[..2000]), "does not hold results of pipemark"),
+        (files.put("empty.json", ""), "holds no pipemark results"),
+        (files.put("text.json", "throughput 3 GiB/s\x1b[2J"), "holds no pipemark results"),
+        (files.put("binary.json", b"\xff\xfe\x00"), "holds no pipemark results"),
+        (files.put("deep.json", "[".repeat(1 << 20)), "holds no pipemark results"),
+        (files.put("cut.json", &document().to_string()[..2000]), "holds no pipemark results"),
         (files.put("other.json", "{\"results\": []}"), "names no schema"),
         (with("schema.json", &|d| d["schema"] = json!("pipemark/99\u{1b}[2J")), "has the schema 'pipemark/99"),
         (with("why.json", &|d| d["schema"] = json!("pipemark-why/1")), "holds results of 'pipemark why'; expected"),
@@ -218,8 +218,8 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
         (with("minus.json", &|d| d["trials"][0]["samples"][0]["bytes"] = json!(-5)), "invalid value"),
         (with("zero.json", &|d| d["trials"][1]["samples"][3]["ns"] = json!(0)), "which is impossible"),
         (with("light.json", &|d| d["trials"][1]["samples"][3]["bytes"] = json!(u64::MAX)), "which is impossible"),
-        (text("nan.json", "\"ns\":1000000", "\"ns\":NaN"), "does not hold results of pipemark"),
-        (text("infinite.json", "\"load\":", "\"load\":1e999,\"x\":"), "does not hold results of pipemark"),
+        (text("nan.json", "\"ns\":1000000", "\"ns\":NaN"), "holds no pipemark results"),
+        (text("infinite.json", "\"load\":", "\"load\":1e999,\"x\":"), "holds no pipemark results"),
         (
             with("params.json", &|d| {
                 for trial in d["trials"].as_array_mut().unwrap() {

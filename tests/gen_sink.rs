@@ -140,7 +140,7 @@ fn sink_detects_wrong_or_missing_bytes() {
         assert_eq!(text(&output.stderr), "pipemark: 300000 bytes arrived; 300001 were expected\n");
         assert!(
             !text(&output.stdout).contains("verified"),
-            "{content}: all is as it should be, but for what is missing"
+            "{content}: all is as it should be, except for what is missing"
         );
     }
     let output = sink(&["--total", "3"], b"1234");

@@ -297,7 +297,7 @@ fn a_file_that_holds_no_results_is_named() {
         files.path(name).to_str().unwrap().to_owned()
     };
     let cases = [
-        (write("a.json", "not json"), "does not hold results of pipemark"),
+        (write("a.json", "not json"), "holds no pipemark results"),
         (write("b.json", "{}"), "names no schema"),
         (write("c.json", r#"{"schema": "pipemark/99"}"#), "has the schema 'pipemark/99'"),
         (write("d.json", r#"{"schema": "pipemark/1"}"#), "missing field"),

@@ -38,7 +38,7 @@ pub struct Sample {
     /// Pipe capacity in bytes granted by the kernel, read back before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_granted: Option<u64>,
-    /// Pipe capacity in bytes after the run: a process at the pipe may have changed it.
+    /// Pipe capacity in bytes after the run: a process with the pipe open may have changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_after: Option<u64>,
     /// Send buffer of a socket in bytes, as granted: the kernel doubles the size asked for.

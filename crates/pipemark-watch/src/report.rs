@@ -400,7 +400,7 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
                 .to_owned(),
         ),
         ProcFile::Stat => notes.push(
-            "pipemark sees here only whether a thread runs or sleeps, and infers the rest; to see more, run pipemark as the pipeline's user, or as root"
+            "here, pipemark sees only whether a thread runs or sleeps, and infers the rest; to see more, run pipemark as the pipeline's user, or as root"
                 .to_owned(),
         ),
     }

@@ -43,7 +43,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
 }
 
 fn lines<'a>(measured: &MeasuredTrial<'a>) -> &'a LinesJob {
-    measured.job.lines().expect("these rules are given only filters")
+    measured.job.lines().expect("these rules apply only to filters")
 }
 
 fn find<'a>(group: &[MeasuredTrial<'a>], filter: &Filter) -> Option<MeasuredTrial<'a>> {

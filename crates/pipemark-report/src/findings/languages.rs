@@ -18,7 +18,7 @@ const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
 const MAX_SLOWDOWN: f64 = 0.1;
 
 fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
-    measured.job.entrant().expect("these rules are given only entrants")
+    measured.job.entrant().expect("these rules apply only to entrants")
 }
 
 fn find<'a>(group: &[MeasuredTrial<'a>], language: &Language, program: Program) -> Option<MeasuredTrial<'a>> {

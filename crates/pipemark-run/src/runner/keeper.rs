@@ -121,7 +121,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| {
         let place = std::env::temp_dir();
         let sentence =
-            format!("no folder for a run in {}: {error}; set TMPDIR to one that can be written to", place.display());
+            format!("can't create a run's folder in {}: {error}; set TMPDIR to a writable folder", place.display());
         io::Error::new(io::ErrorKind::Unsupported, sentence)
     })
 }

@@ -27,7 +27,7 @@ impl KeySet for ChainKeys {
     const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Send, "splice, or write with --verify xor or full"),
         (Key::Recv, "splice, or read with --verify xor or full"),
-        (Key::Total, "chosen for each length, so that starting takes below 5 % of the time"),
+        (Key::Total, "chosen for each length, so that starting takes less than 5 % of the time"),
         (Key::Place, "free"),
         (Key::Length, "0,1,2,4,8,16,32,64"),
     ];

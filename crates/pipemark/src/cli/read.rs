@@ -177,7 +177,7 @@ pub fn documents_of_file(name: &str) -> Result<Vec<(Document, String)>, String> 
         return Err(format!("{shown} is larger than {} MiB, the limit for results", MAX_BYTES >> 20));
     }
     let wrong = |what: &str| {
-        format!("{shown} does not hold results of pipemark: {what}; expected a run number, a label or a JSON file")
+        format!("{shown} holds no pipemark results: {what}; expected a run number, a label or a JSON file")
     };
     let damaged = |error: serde_json::Error| match error.classify() {
         Category::Syntax => wrong(&format!("line {}, column {} is not JSON", error.line(), error.column())),

@@ -69,7 +69,7 @@ pub(super) fn gains(context: &Context) -> Vec<Chart> {
                 let rows = gains.rows.iter().map(|row| neutral(row)).collect();
                 let (x, y) = (Axis::named(&gains.corner, columns), Axis::named("", rows));
                 let title = match points.iter().any(|point| point.brief.contains('(')) {
-                    true => "Gain over the base in per cent, in brackets as published",
+                    true => "Gain over the base in per cent (published gain in brackets)",
                     false => "Gain over the base in per cent",
                 };
                 let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];

@@ -177,7 +177,7 @@ fn parse_time_line(line: &str) -> Option<(&str, Result<f64, String>)> {
 fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
-            "a log of time(1) has a single parameter, in the line before each time; give every other --as parameter a value"
+            "a log of time(1) has a single parameter, in the line before each time; give the other --as parameters a value"
                 .to_owned(),
         );
     }
