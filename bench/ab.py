@@ -49,7 +49,7 @@ def keep(result):
 
 
 def steps_per_ms(spin):
-    """The best of several runs, without the time to start."""
+    """The rate in the fastest of several runs, excluding startup."""
 
     def best(steps):
         times = []

@@ -12,9 +12,9 @@ const MIN_SHARE: f64 = 0.5;
 pub enum ShellStart {
     /// There is no shell, or its start is negligible, so it was not measured.
     NotMeasured,
-    /// This time was subtracted from each time.
+    /// This start time was subtracted from every time of every command.
     Subtracted(Estimate),
-    /// This time was measured but not subtracted, because one command is too short for that.
+    /// This start time was measured but not subtracted, because one command is too short for that.
     NotSubtracted(Estimate),
 }
 

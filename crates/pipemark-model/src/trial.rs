@@ -54,8 +54,8 @@ pub struct Published {
     /// be compared only with others of the same source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relative: bool,
-    /// Other published figures. Each is under the CSV column of its figure and in that figure's unit, or under the
-    /// document's own name if pipemark has no such figure.
+    /// Other published figures, by name. A figure that pipemark also measures has the name and the unit of its CSV
+    /// column; the suite names any other figure.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
 }

@@ -36,7 +36,7 @@ pub const RATE_UNITS: [(&str, f64); 7] = [
     ("GiB/s", 1_073_741_824.0),
 ];
 
-/// Splits a text such as `12.5 ms` into number and unit.
+/// Splits text such as `12.5 ms` into number and unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_'))).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Tables as data: columns, cells with a text for people and a value for programs, and a builder that adds one column
+//! Tables as data: columns, cells with text for people and a value for programs, and a builder that adds one column
 //! at a time.
 
 use std::hash::Hash;
@@ -106,12 +106,12 @@ impl Cell {
         Cell { text: neutral(&text), value: Value::String(text), ..Cell::default() }
     }
 
-    /// A cell with a text for people and a value for programs.
+    /// A cell with text for people and a value for programs.
     pub fn of(text: impl AsRef<str>, value: impl Into<Value>) -> Cell {
         Cell { text: neutral(text.as_ref()), value: value.into(), ..Cell::default() }
     }
 
-    /// A cell with a text for people only.
+    /// A cell with text for people only.
     pub fn shown(text: impl AsRef<str>) -> Cell {
         Cell::of(text, Value::Null)
     }

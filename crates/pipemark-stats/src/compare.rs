@@ -172,9 +172,9 @@ pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> 
     (criterion.threshold.ln_1p() + half * (1.0 + seen / interval)).exp_m1()
 }
 
-/// The geometric mean of a group's trials in each round. `trials` has one slice of runs per trial. [`compare`] of the
-/// means of BASE and NEW compares the groups. Its interval is computed from whole rounds, so a disturbance of all
-/// trials in a round counts once.
+/// The geometric mean of a group's trials in each round. `trials` has one slice of runs per trial. To compare the
+/// groups of BASE and NEW, pass their means to [`compare`]. Its interval is computed from whole rounds, so a
+/// disturbance of all trials in a round counts once.
 ///
 /// # Errors
 ///

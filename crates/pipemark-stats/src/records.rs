@@ -143,7 +143,7 @@ mod tests {
     use crate::fixture::{GIB, STEADY, outcome, record_of, records, round_trip_outcome, warning_kinds};
 
     #[test]
-    fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {
+    fn estimates_come_from_the_runs_and_quiet_runs_have_no_warning() {
         let record = record_of(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
         let estimate = record.estimate.clone().unwrap();
         assert!((estimate.throughput().median / GIB - 2.0).abs() < 1e-4);

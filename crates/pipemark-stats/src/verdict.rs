@@ -10,20 +10,20 @@ use pipemark_model::{Better, named};
 pub struct Criterion {
     /// Whether higher or lower is better.
     pub better: Better,
-    /// The verdict is better or worse if the whole interval is beyond this change, a fraction (0.05: 5 %).
+    /// The verdict is `better` or `worse` if the whole interval is beyond this change, a fraction (0.05: 5 %).
     pub threshold: f64,
-    /// Otherwise, the verdict is the same if the whole interval is within this change on both sides, a fraction.
+    /// Otherwise, the verdict is `same` if the whole interval is within this change on both sides, a fraction.
     pub same_within: f64,
 }
 
 impl Criterion {
-    /// The default criterion: an interval entirely beyond 0.5 % is a difference, and an interval entirely within 3 % is
-    /// the same. An estimate's interval of ±3 % counts as narrow too.
+    /// The default criterion: an interval entirely beyond 0.5 % is a difference, and an interval entirely within 3 %
+    /// counts as `same`. An estimate's interval of ±3 % counts as narrow too.
     pub fn new(better: Better) -> Criterion {
         Criterion { better, threshold: 0.005, same_within: 0.03 }
     }
 
-    /// A criterion with one threshold: an interval beyond it is a difference, and an interval within it is the same.
+    /// A criterion with one threshold: an interval beyond it is a difference; one within it counts as `same`.
     pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
         Criterion { better, threshold, same_within: threshold }
     }

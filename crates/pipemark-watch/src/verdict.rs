@@ -293,7 +293,7 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
 
 /// The verdict that another program limits the busiest stage by stopping it repeatedly, as cpulimit does.
 fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// A person doesn't press Ctrl-Z and type `fg` so often.
+    /// Nobody presses Ctrl-Z and types `fg` that often.
     const MIN_STOPS: u32 = 4;
     const MIN_STOPS_PER_SECOND: f64 = 1.0;
     let order = busiest_first(figures);

@@ -1,5 +1,5 @@
-//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until its
-//! maker removes it.
+//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until it
+//! is removed.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -34,7 +34,7 @@ pub fn limits() -> io::Result<SysvLimits> {
 }
 
 /// Makes a queue that no other user may use, and returns its number. The key allows finding and removing the queue even
-/// if its maker was killed before it passed the number on; with the key 0 that is impossible.
+/// if its creator was killed before it passed the number on; with the key 0 that is impossible.
 ///
 /// # Errors
 /// `AlreadyExists` for a key in use; `QuotaExceeded` if the system has as many queues as /proc/sys/kernel/msgmni

@@ -121,8 +121,8 @@ pub(super) fn groups<'a>(part: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<
         .collect()
 }
 
-/// Applies `rule` to each group. If several experiments or volumes have the same group, the first group with a finding
-/// is used.
+/// Applies `rule` to each group. Groups of different experiments or volumes may have the same key; only the first of
+/// them with a finding is used.
 pub(super) fn first_findings<G, K: PartialEq, T: IntoIterator>(
     groups: impl IntoIterator<Item = G>,
     key: impl Fn(&G) -> K,

@@ -469,7 +469,7 @@ fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<Setting, Re
     Ok(Setting { value, at: Some(place.span()) })
 }
 
-/// Checks that a text is a single line, not empty, and at most `limit` characters long.
+/// Checks that `text` is a single line, not empty, and at most `limit` characters long.
 fn check_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
     let length = text.chars().count();
     if length > limit {

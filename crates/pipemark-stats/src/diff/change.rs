@@ -28,9 +28,9 @@ pub struct Diff {
     /// Number of sessions from the history, besides those compared, that show how much sessions differ.
     #[serde(default)]
     pub known_sessions: usize,
-    /// The verdict is better or worse if the whole interval is beyond this change, a fraction.
+    /// The verdict is `better` or `worse` if the whole interval is beyond this change, a fraction.
     pub threshold: f64,
-    /// Otherwise the verdict is the same if the whole interval is within this change, a fraction.
+    /// Otherwise, the verdict is `same` if the whole interval is within this change, a fraction.
     pub same_within: f64,
     /// The experiments, in the order of BASE. One with trials of both throughput and latency gives two groups.
     pub groups: Vec<ChangeGroup>,

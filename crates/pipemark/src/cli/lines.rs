@@ -46,7 +46,7 @@ pub struct LinesOptions {
     /// Lines end with NUL, not newline
     #[arg(long, short = 'z', global = true)]
     zero_terminated: bool,
-    /// Fail at a line longer than SIZE, which also limits the memory for one line
+    /// Fail on a line longer than SIZE, which also limits the memory for one line
     #[arg(long, value_name = "SIZE", default_value = "1g", global = true)]
     max_line: ByteSize,
     /// How to write output to a pipe

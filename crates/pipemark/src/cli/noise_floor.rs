@@ -134,7 +134,7 @@ fn floors(
     })
 }
 
-/// The JSON of `compare --aa --json`.
+/// The JSON output of `compare --aa --json`.
 #[derive(Debug, Serialize)]
 pub struct NoiseFloor {
     pub schema: &'static str,

@@ -1,4 +1,4 @@
-//! Imports figures of other tools: a log of time(1), hyperfine's JSON, or CSV. `--as` describes their trials.
+//! Imports figures from other tools: a time(1) log, hyperfine's JSON, or CSV. `--as` describes their trials.
 
 use std::str::FromStr;
 
@@ -172,12 +172,12 @@ fn parse_time_line(line: &str) -> Option<(&str, Result<f64, String>)> {
     Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is not a time", neutral(time)))))
 }
 
-/// Reads a log of time(1). If `--as` names a parameter without a value, the last other line before each time is its
+/// Reads a time(1) log. If `--as` names a parameter without a value, the last other line before each time is its
 /// value.
 fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
-            "a log of time(1) has a single parameter, in the line before each time; give the other --as parameters a value"
+            "a time(1) log has one parameter, on the line before each time; give the other --as parameters a value"
                 .to_owned(),
         );
     }

@@ -37,7 +37,7 @@ enum HistoryVerb {
     Show(ShowOptions),
     /// Write one measurement as JSON, as --json does [default: the newest]
     Export(HistoryExportOptions),
-    /// Import JSON of pipemark or hyperfine, CSV, or logs of time(1)
+    /// Import JSON from pipemark or hyperfine, CSV, or time(1) logs
     Import(ImportOptions),
     /// Delete measurements
     Delete(DeleteOptions),
@@ -119,12 +119,12 @@ struct HistoryExportOptions {
 
 #[derive(Debug, Clone, Args)]
 struct ImportOptions {
-    /// JSON that pipemark wrote; with --as, also hyperfine's JSON, CSV, or a log of time(1)
+    /// JSON that pipemark wrote; with --as, also hyperfine's JSON, CSV, or a time(1) log
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Parameters of the measurements, such as block=64k or total=1g; KEY alone reads the value from the file
     ///
-    /// KEY is a column in CSV, a parameter in hyperfine's JSON, and in a log of time(1) the line before each time.
+    /// KEY is a column in CSV, a parameter in hyperfine's JSON, and in a time(1) log the line before each time.
     #[arg(long = "as", value_name = "KEY[=VALUE]")]
     settings: Vec<foreign::ImportSetting>,
     /// Label the measurements
