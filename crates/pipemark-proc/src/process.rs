@@ -436,6 +436,21 @@ pub fn control_groups(pid: u32) -> String {
     text(format!("/proc/{pid}/cgroup")).unwrap_or_default()
 }
 
+/// The name of the process that traces this one with ptrace(2); `None` if none does.
+pub fn tracer(pid: u32) -> Option<String> {
+    let status = text(format!("/proc/{pid}/status")).ok()?;
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
+    if tracer == 0 { None } else { Process::read_stat(tracer).map(|process| process.comm) }
+}
+
+/// Whether a process waits because its control group is frozen. False where the kernel hides the functions in which
+/// processes wait.
+pub fn is_frozen(pid: u32) -> bool {
+    // The freezers of cgroup version 2 and 1.
+    const FUNCTIONS: [&str; 2] = ["do_freezer_trap", "__refrigerator"];
+    text(format!("/proc/{pid}/wchan")).is_ok_and(|function| FUNCTIONS.contains(&function.trim()))
+}
+
 /// The position in the largest file that a process reads, and the file's size, in bytes; `None` if it reads none.
 pub fn progress(pid: u32) -> Option<(u64, u64)> {
     let folder = format!("/proc/{pid}/fd");

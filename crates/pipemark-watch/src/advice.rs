@@ -43,6 +43,19 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             let command = format!("kill -CONT {}", pids.join(" "));
             found.push(remedy("cont", "resume the stopped stages with SIGCONT, or with 'fg' in their shell", command));
         }
+        VerdictKind::Stage if verdict.reason == "frozen" => {
+            let text = "resume the control group: docker unpause, systemctl thaw, or write 0 to its cgroup.freeze; SIGCONT has no effect";
+            found.push(remedy("thaw", text, ""));
+        }
+        VerdictKind::Stage if verdict.reason == "traced" => {
+            let tracer = stage.and_then(|stage| stage.tracer.as_deref()).unwrap_or_default();
+            let text = if tracer == "strace" {
+                "trace fewer calls (strace -f --seccomp-bpf -e trace=…), or run the stage without strace".to_owned()
+            } else {
+                format!("run the stage without {tracer}")
+            };
+            found.push(remedy("tracer", text, ""));
+        }
         VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
             if let Some(stage) = stage {
                 found.extend(remedies::of_stage(stage, verdict, figures));

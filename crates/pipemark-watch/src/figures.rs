@@ -327,6 +327,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         stopped: share(ThreadState::Stopped),
         stops: counts.stops,
         stops_per_second: f64::from(counts.stops) / seconds.max(1e-9),
+        tracer: stage.tracer.as_deref().map(pipemark_model::neutral),
+        frozen: stage.frozen,
         other: share(ThreadState::Other),
         unknown: share(ThreadState::Unknown),
         hidden: stage.hidden,

@@ -24,6 +24,12 @@ fn writes_full_buffers(stage: &StageFigures) -> bool {
     stage.wrote_before.is_none_or(|bytes| bytes >= MIN_BUFFER * 0.9)
 }
 
+/// Whether no reader of a stage has read anything. Its earlier writes were then messages on standard error.
+fn nothing_arrived(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).map(|pipe| pipe.to);
+    readers.all(|number| figures.stages[number - 1].bytes_in_per_second.is_none_or(|rate| rate == 0.0))
+}
+
 /// Whether a stage has read something and written none of it.
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= MIN_READER_WAITS;
@@ -81,7 +87,7 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && works
         && stage.busy - stage.sleep - stage.other - stage.network - stage.lock < AT_WORK
         && stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE)
-        && writes_full_buffers(stage)
+        && (writes_full_buffers(stage) || nothing_arrived(figures, stage))
         && programs::buffers_output(&stage.words)
         && !programs::writes_at_once(&stage.words)
 }
@@ -165,6 +171,26 @@ mod tests {
         let found = verdict(&follow("grep hit", 900, 2.0));
         assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
         assert!(found.text.contains("has read 900 B and written nothing for 2.0 s"), "{}", found.text);
+    }
+
+    #[test]
+    fn a_source_that_receives_packets_and_writes_nothing_holds_its_output() {
+        let source = |text: &str| StageFigures {
+            computing: 0.0,
+            network: 0.99,
+            words: words(text),
+            seconds_silent: Some(3.0),
+            switches_per_second: Some(10.0),
+            ..stage(1, 99, 0, 0)
+        };
+        let found = |text: &str| verdict(&line(vec![source(text), stage(2, 0, 100, 0)]));
+        assert_eq!(found("tcpdump -n -i lo").kind, VerdictKind::Held);
+        let banner = StageFigures { wrote_before: Some(73.0), ..source("tcpdump -n -i lo") };
+        let mut figures = line(vec![banner, stage(2, 0, 100, 0)]);
+        assert_eq!(verdict(&figures).kind, VerdictKind::Held, "only a message on standard error was written");
+        figures.stages[1].bytes_in_per_second = Some(20.0);
+        assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "it writes small pieces");
+        assert_eq!(found("tcpdump -n -i lo -l").kind, VerdictKind::Stage);
     }
 
     #[test]

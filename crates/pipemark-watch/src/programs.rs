@@ -114,7 +114,7 @@ pub fn writes_at_once(words: &[String]) -> bool {
         "grep" | "egrep" | "fgrep" | "zgrep" => has_option(words, &["--line-buffered"]),
         "sed" => has_option(words, &["-u", "-l", "--unbuffered"]),
         "jq" => has_option(words, &["--unbuffered"]),
-        "tcpdump" => has_option(words, &["-l", "-U"]),
+        "tcpdump" | "tshark" | "ngrep" => has_option(words, &["-l", "-U"]),
         "mawk" | "awk" | "gawk" => has_option(words, &["fflush", "interactive"]),
         "perl" => has_option(words, &["$|", "autoflush"]),
         "cat" | "tee" | "dd" | "tail" | "head" | "pv" | "mbuffer" | "socat" | "nc" => true,
@@ -174,10 +174,10 @@ pub fn sort_memory(words: &[String]) -> Option<u64> {
 
 /// Whether the program is known to fill a buffer before writing to a pipe.
 pub fn buffers_output(words: &[String]) -> bool {
+    const FILTERS: [&str; 10] = ["perl", "ruby", "grep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq"];
+    const OTHERS: [&str; 6] = ["uniq", "vmstat", "inotifywait", "tcpdump", "tshark", "ngrep"];
     let name = program(words);
-    let known =
-        ["perl", "ruby", "grep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq", "vmstat", "inotifywait"];
-    is_called(name, "python") || is_called(name, "pypy") || known.contains(&name)
+    is_called(name, "python") || is_called(name, "pypy") || FILTERS.contains(&name) || OTHERS.contains(&name)
 }
 
 /// Whether the program passes on all or part of its input, possibly changed, whenever its buffer is full.

@@ -220,6 +220,12 @@ pub struct StageFigures {
     pub stops: u32,
     #[serde(skip)]
     pub stops_per_second: f64,
+    /// The program that traces it, such as strace; null if none was seen to stop it.
+    #[serde(default)]
+    pub tracer: Option<String>,
+    /// Whether its control group is frozen.
+    #[serde(default)]
+    pub frozen: bool,
     /// Page faults of processes that it started and reaped.
     #[serde(skip)]
     pub faults_per_second: f64,

@@ -92,6 +92,10 @@ pub struct WatchedStage {
     pub(super) changed: bool,
     /// Whether the stage was stopped in the last sample.
     pub(super) stopped: bool,
+    /// The name of the program that traces the stage.
+    pub(super) tracer: Option<String>,
+    /// Whether the stage's control group was frozen at the last look.
+    pub(super) frozen: bool,
     pub(super) totals: Totals,
     /// The stage's command line.
     pub(super) words: Vec<String>,

@@ -61,6 +61,9 @@ impl PipelineVerdict {
     }
 }
 
+/// The share of time from which waiting for the disk explains a stage that computes mostly in the kernel.
+const DISK_MATTERS: f64 = 0.3;
+
 /// The reasons for which a stage is busy, largest first.
 pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let mut all = vec![
@@ -81,11 +84,16 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let wants = stage.computing + stage.waiting_for_cpu;
     let on_cpu = |reason: &str| ["computing", "waiting for a CPU"].contains(&reason);
     let longest = all.iter().position(|(reason, _)| on_cpu(reason));
-    // The CPU time of a stage that mainly submits requests to the disk would go with the requests.
-    let submits = stage.kernel.is_some_and(|kernel| kernel > 0.5 * stage.computing) && stage.disk > stage.computing;
-    if let Some(at) =
-        longest.filter(|_| !submits).filter(|_| all.iter().all(|&(reason, share)| on_cpu(reason) || share < wants))
-    {
+    // Much of the CPU time of a stage that submits requests to the disk is the kernel's, and would go with the requests.
+    let kernel = stage.kernel.unwrap_or(0.0).min(stage.computing);
+    let submits = stage.disk >= DISK_MATTERS
+        && stage.disk + kernel > 2.0 * (stage.computing - kernel)
+        && all.iter().all(|&(reason, share)| on_cpu(reason) || share <= stage.disk + kernel);
+    if submits && let Some(at) = all.iter().position(|&(reason, _)| reason == "waiting for the disk") {
+        all[..=at].rotate_right(1);
+        return all;
+    }
+    if let Some(at) = longest.filter(|_| all.iter().all(|&(reason, share)| on_cpu(reason) || share < wants)) {
         all[..=at].rotate_right(1);
     }
     all
@@ -173,6 +181,8 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     }
     // Causes that affect all stages come first.
     let shared = deadlock(figures)
+        .or_else(|| frozen(figures))
+        .or_else(|| traced(figures))
         .or_else(|| stopped_repeatedly(figures))
         .or_else(|| stopped(figures))
         .or_else(|| throttled(figures));
@@ -289,6 +299,34 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
         PipelineVerdict::new(VerdictKind::Inconclusive, if few { "too few samples" } else { "busy alike" }, text);
     let (stage, next) = (Some(first.number), Some(second.number));
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
+}
+
+/// The verdict that stages are frozen with their control group, as `docker pause` does it.
+fn frozen(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.frozen).collect();
+    let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
+    let text = match &names[..] {
+        [] => return None,
+        [one] => format!("{one} is frozen: its control group is paused, and no data moves through it."),
+        more => format!("These stages are frozen, because their control group is paused: {}.", more.join(", ")),
+    };
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, "frozen", text);
+    Some(PipelineVerdict { stage: Some(all[0].number), cause: "frozen control group".to_owned(), ..verdict })
+}
+
+/// The verdict that a tracer, such as strace, slows the busiest stage by stopping it.
+fn traced(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    let order = busiest_first(figures);
+    let is_slowed = |stage: &&&StageFigures| stage.stopped >= THROTTLED && busy(stage) >= busy(order[0]) - BALANCED;
+    let stage = order.iter().find(is_slowed)?;
+    let tracer = stage.tracer.as_ref()?;
+    let text = format!(
+        "{tracer} traces {}, and stops it {} of the time.",
+        name(figures, stage.number),
+        percent(stage.stopped)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, "traced", text);
+    Some(PipelineVerdict { stage: Some(stage.number), cause: format!("traced by {tracer}"), ..verdict })
 }
 
 /// The verdict that another program limits the busiest stage by stopping it repeatedly, as cpulimit does.
@@ -459,6 +497,23 @@ fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pi
         Some(PipelineVerdict { stage: Some(number), cause: format!("peer: {role} ({})", found.name), ..verdict })
     };
     if let Some(verdict) = input.filter(longer).and_then(|input| beyond(input, "for data from")) {
+        return Some(verdict);
+    }
+    // Stages within the pipeline, which wait for another pipe than those of the pipeline, such as a FIFO.
+    let waited = |number: usize, end: fn(&PipeFigures) -> usize, share: fn(&PipeFigures) -> f64| {
+        figures.pipes.iter().filter(|pipe| end(pipe) == number).map(share).fold(0.0, f64::max)
+    };
+    let elsewhere = |stage: &StageFigures| {
+        let for_room = stage.blocked - waited(stage.number, |pipe| pipe.from, |pipe| pipe.writer_waits);
+        let for_data = stage.starved - waited(stage.number, |pipe| pipe.to, |pipe| pipe.reader_waits);
+        let sends = stage.peer.as_ref().is_some_and(|peer| peer.sends);
+        (if sends { for_room } else { for_data } * stage.present, stage.number)
+    };
+    let inside = figures.stages.iter().filter(|stage| fed(stage) && read(stage)).map(elsewhere);
+    let inside = inside.max_by(|a, b| a.0.total_cmp(&b.0)).filter(longer).filter(|(share, _)| *share >= 0.5);
+    let sends = |number: usize| figures.stages[number - 1].peer.as_ref().is_some_and(|peer| peer.sends);
+    let what = |number| if sends(number) { "for room in a pipe to" } else { "for data from" };
+    if let Some(verdict) = inside.and_then(|(share, number)| beyond((share, number), what(number))) {
         return Some(verdict);
     }
     if let Some((share, number)) = input.filter(longer) {

@@ -16,6 +16,8 @@ use crate::sampler::{Subject, WatchedStage, Watcher};
 
 /// The least share of an interval's samples in which a stage waits for its socket.
 const MIN_WAITS: f64 = 0.3;
+/// The least share of an interval's samples in which a stage is stopped, for its tracer to matter.
+const MIN_STOPPED: f64 = 0.05;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
 
@@ -32,8 +34,35 @@ impl Watcher {
     pub(super) fn read_waits(&mut self) {
         if self.current.samples > 0 && self.is_alive() {
             self.find_cycle();
+            self.find_tracers();
+            self.find_frozen();
             self.find_peers_of_sockets();
             self.find_peers_of_pipes();
+        }
+    }
+
+    /// The share of a stage's samples in this interval that found one of these states.
+    fn share_of(&self, place: usize, states: &[ThreadState]) -> f64 {
+        let counted = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);
+        let found: u32 = states.iter().map(|&state| counted[state as usize]).sum();
+        f64::from(found) / f64::from(counted.iter().sum::<u32>().max(1))
+    }
+
+    /// Reads who traces the stages that something stops.
+    fn find_tracers(&mut self) {
+        for at in 0..self.stages.len() {
+            let stops = self.share_of(at, &[ThreadState::Stopped]) >= MIN_STOPPED;
+            if stops && self.stages[at].tracer.is_none() {
+                self.stages[at].tracer = self.stages[at].pids.iter().find_map(|&pid| process::tracer(pid));
+            }
+        }
+    }
+
+    /// If no stage runs, reads whether some are frozen. Their threads show the calls in which the freezer found them.
+    fn find_frozen(&mut self) {
+        let runs = (0..self.stages.len()).any(|at| self.share_of(at, &[ThreadState::Running]) > MAX_WORK_IF_STUCK);
+        for stage in &mut self.stages {
+            stage.frozen = !runs && stage.alive && stage.pids.iter().any(|&pid| process::is_frozen(pid));
         }
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::report::PeerFigures;
 
 /// A stage that is busy computing, starved and blocked for these shares, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
@@ -392,7 +393,11 @@ fn the_calls_that_wait_for_the_disk_are_no_computing() {
     let direct =
         StageFigures { computing: 0.41, waiting_for_cpu: 0.09, disk: 0.49, kernel: Some(0.4), ..stage(1, 99, 0, 1) };
     assert_eq!(reasons(&direct)[0].0, "waiting for the disk");
-    assert_eq!(reasons(&StageFigures { kernel: Some(0.1), ..direct })[0].0, "computing");
+    assert_eq!(reasons(&StageFigures { kernel: Some(0.1), ..direct.clone() })[0].0, "computing");
+    let syncs = StageFigures { computing: 0.51, disk: 0.47, kernel: Some(0.36), ..direct.clone() };
+    assert_eq!(reasons(&syncs)[0].0, "waiting for the disk");
+    let sleeps = StageFigures { computing: 0.02, kernel: Some(0.02), disk: 0.31, sleep: 0.65, ..direct };
+    assert_eq!(reasons(&sleeps)[0].0, "sleeping");
 }
 
 #[test]
@@ -485,4 +490,54 @@ fn a_command_that_could_not_run_failed() {
     );
     let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]));
     assert_eq!(of_failed(found.clone(), 127), found);
+}
+
+#[test]
+fn a_stage_that_a_tracer_stops_is_traced() {
+    let tar = StageFigures {
+        stopped: 0.32,
+        stops: 300,
+        stops_per_second: 40.0,
+        tracer: Some("strace".to_owned()),
+        ..stage(1, 99, 0, 1)
+    };
+    let found = verdict(&line(vec![tar.clone(), stage(2, 3, 97, 0)]));
+    assert_eq!((found.kind, found.stage, found.cause.as_str()), (VerdictKind::Stage, Some(1), "traced by strace"));
+    assert!(found.text.contains("strace traces s1, and stops it 32 % of the time"), "{}", found.text);
+    assert_eq!(found.remedies[0].id, "tracer");
+    let limited = StageFigures { tracer: None, ..tar.clone() };
+    assert_eq!(verdict(&line(vec![limited, stage(2, 3, 97, 0)])).kind, VerdictKind::Throttled);
+    let beside = StageFigures { busy: 0.4, blocked: 0.6, ..tar };
+    assert_ne!(verdict(&line(vec![beside, stage(2, 99, 1, 0)])).stage, Some(1), "another stage is slower");
+}
+
+#[test]
+fn a_frozen_stage_is_not_waiting_for_the_disk() {
+    let gzip = StageFigures { disk: 1.0, computing: 0.0, frozen: true, ..stage(2, 100, 0, 0) };
+    let found = verdict(&line(vec![stage(1, 0, 0, 100), gzip, stage(3, 0, 100, 0)]));
+    assert_eq!((found.kind, found.stage, found.cause.as_str()), (VerdictKind::Stage, Some(2), "frozen control group"));
+    assert_eq!(found.remedies[0].id, "thaw");
+}
+
+#[test]
+fn a_reader_of_a_fifo_beside_the_pipeline_is_named() {
+    let peer =
+        |sends| PeerFigures { name: "monitor".to_owned(), pid: Some(77), pipe: true, sends, ..PeerFigures::default() };
+    let tee = StageFigures { peer: Some(peer(true)), ..stage(2, 3, 0, 97) };
+    let mut figures = line(vec![stage(1, 2, 0, 98), tee, stage(3, 2, 98, 0)]);
+    figures.pipes[1].writer_waits = 0.0;
+    let found = verdict(&figures);
+    assert_eq!(
+        (found.kind, found.stage, found.cause.as_str()),
+        (VerdictKind::Peer, Some(2), "peer: receiver (monitor)")
+    );
+    assert!(found.text.contains("s2 waits 97 % of the time for room in a pipe to monitor (PID 77)"), "{}", found.text);
+    figures.pipes[1].writer_waits = 0.97;
+    assert_ne!(verdict(&figures).kind, VerdictKind::Peer, "it waits for the next stage");
+    // A stage that reads a second FIFO.
+    figures.stages[1] = StageFigures { peer: Some(peer(false)), ..stage(2, 3, 97, 0) };
+    figures.pipes[1].writer_waits = 0.0;
+    figures.pipes[0].reader_waits = 0.0;
+    let found = verdict(&figures);
+    assert_eq!(found.cause, "peer: sender (monitor)", "{}", found.text);
 }
