@@ -257,7 +257,10 @@ impl Runner<'_> {
                     if self.rounds.commands[at].failed.is_some() {
                         continue;
                     }
-                    progress.update(done, total, &self.latest_figure(at));
+                    // An estimate takes time quadratic in the runs, and leaves cold caches to the next run.
+                    if progress.is_shown() {
+                        progress.update(done, total, &self.latest_figure(at));
+                    }
                     done += 1;
                     let hashed = round == 0 && !counted;
                     self.run_command(at, session, if counted { made + 1 } else { 0 }, hashed, progress, on_run)?;
