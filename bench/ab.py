@@ -4,7 +4,7 @@
     bench/ab.py pairs [--seconds S]     pairs of commands, equal or 2, 5 or 10 % slower, for S seconds
     bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, also beside two busy loops
     bench/ab.py same [--seconds S]      equal commands of 5 ms to 2 s with ab's default budget: how often and how soon "same"
-    bench/ab.py start                   a command's time, by ab and by a C program that starts it and waits
+    bench/ab.py start                   a command's time, by ab and by a C program that starts it and waits, alternating
 
 Both get the same time for a pair (--budget, 1 s by default). If ab needs more for its ten rounds, hyperfine gets as much; if ab
 needs less, hyperfine still gets the whole budget. hyperfine runs one command after the other, each for half of the time; Welch's
@@ -25,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from relay import interval
+
 ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 STATE = ROOT / "build/ab"
@@ -34,6 +36,10 @@ KINDS = {"short": (5, 0), "middle": (25, 0), "long": (75, 0), "noisy": (20, 0.3)
 SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
 # Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10
+# For `start`: rounds, runs of the C program and of ab per round and case, and the time after which no round begins.
+START_ROUNDS = 20
+START_RUNS = 25
+START_SECONDS = 170
 
 
 def compiled(name):
@@ -214,17 +220,47 @@ def same(options):
         keep({"what": "same", "ms": ms, "verdict": verdict, "seconds": time.monotonic() - begin})
 
 
+def plain_ns(words):
+    command = [compiled("start"), str(START_RUNS), *words]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def ab_ns(words, shell):
+    _, result = ab([" ".join(words)], 60, ["--runs", str(START_RUNS)], shell)
+    return result["commands"][0]["figures"]["time"]["estimate"]["median"]
+
+
 def start(_):
-    starter, spin = compiled("start"), compiled("spin")
+    spin = compiled("spin")
     rate = steps_per_ms(spin)
-    for shell, ms in itertools.product(("none", "sh"), (0, 1, 5, 20)):
-        ratios = []
-        for _ in range(5):
-            command = [spin, str(round(rate * ms))]
-            plain = int(subprocess.run([starter, "100", *command], check=True, capture_output=True, text=True).stdout)
-            _, result = ab([" ".join(command)], 60, ["--runs", "100"], shell)
-            ratios.append(result["commands"][0]["figures"]["time"]["estimate"]["median"] / plain)
-        keep({"what": "start", "ms": ms, "shell": shell, "ratio": statistics.median(ratios), "plain_ns": plain})
+    begin = time.monotonic()
+    cases = list(itertools.product(("none", "sh"), (0, 1, 5, 20)))
+    ratios = {case: [] for case in cases}
+    # The C program and ab alternate often, so that a change of the machine's speed affects both.
+    for round_number in range(START_ROUNDS):
+        if time.monotonic() - begin > START_SECONDS:
+            break
+        for shell, ms in cases:
+            words = [spin, str(round(rate * ms))]
+            if round_number % 2:
+                expected, measured = plain_ns(words), ab_ns(words, shell)
+            else:
+                measured, expected = ab_ns(words, shell), plain_ns(words)
+            ratios[shell, ms].append(measured / expected)
+    for (shell, ms), own in ratios.items():
+        low, high = interval(own, 0.05)
+        keep(
+            {
+                "what": "start",
+                "ms": ms,
+                "shell": shell,
+                "rounds": len(own),
+                "ratio": statistics.median(own),
+                "low": low,
+                "high": high,
+            }
+        )
+    report(None)
 
 
 def results():
@@ -298,7 +334,8 @@ def report(_):
     for one in results():
         if one["what"] == "start":
             print(
-                f"start, --shell {one['shell']}, {one['ms']} ms of computing: {one['ratio']:.3f} times what a C program that waits sees"
+                f"start, --shell {one['shell']}, {one['ms']} ms of computing: {one['ratio']:.3f} ({one['low']:.3f} to "
+                f"{one['high']:.3f}) times what a C program that waits sees, {one['rounds']} rounds"
             )
 
 

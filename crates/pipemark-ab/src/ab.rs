@@ -395,7 +395,7 @@ impl AbPlan {
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =
             rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
-        let shell_start = ShellStart::of(&rounds.empty, &times);
+        let shell_start = ShellStart::of(&rounds.shell_starts, &times);
         let judge = Judge {
             entries: &self.entries,
             kinds: &self.kinds,

@@ -21,7 +21,6 @@ use crate::hooks::run_hook;
 use crate::messages::Messages;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
-use crate::shell::Shell;
 
 /// The fewest rounds of a session without `--runs`.
 pub const MIN_ROUNDS: u32 = 10;
@@ -98,8 +97,8 @@ pub struct CommandRuns {
 pub struct Rounds {
     /// The runs of each command, in the order of the commands.
     pub commands: Vec<CommandRuns>,
-    /// The time of an empty command in each round, in nanoseconds.
-    pub empty: Vec<f64>,
+    /// The time that the shell added to a command in each round, in nanoseconds.
+    pub shell_starts: Vec<f64>,
     /// Pages of the files of `--cold` that stayed in memory; `None` without `--cold`.
     pub cold: Option<ColdPages>,
     /// The duration of a round.
@@ -258,7 +257,10 @@ impl Runner<'_> {
                     if self.rounds.commands[at].failed.is_some() {
                         continue;
                     }
-                    progress.update(done, total, &self.latest_figure(at));
+                    // An estimate takes time quadratic in the runs, and leaves cold caches to the next run.
+                    if progress.is_shown() {
+                        progress.update(done, total, &self.latest_figure(at));
+                    }
                     done += 1;
                     let hashed = round == 0 && !counted;
                     self.run_command(at, session, if counted { made + 1 } else { 0 }, hashed, progress, on_run)?;
@@ -269,7 +271,7 @@ impl Runner<'_> {
                 if counted {
                     made += 1;
                     self.complete = self.rounds.commands.iter().map(|command| command.runs.len()).collect();
-                    self.measure_shell(session)?;
+                    self.measure_shell(session, &mut random)?;
                     self.rounds.round_time = timed.elapsed() / made;
                 }
             }
@@ -339,8 +341,12 @@ impl Runner<'_> {
         }
     }
 
-    /// Measures the shell's start, if a command is short enough for it to matter.
-    fn measure_shell(&mut self, session: u32) -> Result<(), ExitError> {
+    /// Measures the shell's start, if a command is short enough for it to matter: the time by which a command takes
+    /// longer when a shell starts it. The command is the shell itself, because it is certainly there.
+    ///
+    /// The time of an empty command would be too long: it includes the creation and the exit of a process, but a shell
+    /// replaces itself by its last command.
+    fn measure_shell(&mut self, session: u32, random: &mut SplitMix64) -> Result<(), ExitError> {
         let shortest = |command: &CommandRuns| command.runs.iter().filter_map(|run| run.figures[0]).reduce(f64::min);
         let short = self
             .rounds
@@ -349,17 +355,24 @@ impl Runner<'_> {
             .filter_map(shortest)
             .any(|time| time < MAX_TIME_WITH_SHELL_START.as_nanos() as f64);
         let one_shell = self.entries.iter().all(|entry| entry.command.stages.len() == 1) && self.conditions.copies == 1;
-        if self.conditions.shell == Shell::None || !short || !one_shell {
+        let Some(in_shell) = self.conditions.shell.empty_command().filter(|_| short && one_shell) else {
             return Ok(());
-        }
-        let nothing = TimedCommand { stages: vec![String::new()], capacity: None };
+        };
+        let commands = [String::new(), in_shell];
         let mode = RunMode { hashed: false, memory: false, ..self.mode(session, false) };
-        match nothing.run(self.conditions, mode, self.interrupt, &mut Default::default()) {
-            Ok(ran) => self.rounds.empty.push(ran.nanoseconds()),
-            Err(RunError::Interrupted) => return self.handle_failure(0, RunError::Interrupted),
-            // If the shell is broken, the commands' errors show it.
-            Err(_) => {}
+        let mut times = [0.0; 2];
+        let mut order = [0, 1];
+        shuffle(&mut order, random);
+        for at in order {
+            let command = TimedCommand { stages: vec![commands[at].clone()], capacity: None };
+            match command.run(self.conditions, mode, self.interrupt, &mut Default::default()) {
+                Ok(ran) => times[at] = ran.nanoseconds(),
+                Err(RunError::Interrupted) => return self.handle_failure(0, RunError::Interrupted),
+                // If the shell is broken, the commands' errors show it.
+                Err(_) => return Ok(()),
+            }
         }
+        self.rounds.shell_starts.push(times[1] - times[0]);
         Ok(())
     }
 

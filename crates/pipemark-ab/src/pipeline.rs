@@ -114,12 +114,12 @@ impl TimedCommand {
         interrupt: &Interrupt,
     ) -> Result<(PipelineRun, Vec<Child>), RunError> {
         let counters = HardwareCounters::new();
-        let begin = Instant::now();
+        let mut begin = Instant::now();
         let deadline = begin + conditions.limit;
         let mut stages = Vec::with_capacity(self.stages.len() * conditions.copies);
         let mut capacity = None;
         for _ in 0..conditions.copies {
-            capacity = self.start(conditions, mode, &writers, &mut stages)?;
+            capacity = self.start(conditions, mode, &writers, &mut stages, &mut begin)?;
         }
         let pids = || stages.iter().map(Child::pid).collect();
         let sampler = mode.memory.then(|| MemorySampler::start(pids())).transpose().map_err(not_run)?;
@@ -146,13 +146,14 @@ impl TimedCommand {
         Ok((ran, stages))
     }
 
-    /// Starts all stages; returns the capacity granted to the pipes between them.
+    /// Starts all stages; returns the capacity granted to the pipes between them. Sets `begin` before the first stage.
     fn start(
         &self,
         conditions: &RunConditions,
         mode: RunMode,
         writers: &[PipeWriter],
         started: &mut Vec<Child>,
+        begin: &mut Instant,
     ) -> Result<Option<u64>, RunError> {
         let mut input = conditions.standard_input()?;
         let mut granted = None;
@@ -170,6 +171,9 @@ impl TimedCommand {
                 command.env("PIPEMARK_PADDING", "x".repeat(mode.padding));
             }
             let group = started.first().map_or(ProcessGroup::Own, ProcessGroup::Of);
+            if started.is_empty() {
+                *begin = Instant::now();
+            }
             let child = conditions.start(text.trim(), &mut command, group)?;
             started.push(child);
             input = next;

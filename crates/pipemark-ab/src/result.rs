@@ -28,7 +28,7 @@ pub struct AbResult {
     pub sessions: u32,
     /// The shell that started the commands.
     pub shell: Shell,
-    /// The time of the shell itself, in nanoseconds; absent if it was not measured.
+    /// The time that the shell adds to a command, in nanoseconds; absent if it was not measured.
     pub shell_start: Option<Estimate>,
     /// Whether estimates and comparisons exclude `shell_start`. The times in `runs` always include it.
     pub shell_start_taken_off: bool,

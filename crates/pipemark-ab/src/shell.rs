@@ -34,6 +34,14 @@ impl Shell {
             },
         }
     }
+
+    /// The command line that starts this shell with nothing to do; `None` without a shell.
+    pub fn empty_command(self) -> Option<String> {
+        match self {
+            Shell::None => None,
+            Shell::Sh | Shell::Bash => shlex::try_join(self.words("").ok()?.iter().map(String::as_str)).ok(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -46,5 +54,13 @@ mod tests {
         assert_eq!(Shell::Sh.words("a | b").unwrap(), ["/bin/sh", "-c", "a | b"]);
         assert!(Shell::None.words("a 'b").unwrap_err().contains("quote"));
         assert!(Shell::None.words(" ").is_err());
+    }
+
+    #[test]
+    fn a_shell_is_a_command_too() {
+        let text = Shell::Sh.empty_command().unwrap();
+        assert_eq!(Shell::None.words(&text), Shell::Sh.words(""), "without a shell around it, the same process");
+        assert_eq!(Shell::None.words(&Shell::Bash.empty_command().unwrap()), Shell::Bash.words(""));
+        assert_eq!(Shell::None.empty_command(), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The time that the shell itself takes to start and exit: measured in the same rounds as the commands, and subtracted.
+//! The time that a command takes longer because a shell starts it: measured in the same rounds as the commands, and
+//! subtracted.
 
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
@@ -19,10 +20,10 @@ pub enum ShellStart {
 }
 
 impl ShellStart {
-    /// Decides from the times of the empty command, one per round, and from all times of each command that ran. All
-    /// times are in nanoseconds.
-    pub fn of(empty: &[f64], commands: &[Vec<f64>]) -> ShellStart {
-        let Some(start) = estimate::from_runs(empty).filter(|start| start.low.is_some()) else {
+    /// Decides from the start times, one per round, and from all times of each command that ran. All times are in
+    /// nanoseconds. A start time is a difference of two times, so noise can make it negative in some rounds.
+    pub fn of(starts: &[f64], commands: &[Vec<f64>]) -> ShellStart {
+        let Some(start) = estimate::from_runs(starts).filter(|start| start.low.is_some() && start.median > 0.0) else {
             return ShellStart::NotMeasured;
         };
         let high = start.high.unwrap_or(start.max);
@@ -68,21 +69,30 @@ mod tests {
 
     #[test]
     fn shell_start_is_subtracted_from_long_enough_runs() {
-        let empty = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
+        let starts = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
         let long = vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0];
-        let taken = ShellStart::of(&empty, std::slice::from_ref(&long));
+        let taken = ShellStart::of(&starts, std::slice::from_ref(&long));
         assert!(matches!(taken.subtracted(), Some([median, low, high]) if low <= median && median <= high));
         let time = estimate::from_runs(&long).unwrap();
         let (wide, [median, low, high]) = (taken.widened(time), taken.subtracted().unwrap());
         let ends = (time.low.unwrap() - (high - median), time.high.unwrap() + (median - low));
         assert_eq!((wide.low.unwrap(), wide.high.unwrap()), ends, "what was taken off has an error of its own");
         let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
-        let left = ShellStart::of(&empty, &[long.clone(), short]);
+        let left = ShellStart::of(&starts, &[long.clone(), short]);
         assert!(matches!(left, ShellStart::NotSubtracted(_)) && left.subtracted().is_none(), "for all or for none");
         assert_eq!(
-            ShellStart::of(&empty[..3], &[long]),
+            ShellStart::of(&starts[..3], &[long]),
             ShellStart::NotMeasured,
             "without an interval there is no error"
         );
+    }
+
+    #[test]
+    fn noise_in_the_start_widens_its_interval_and_is_never_added() {
+        let long = [vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0]];
+        let noisy = ShellStart::of(&[1.0, 1.1, -0.2, 0.9, 1.0, 2.1], &long);
+        assert!(matches!(noisy.subtracted(), Some([median, low, _]) if median > 0.8 && low < 0.5), "{noisy:?}");
+        let negative = ShellStart::of(&[-0.2, 0.1, -0.3, -0.1, -0.2, 0.0], &long);
+        assert_eq!(negative, ShellStart::NotMeasured, "a negative start would lengthen the commands");
     }
 }
