@@ -37,8 +37,8 @@ SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
 # Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10
 # For `start`: rounds, runs of the C program and of ab per round and case, and the time after which no round begins.
-START_ROUNDS = 20
-START_RUNS = 25
+START_ROUNDS = 10
+START_RUNS = 100
 START_SECONDS = 170
 
 
