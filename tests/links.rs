@@ -211,8 +211,11 @@ fn other_ways_to_send_over_sockets() {
         let verified = was_measured(trial) && trial["verified"] == true;
         assert!(verified || !fits && text(trial, "reason").contains("locked memory"), "{trial}");
     }
-    let document = bw("--link socketpair,tcp --send sendfile --block 1,5000,100001 --verify xor --time 3ms");
-    assert!(trials(&document).into_iter().all(|trial| trial["verified"] == true));
+    let document = bw(
+        "--link socketpair,unix-stream,tcp --send sendfile,splice --wait block,poll,spin --block 1,5000,100001 --verify xor --time 3ms",
+    );
+    assert_eq!(trials(&document).len(), 54);
+    assert!(trials(&document).into_iter().all(|trial| trial["verified"] == true && trial["copies"] == 1));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Combines every sender with every receiver, wait policy and page kind: the bytes that arrive are the bytes sent.
 
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::thread;
 
 use pipeio::pipe::{Pipe, set_capacity};
@@ -112,6 +114,33 @@ fn every_sender_works_with_every_receiver() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn splice_reaches_a_socket_through_a_pipe() {
+    for (wait, block) in [(Wait::Block, 1), (Wait::Poll, 5000), (Wait::Block, 65536), (Wait::Spin, 300_001)] {
+        let (source, mut sink) = UnixStream::pair().unwrap();
+        let options = send::SendOptions { block, align: 0, pages: Pages::Base, wait, content: Content::Prepared };
+        let mut sender = send::open(Send::Splice, source, &options).unwrap();
+        let fill = |position: u64, bytes: &mut [u8]| {
+            (position..).zip(bytes).for_each(|(at, byte)| *byte = byte_at(at));
+        };
+        sender.prepare(&mut { fill }).unwrap();
+        let (period, total) = (send::period(Send::Splice, block), 20 * block);
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            sink.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        for _ in 0..20 {
+            let moved = sender.send(block).unwrap();
+            // A call to the pipe, and another to the socket.
+            assert!(moved.bytes == block && moved.calls >= 2, "{moved:?}");
+        }
+        drop(sender);
+        let expected: Vec<u8> = (0..total).map(|at| byte_at((at % period) as u64)).collect();
+        assert!(reader.join().unwrap() == expected, "{wait:?}, block {block}");
     }
 }
 

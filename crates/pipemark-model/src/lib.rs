@@ -56,7 +56,7 @@ pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use stage::Stages;
 pub use text::{capitalised, counted, is_control_or_invisible, neutral, without_errno};
-pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
+pub use trial::{Outcome, Published, Record, Statistic, Status, Stopped, Trial};
 pub use units::{
     Better, ByteSize, ColumnUnit, Delay, GIB, Nanos, RATE_UNITS, Throughput, Unit, bytes_in_words, parse_duration,
 };

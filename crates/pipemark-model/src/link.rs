@@ -97,13 +97,13 @@ const PIPE: Traits = {
 };
 const MESSAGE_SOCKET: Traits = Traits { is_socket: true, ..PLAIN };
 const STREAM_SOCKET: Traits = Traits {
-    senders: &[SendMethod::Write, SendMethod::Sendfile, SendMethod::IoUring],
+    senders: &[SendMethod::Write, SendMethod::Sendfile, SendMethod::Splice, SendMethod::IoUring],
     receivers: &[RecvMethod::Read, RecvMethod::IoUring],
     ..MESSAGE_SOCKET
 };
-const TCP: Traits = Traits {
-    senders: &[SendMethod::Write, SendMethod::Sendfile, SendMethod::IoUring, SendMethod::Zerocopy],
-    ..STREAM_SOCKET
+const TCP: Traits = {
+    use SendMethod::{IoUring, Sendfile, Splice, Write, Zerocopy};
+    Traits { senders: &[Write, Sendfile, Splice, IoUring, Zerocopy], ..STREAM_SOCKET }
 };
 const RING: Traits = Traits {
     senders: &[SendMethod::Write, SendMethod::InPlace],

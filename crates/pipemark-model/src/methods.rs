@@ -19,7 +19,7 @@ word_enum! {
         VmspliceGift,
         /// sendfile(2) from a file in memory (memfd)
         Sendfile,
-        /// splice(2) from a file in memory (memfd)
+        /// splice(2) from a file in memory (memfd); to a socket, through a pipe
         Splice,
         /// tee(2) from a full pipe: the same pages repeatedly
         Tee,

@@ -50,6 +50,9 @@ pub struct Published {
     pub total: Option<u64>,
     /// Where it was published.
     pub source: String,
+    /// What the figure is of the document's runs, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistic: Option<Statistic>,
     /// Whether the number of bytes moved in the published time is unknown. `throughput` then assumes one GiB, and can
     /// be compared only with others of the same source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -58,6 +61,29 @@ pub struct Published {
     /// column; the suite names any other figure.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
+}
+
+word_enum! {
+    /// What a published figure is of the document's runs.
+    pub enum Statistic {
+        /// The least of several runs.
+        Least,
+        /// The mean of several runs.
+        Mean,
+        /// The figure of a single run.
+        Single,
+    }
+}
+
+impl Statistic {
+    /// The statistic in the words of headings.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Statistic::Least => "least",
+            Statistic::Mean => "mean",
+            Statistic::Single => "one run",
+        }
+    }
 }
 
 impl Published {

@@ -37,32 +37,49 @@ fn answer(shown: io::Result<(bool, String)>) -> Answer {
     Answer { verdict, here, evidence: Vec::new() }
 }
 
-/// Checks that an XOR over all bytes misses the same bit flipped in two bytes, and that a check by position detects it.
+/// Checks that an XOR over all bytes misses the same bit flipped in two bytes and two exchanged blocks, and that a check
+/// by position detects both.
 fn two_flips() -> io::Result<(bool, String)> {
     const FLIPPED: [usize; 2] = [1000, 40_000];
-    let pattern = || Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
-    let mut bytes = vec![0; 64 << 10];
-    Pattern::endless(Rule::Position { seed: 1 }).fill(0, &mut bytes[..]);
+    const BLOCK: usize = 4096;
+    const EXCHANGED: [usize; 2] = [2, 11];
+    let mut sound = vec![0; 64 << 10];
+    Pattern::endless(Rule::Position { seed: 1 }).fill(0, &mut sound[..]);
+    let mut flipped = sound.clone();
+    FLIPPED.iter().for_each(|at| flipped[*at] ^= 0x10);
+    let mut exchanged = sound.clone();
+    let (head, tail) = exchanged.split_at_mut(EXCHANGED[1] * BLOCK);
+    head[EXCHANGED[0] * BLOCK..][..BLOCK].swap_with_slice(&mut tail[..BLOCK]);
     let xor = |bytes: &[u8]| bytes.iter().fold(0, |xor, byte| xor ^ byte);
-    let before = xor(&bytes);
-    let mut sound = pattern();
-    sound.check(&bytes[..]);
-    FLIPPED.iter().for_each(|at| bytes[*at] ^= 0x10);
-    let mut checker = pattern();
-    checker.check(&bytes[..]);
-    let missed = before == xor(&bytes);
-    let seen = sound.fault().is_none() && checker.fault().is_some();
+    let missed = |bytes: &[u8]| xor(bytes) == xor(&sound);
+    let [flips_missed, exchange_missed] = [missed(&flipped), missed(&exchanged)];
+    let [flips_seen, exchange_seen] = [detects(&flipped), detects(&exchanged)];
+    let words = |missed: bool| if missed { "misses it" } else { "detects it" };
     let here = format!(
-        "one bit flipped in bytes {} and {} of 65536: xor {}, full {}",
+        "one bit flipped in bytes {} and {} of 65536: xor {}, full {}; blocks {} and {} of {BLOCK} bytes exchanged: xor {}, \
+         full {}",
         FLIPPED[0],
         FLIPPED[1],
-        if missed { "misses it" } else { "detects it" },
-        if seen { "detects it" } else { "misses it" },
+        words(flips_missed),
+        words(!flips_seen),
+        EXCHANGED[0],
+        EXCHANGED[1],
+        words(exchange_missed),
+        words(!exchange_seen),
     );
-    Ok((missed && seen, here))
+    let only_full = flips_missed && flips_seen && exchange_missed && exchange_seen;
+    Ok((only_full && !detects(&sound), here))
 }
 
-/// Checks that a write to a full pipe and a read from an empty one sleep, and that a read returns what is available.
+/// Whether a check by position finds a fault.
+fn detects(bytes: &[u8]) -> bool {
+    let mut checker = Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
+    checker.check(bytes);
+    checker.fault().is_some()
+}
+
+/// Checks that a write to a full pipe and a read from an empty one sleep, that a write with room doesn't, and that a
+/// read returns what is available.
 fn blocking() -> io::Result<(bool, String)> {
     let filled = {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -80,6 +97,7 @@ fn blocking() -> io::Result<(bool, String)> {
         |read| rustix::io::read(read, &mut [0; 4096][..]),
         || rustix::io::write(&write, &[0; 100]).map(drop),
     )?;
+    let (returns_at_once, with_room) = write_with_room()?;
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut rest = filled;
     while rest > 0 {
@@ -92,12 +110,38 @@ fn blocking() -> io::Result<(bool, String)> {
     )?;
     let words = |slept: bool| if slept { "sleeps" } else { "doesn't sleep" };
     let here = format!(
-        "a read of an empty pipe {} until 100 bytes are written, and returns {returned} of 4096; a write to a full pipe of {filled} \
-         bytes {} until the pipe is read, and then writes {written}",
+        "a read of an empty pipe {} until 100 bytes are written, and returns {returned} of 4096; a write to an empty pipe {}, \
+         and writes {with_room}; a write to a full pipe of {filled} bytes {} until the pipe is read, and then writes {written}",
         words(slept_empty),
+        words(!returns_at_once),
         words(slept_full),
     );
-    Ok((slept_empty && slept_full && returned == 100 && written == 4096, here))
+    let whole = with_room == 4096 && written == 4096;
+    Ok((slept_empty && returns_at_once && slept_full && returned == 100 && whole, here))
+}
+
+/// Writes a page to a pipe that has room and that nobody reads. Returns whether the call returned without sleeping, and
+/// its result.
+fn write_with_room() -> io::Result<(bool, usize)> {
+    /// A call may also sleep for another reason, such as a page fault, so it is repeated.
+    const ATTEMPTS: u32 = 5;
+    let mut written = 0;
+    for _ in 0..ATTEMPTS {
+        let (_read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let before = voluntary_switches()?;
+        written = rustix::io::write(&write, &[0; 4096])?;
+        if voluntary_switches()? == before {
+            return Ok((true, written));
+        }
+    }
+    Ok((false, written))
+}
+
+/// The number of times that this thread gave up the CPU to wait.
+fn voluntary_switches() -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/thread-self/status")?;
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok());
+    count.ok_or_else(|| io::Error::other("/proc/thread-self/status has no voluntary_ctxt_switches"))
 }
 
 /// Makes a call in a thread, and wakes the thread once it sleeps, or after [`LIMIT`]. Returns whether the thread slept,
@@ -137,12 +181,32 @@ mod tests {
 
     #[test]
     fn demonstrated_claims_hold_on_linux() {
-        for (name, words) in [("two-flips", "xor misses it, full detects it"), ("blocking", "returns 100 of 4096")] {
+        for (name, words) in [
+            ("two-flips", "of 65536: xor misses it, full detects it; blocks"),
+            ("two-flips", "bytes exchanged: xor misses it, full detects it"),
+            (
+                "blocking",
+                "returns 100 of 4096; a write to an empty pipe doesn't sleep, and writes 4096; a write to a full pipe",
+            ),
+        ] {
             let mut claims = [Claim { shown_by: Some(name.to_owned()), ..Claim::default() }];
             demonstrate(&mut claims);
             let answer = claims[0].answer.as_ref().unwrap();
             assert_eq!(answer.verdict, ClaimVerdict::Holds, "{answer:?}");
             assert!(answer.here.contains(words), "{answer:?}");
         }
+    }
+
+    #[test]
+    fn a_sleep_is_counted_for_its_thread_only() {
+        let count = |sleep: fn()| {
+            let before = voluntary_switches().unwrap();
+            sleep();
+            voluntary_switches().unwrap() - before
+        };
+        assert!(count(|| thread::sleep(Duration::from_millis(2))) > 0);
+        let other = thread::spawn(|| thread::sleep(Duration::from_millis(50)));
+        assert_eq!((0..5).map(|_| count(|| ())).min(), Some(0));
+        other.join().unwrap();
     }
 }

@@ -4,11 +4,13 @@ use std::io;
 use std::mem::replace;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create, sendfile};
-use rustix::pipe::splice;
+use rustix::fs::{FileType, MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create, sendfile};
+use rustix::io::retry_on_intr;
+use rustix::pipe::{SpliceFlags, splice};
 
 use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
+use pipeio::pipe::Pipe;
 
 /// The minimum length of the file in bytes. The file is sent repeatedly, and stays in the second-level cache of current
 /// processors.
@@ -25,7 +27,11 @@ pub(super) enum FileCall {
 }
 
 pub(super) struct FileSender {
-    pipe: OwnedFd,
+    /// A pipe or a socket.
+    link: OwnedFd,
+    /// For splice(2) to a socket: a pipe between the file and the socket, because one end of splice(2) must be a pipe.
+    /// It is empty after each send.
+    between: Option<Pipe>,
     file: OwnedFd,
     call: FileCall,
     period: u64,
@@ -35,10 +41,35 @@ pub(super) struct FileSender {
 }
 
 impl FileSender {
-    pub(super) fn new(pipe: OwnedFd, options: &SendOptions, call: FileCall) -> io::Result<Self> {
+    pub(super) fn new(link: OwnedFd, options: &SendOptions, call: FileCall) -> io::Result<Self> {
+        let is_pipe = FileType::from_raw_mode(fstat(&link)?.st_mode) == FileType::Fifo;
+        let between = match call {
+            FileCall::Splice if !is_pipe => Some(Pipe::with_capacity(options.block)?),
+            _ => None,
+        };
         let file = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let period = period(options.block) as u64;
-        Ok(FileSender { pipe, file, call, period, position: 0, prepared: false, wait: options.wait })
+        Ok(FileSender { link, between, file, call, period, position: 0, prepared: false, wait: options.wait })
+    }
+
+    /// Moves at most `len` bytes of the file into the pipe, and then all of these to the socket.
+    fn splice_through(&self, between: &Pipe, len: usize, calls: &mut u32) -> io::Result<usize> {
+        let taken = retry_on_intr(|| {
+            *calls += 1;
+            let mut position = self.position;
+            splice(&self.file, Some(&mut position), &between.writer, None, len, SpliceFlags::NONBLOCK)
+        })?;
+        let mut left = taken;
+        while left > 0 {
+            let sent = self.wait.retry(self.link.as_fd(), Direction::Out, calls, || {
+                splice(&between.reader, None, &self.link, None, left, self.wait.splice_flags())
+            })?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            left -= sent;
+        }
+        Ok(taken)
     }
 }
 
@@ -68,12 +99,15 @@ impl Sender for FileSender {
         while moved.bytes < len {
             let rest = len - moved.bytes;
             let mut position = self.position;
-            let sent = self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || match self.call {
-                FileCall::Sendfile => sendfile(&self.pipe, &self.file, Some(&mut position), rest),
-                FileCall::Splice => {
-                    splice(&self.file, Some(&mut position), &self.pipe, None, rest, self.wait.splice_flags())
-                }
-            })?;
+            let sent = match &self.between {
+                Some(between) => self.splice_through(between, rest, &mut moved.calls)?,
+                None => self.wait.retry(self.link.as_fd(), Direction::Out, &mut moved.calls, || match self.call {
+                    FileCall::Sendfile => sendfile(&self.link, &self.file, Some(&mut position), rest),
+                    FileCall::Splice => {
+                        splice(&self.file, Some(&mut position), &self.link, None, rest, self.wait.splice_flags())
+                    }
+                })?,
+            };
             if sent == 0 {
                 return Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,

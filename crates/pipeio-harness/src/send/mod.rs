@@ -29,7 +29,7 @@ pub enum SendCall {
     VmspliceGift,
     /// sendfile(2) from a memfd.
     Sendfile,
-    /// splice(2) from a memfd.
+    /// splice(2) from a memfd. To a socket, through a pipe of the sender's own.
     Splice,
     /// tee(2) from a pipe that stays full.
     Tee,

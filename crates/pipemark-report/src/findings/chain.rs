@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use pipemark_model::{GIB, Key, MAX_START, Sample, Throughput, group_by_key, three_digits};
+use pipemark_model::{GIB, Key, MAX_START, Sample, Statistic, Throughput, group_by_key, three_digits};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, MIN_R_SQUARED, Weighting};
 
@@ -24,6 +24,8 @@ struct ChainPoint<'a> {
     length: f64,
     /// Seconds including the start of all processes, which time(1) calls real time.
     real: f64,
+    /// The least real time in seconds of all runs.
+    least_real: f64,
     /// Seconds from the release of the source to the last byte.
     flow: f64,
     bytes: f64,
@@ -37,7 +39,9 @@ impl<'a> ChainPoint<'a> {
         };
         let length = measured.job.chain().map_or(0, |chain| chain.length);
         let (real, flow) = (middle(Sample::real)? / 1e9, middle(|sample| sample.ns)? / 1e9);
-        Some(ChainPoint { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
+        let least_real = samples.iter().map(Sample::real).min()? as f64 / 1e9;
+        let bytes = middle(|sample| sample.bytes)?;
+        Some(ChainPoint { measured, length: f64::from(length), real, least_real, flow, bytes })
     }
 
     /// Bytes per second that all stages together pass on while data flows.
@@ -176,7 +180,11 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     }
     let lengths = column(&points, |(point, _)| point.length);
     let theirs = column(&points, |(_, throughput)| GIB / throughput);
-    let ours = column(&points, |(point, _)| point.real / (point.bytes / GIB));
+    // Our times are the same statistic as the published ones.
+    let published = points[0].0.measured.record.published.as_ref();
+    let in_least = published.is_some_and(|figure| figure.statistic == Some(Statistic::Least));
+    let real = |point: &ChainPoint| if in_least { point.least_real } else { point.real };
+    let ours = column(&points, |(point, _)| real(point) / (point.bytes / GIB));
     let line = |times: &[f64]| {
         let line = FittedLine::fit(&lengths, times, Weighting::Relative)?;
         (line.slope.value > 0.0 && line.r_squared >= MIN_R_SQUARED).then_some(line)
@@ -187,12 +195,13 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let straight = Linearity::of(&lengths, &theirs, MAX_DEPARTURE).is_some_and(|line| line.departure.is_none());
     let text = format!(
         "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of a \
-         straight line), {} to {} per hop; here {} s with {stage} (R² {:.4}), {}× as fast.",
+         straight line), {} to {} per hop; here {}{} s with {stage} (R² {:.4}), {}× as fast.",
         three_digits(their_line.slope.value),
         their_line.r_squared,
         if straight { "" } else { "not " },
         Throughput(hops.iter().copied().fold(f64::INFINITY, f64::min)),
         Throughput(hops.iter().copied().fold(0.0, f64::max)),
+        if in_least { "by the least times " } else { "" },
         three_digits(our_line.slope.value),
         our_line.r_squared,
         three_digits(their_line.slope.value / our_line.slope.value),
@@ -202,7 +211,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
         json!({
             "trial": point.measured.record.id, "experiment": point.measured.record.experiment,
             "length": point.length, "published": published.map(|figure| figure.shown()), "published_throughput": throughput,
-            "published_bytes": published.and_then(|figure| figure.total), "real_seconds": point.real, "bytes": point.bytes,
+            "published_bytes": published.and_then(|figure| figure.total), "real_seconds": real(point), "bytes": point.bytes,
         })
     };
     let chains: Value = points.iter().map(chain).collect();
@@ -312,5 +321,24 @@ mod tests {
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
         assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
+    }
+
+    #[test]
+    fn published_least_times_are_compared_with_the_least_times() {
+        let text = |statistic| {
+            let outcomes = PIPE_SPEED.map(|(length, seconds)| {
+                let mut outcome = chain(length, seconds, 0.0);
+                outcome.samples[3].wall_ns /= 2;
+                outcome.samples[3].ns /= 2;
+                let throughput = 1.05e9 / seconds;
+                outcome.trial.published = Some(Published { throughput, statistic, ..Published::default() });
+                outcome
+            });
+            finding(outcomes.to_vec(), "chain-published").text
+        };
+        let least = text(Some(Statistic::Least));
+        assert!(least.contains("here by the least times ") && least.contains("2.00× as fast"), "{least}");
+        let median = text(Some(Statistic::Mean));
+        assert!(!median.contains("least") && median.contains("1.00× as fast"), "{median}");
     }
 }

@@ -77,13 +77,15 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     evidence["their_best"] = theirs_at.record.id.clone().into();
     evidence["our_best"] = ours.record.id.clone().into();
     evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
+    let statistic = figures.iter().find_map(|(one, _)| one.record.published.as_ref()?.statistic);
     let text = format!(
-        "Published figures of {source} are best with {} ({}), ours with {} ({}){}. Ours are {}× to {}× theirs.",
+        "Published figures of {source} are best with {} ({}), ours with {} ({}){}. {} are {}× to {}× theirs.",
         theirs_at.record.name,
         published_figure(*theirs_at),
         ours.record.name,
         ours.headline(),
         shape.map_or_else(String::new, |(words, _)| format!("; {words}")),
+        if statistic.is_some() { "Our medians" } else { "Ours" },
         three_digits(figures.iter().map(ratio).fold(f64::INFINITY, f64::min)),
         three_digits(figures.iter().map(ratio).fold(0.0, f64::max)),
     );

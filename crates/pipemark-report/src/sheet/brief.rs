@@ -5,7 +5,9 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, bytes_in_words, counted, shared};
+use pipemark_model::{
+    Document, Figure, Finding, Nanos, Published, Record, Statistic, Throughput, bytes_in_words, counted, shared,
+};
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
 
@@ -284,7 +286,8 @@ fn rows_of(
         table_height(document, experiment).or_else(|| sweep(experiment).map(|(_, rows)| 1 + rows.len()))
     };
     let whole_lines: usize = experiments.iter().filter_map(whole).sum();
-    let room = MAX_LINES.saturating_sub(above + below + reasons + whole_lines + 9 + 2 * experiments.len());
+    let headings = experiments.iter().filter(|own| whole(own).is_none() && own.statistic().is_some()).count();
+    let room = MAX_LINES.saturating_sub(above + below + reasons + whole_lines + 9 + 2 * experiments.len() + headings);
     let rows =
         |experiment: &&MeasuredExperiment| if whole(experiment).is_some() { 0 } else { experiment.records.len() };
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
@@ -303,19 +306,29 @@ fn rows_of(
 /// The published figures of an experiment that has no table here, each beside the measured figure; `None` if there are
 /// none.
 fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
+    let statistic = experiment.statistic();
+    let is_time = |published: &Published| published.relative || published.shown().ends_with(" s");
+    let mut published = experiment.records.iter().filter_map(|record| record.published.as_ref());
+    let in_least = statistic == Some(Statistic::Least) && published.all(is_time);
     let words = |record: &&Record| {
         let published = record.published.as_ref().filter(|_| missing(record).is_none())?;
         let (shown, estimates) = (published.shown_next_to(record.job.volume()), record.estimate.as_ref()?);
-        let in_time = published.relative || published.shown().ends_with(" s");
+        let in_time = is_time(published);
         let time =
             [Figure::Elapsed, Figure::Real].into_iter().find_map(|figure| Some((figure, estimates.get(figure)?)));
         let (figure, estimate) =
             time.filter(|_| in_time).unwrap_or((estimates.headline_figure(), estimates.headline()));
-        Some(format!("{} {} ({shown})", label(experiment, record), figure.unit().show(estimate.median)))
+        let ours = if in_least { estimate.min } else { estimate.median };
+        Some(format!("{} {} ({shown})", label(experiment, record), figure.unit().show(ours)))
     };
     let rows: Vec<String> = experiment.records.iter().filter_map(words).collect();
     let few = (1..=MAX_PUBLISHED).contains(&rows.len());
-    few.then(|| format!("{}, ours (published): {}", experiment.title(), rows.join(", ")))
+    let heading = match statistic {
+        None => "ours (published)".to_owned(),
+        Some(_) if in_least => "our least (published)".to_owned(),
+        Some(own) => format!("our median (published, {})", own.in_words()),
+    };
+    few.then(|| format!("{}, {heading}: {}", experiment.title(), rows.join(", ")))
 }
 
 /// The number of lines of the summary, with its last column wrapped.

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, MEMORY_COPY_KEYS, Record, Unit, Volume, WaitPolicy,
-    between, differing_keys, digits, distinct, mixes_foreign_programs, neutral, percent, shared, three_digits,
+    ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, MEMORY_COPY_KEYS, Record, Statistic, Unit, Volume,
+    WaitPolicy, between, differing_keys, digits, distinct, mixes_foreign_programs, neutral, percent, shared,
+    three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -99,6 +100,19 @@ impl<'a> MeasuredExperiment<'a> {
             .any(|own| own.as_published.ends_with(" calls"))
     }
 
+    /// What the published figures are of their documents' runs; `None` if that is unknown or differs.
+    pub(super) fn statistic(&self) -> Option<Statistic> {
+        let published = self.records.iter().filter_map(|record| record.published.as_ref());
+        let [statistic] = distinct(published.map(|own| own.statistic))[..] else { return None };
+        statistic
+    }
+
+    /// `published` with the statistic of the published figures, if known: `published mean`.
+    fn published_heading(&self) -> String {
+        let statistic = self.statistic().map_or_else(String::new, |own| format!(" {}", own.in_words()));
+        format!("published{statistic}")
+    }
+
     fn has(&self, figure: Figure) -> bool {
         let mut estimates = self.records.iter().filter_map(|record| record.estimate.as_ref());
         estimates.any(|estimates| estimates.get(figure).is_some())
@@ -156,8 +170,10 @@ impl<'a> MeasuredExperiment<'a> {
             Cell::shown(text).mark(marks(record))
         };
         let of_lines = latency && self.records.iter().all(|record| record.job.lines().is_some());
+        let beside_statistic = !chained && self.statistic().is_some();
         let heading = |figure: Figure| match figure {
             Figure::P50 if of_lines => "median time",
+            Figure::Throughput if beside_statistic => "median throughput",
             Figure::RoundTripsPerSecond if of_lines => "lines /s",
             Figure::CpuSecondsPerMillion if of_lines => "CPU s / M lines",
             figure => figure.heading(),
@@ -179,7 +195,7 @@ impl<'a> MeasuredExperiment<'a> {
             });
         }
         if chained && !self.sources.is_empty() {
-            self.add(table, "real, published", |_, _, record| {
+            self.add(table, &format!("real, {}", self.published_heading()), |_, _, record| {
                 Some(record.published.as_ref()?.shown_next_to(record.job.volume()))
             });
         }
@@ -240,7 +256,8 @@ impl<'a> MeasuredExperiment<'a> {
             });
         }
         if !self.sources.is_empty() && !chained {
-            self.add(table, "published, elsewhere", |_, own, record| own.published(record));
+            let heading = format!("{}, elsewhere", self.published_heading());
+            self.add(table, &heading, |_, own, record| own.published(record));
         }
         if !latency && self.records.iter().filter(|record| ranked(record)).count() > 1 {
             table.push(Column::bars(""), |record| self.bar(record));
@@ -258,8 +275,11 @@ impl<'a> MeasuredExperiment<'a> {
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
         words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
         let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
-        let mut table =
-            Table::of(&records).column(Column::words("", "ours (published)"), |record| Cell::shown(&record.name));
+        let heading = match self.statistic() {
+            None => "ours (published)".to_owned(),
+            Some(_) => format!("our medians ({})", self.published_heading()),
+        };
+        let mut table = Table::of(&records).column(Column::words("", &heading), |record| Cell::shown(&record.name));
         for (figure, word) in words {
             let show = |value: f64| match figure {
                 Some(figure) if figure.unit() != Unit::Count => figure.unit().show(value),

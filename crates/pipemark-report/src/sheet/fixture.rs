@@ -316,6 +316,7 @@ pub fn block_size() -> Document {
         record.published = Some(Published {
             throughput: published * MIB,
             source: "pipe_bandwidth.c, average of three runs".to_owned(),
+            statistic: Some(Statistic::Mean),
             relative: false,
             ..Default::default()
         });
@@ -563,6 +564,7 @@ pub fn chains() -> Document {
                 as_published: format!("{seconds:.2} s"),
                 total: Some(total),
                 source: "pipe-speed, on its author's machine".to_owned(),
+                statistic: Some(Statistic::Least),
                 relative: false,
                 ..Default::default()
             });

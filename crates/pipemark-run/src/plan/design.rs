@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pipemark_entrants::AgainstProgram;
-use pipemark_model::{Key, Value};
+use pipemark_model::{Key, Statistic, Value};
 
 use crate::plan::gains::GainsDesign;
 
@@ -98,6 +98,8 @@ pub struct PublishedFigures {
     pub total: Option<u64>,
     /// Whether the published times are for an unknown number of bytes.
     pub relative: bool,
+    /// What the figures are of the document's runs, if known.
+    pub statistic: Option<Statistic>,
     /// The figures. The settings of all figures have the same parameter.
     pub figures: Vec<PublishedFigure>,
 }

@@ -343,6 +343,7 @@ impl<'a> PublishedTables<'a> {
                 as_published: figure.as_published.clone(),
                 total: table.total.or(total),
                 source: table.source.clone(),
+                statistic: table.statistic,
                 relative: table.relative,
                 figures: figure.figures.clone(),
             })

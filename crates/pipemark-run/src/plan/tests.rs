@@ -277,6 +277,11 @@ fn errors_point_to_their_place() {
             "\"MB\"",
         ),
         (
+            published("unit = \"MB/s\"\nvalues = { 64 = 1 }\nstatistic = \"best\""),
+            "x.toml:13:13: 'best' is unknown here; use least, mean, single",
+            "\"best\"",
+        ),
+        (
             published("unit = \"MB/s\"\nvalues = { 64 = nan }"),
             "x.toml:12:17: a published figure must be a number above 0",
             "nan",

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
 use pipemark_entrants::AgainstProgram;
-use pipemark_model::{Claim, GIB, Key, RATE_UNITS, Value, Which, did_you_mean};
+use pipemark_model::{Claim, GIB, Key, RATE_UNITS, Statistic, Value, Which, did_you_mean};
 
 use crate::demonstrations::DEMONSTRATIONS;
 use crate::plan::claims::{self, ClaimDesign};
@@ -170,6 +170,8 @@ struct PublishedForm {
     total: Option<u64>,
     /// The document's spelling of the unit, if it differs.
     written: Option<String>,
+    /// What the figures are of the document's runs.
+    statistic: Option<Statistic>,
     by: Spanned<String>,
     values: SuiteTable<f64>,
     /// Other published figures for the same parameter values, by name.
@@ -357,6 +359,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         when: settings(&form.when)?,
         total: form.total,
         relative: form.unit == SuiteUnit::SecondsOfSomething,
+        statistic: form.statistic,
         figures,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, bytes_in_words, distinct,
+    ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Statistic, Unit, Volume, bytes_in_words, distinct,
     group_by_key, mixes_foreign_programs, name,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
@@ -212,8 +212,11 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let chained = is_chained(experiment);
     let volumes = distinct(experiment.records.iter().map(|record| record.job.volume()));
     let published_for = volume_published(experiment);
+    let statistic = experiment.statistic();
+    let in_least = statistic == Some(Statistic::Least);
     let counts_calls = experiment.counts_calls();
     let median = |record: &Record, figure: Figure| Some(record.estimate.as_ref()?.get(figure)?.median);
+    let least = |record: &Record, figure: Figure| Some(record.estimate.as_ref()?.get(figure)?.min);
     let row = |record: &&Record| {
         let estimates = record.estimate.as_ref();
         let (_, figure) = headline(record);
@@ -232,16 +235,19 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         let bytes = if differs { of_bytes(record) } else { "" };
         signs.push_str(bytes);
         signs.push_str(&uncertainty_marks(record));
-        let of = |figure: Figure| {
-            let common = figure.unit().common(shown.iter().filter_map(|other| median(other, figure)));
-            median(record, figure).map(|own| common.show(own))
+        let shown_in_common = |figure: Figure, value: &dyn Fn(&Record, Figure) -> Option<f64>| {
+            let common = figure.unit().common(shown.iter().filter_map(|other| value(other, figure)));
+            value(record, figure).map(|own| common.show(own))
         };
+        let of = |figure: Figure| shown_in_common(figure, &median);
+        // The real time is the same statistic as the published one beside it.
+        let real = || if in_least { shown_in_common(Figure::Real, &least) } else { of(Figure::Real) };
         let more = match (latency, chained) {
             (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
             (_, true) if volumes.len() > 1 || published_for.is_some() => {
-                of(Figure::Real).map(|real| format!("{real} for {}", in_words(record.job.volume())))
+                real().map(|real| format!("{real} for {}", in_words(record.job.volume())))
             }
-            (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
+            (_, true) => real().map(|real| format!("{real} in all")),
             _ if of(Figure::Interleaved).is_some() => {
                 of(Figure::Interleaved).map(|cut| format!("{cut} of records cut"))
             }
@@ -272,12 +278,17 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             },
         ]
     };
+    let (ours, beside) = match statistic {
+        None => ("", String::new()),
+        Some(Statistic::Least) if chained => ("median", "least real time".to_owned()),
+        Some(own) => ("median", format!("published: {}", own.in_words())),
+    };
     let mut columns = vec![
         Column::words("", ""),
         Column::words("", "").fit(Fit::Wrapped),
+        Column::figures("", ours),
         Column::figures("", ""),
-        Column::figures("", ""),
-        Column::words("", "").fit(Fit::Wrapped),
+        Column::words("", &beside).fit(Fit::Wrapped),
         Column::bars(""),
     ];
     let mut rows: Vec<Vec<Cell>> = shown.iter().map(row).collect();
