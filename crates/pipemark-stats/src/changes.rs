@@ -184,8 +184,8 @@ mod tests {
         assert!(wrong <= 30, "{wrong} of 150");
     }
 
-    /// Groups of eight series of 20 sessions. At most 2 % of the groups have a false change, with uniform noise and
-    /// with two states. A 10 % change is detected in nine of ten.
+    /// Groups of eight series of 20 sessions, with uniform noise and with two states. A false change is expected in 2 %
+    /// of the groups, three of 150; chance makes it up to five. A 10 % change is detected in nine of ten.
     #[test]
     fn noise_is_rarely_reported_as_a_change() {
         for states in [false, true] {
