@@ -75,13 +75,17 @@ impl Claim {
     }
 
     /// Whether `job` is compared with `base`. `base` must have the settings of `to`, and the other settings of `job`.
-    /// Unless `to` sets the volume, both jobs must move the same volume.
+    /// Unless `to` sets the volume, both jobs must move the same volume. The scatter of runs is also compared if both
+    /// jobs move the same number of blocks.
     pub fn has_base(&self, job: &Job, base: &Job) -> bool {
         let Some(to) = &self.to else { return false };
         let (job_settings, base_settings) = (job.settings(), base.settings());
         let sets_volume = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
         job_settings != base_settings
-            && (sets_volume || self.is_per_byte() || moves_same_volume(job, base))
+            && (sets_volume
+                || self.is_per_byte()
+                || moves_same_volume(job, base)
+                || self.figure == "spread" && moves_same_blocks(job, base))
             && Key::iter().filter(|key| sets_volume || !key.is_volume()).all(|key| match to.get(key) {
                 Some(value) => base_settings.has(&value),
                 None => job_settings.get(key) == base_settings.get(key) || sets_volume && key.is_volume(),
@@ -96,6 +100,15 @@ fn moves_same_volume(one: &Job, other: &Job) -> bool {
         (Volume::Total(one), Volume::Total(other)) if one.0.abs_diff(other.0) <= block => true,
         (one, other) => one.is_equivalent(other),
     }
+}
+
+/// Whether two runs move the same number of blocks.
+fn moves_same_blocks(one: &Job, other: &Job) -> bool {
+    let blocks = |job: &Job| match (job.volume(), job.block()) {
+        (Volume::Total(total), Some(block)) if block.0 > 0 => Some(total.0.div_ceil(block.0)),
+        _ => None,
+    };
+    blocks(one).is_some() && blocks(one) == blocks(other)
 }
 
 /// The largest share of a run, 0 to 1, that a chain may spend on starting processes. Chains above this answer no claim
@@ -173,4 +186,32 @@ pub struct Evidence {
     pub with_all_others: Option<(f64, f64)>,
     /// The verdict of this trial alone.
     pub verdict: ClaimVerdict,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter::Value;
+
+    #[test]
+    fn scatter_is_compared_by_bytes_or_by_blocks() {
+        let settings =
+            |words: &str| Settings::of(words.split_whitespace().map(|word| Value::parse_pair(word).unwrap()));
+        let job = |words: &str| Job::try_from(settings(words)).unwrap();
+        let compared = |figure: &str, base: &str| {
+            let claim = Claim { figure: figure.to_owned(), to: Some(settings("block=64k")), ..Claim::default() };
+            claim.has_base(&job("block=64 blocks=1000"), &job(base))
+        };
+        for (figure, base, expected) in [
+            ("spread", "block=64k blocks=1000", true),
+            ("spread", "block=64k blocks=1001", false),
+            ("spread", "block=64k time=1s", false),
+            ("spread", "block=64k blocks=1000 recv=splice", false),
+            ("spread", "block=64k blocks=1", true),
+            ("ratio", "block=64k blocks=1000", false),
+            ("ratio", "block=64k blocks=1", true),
+        ] {
+            assert_eq!(compared(figure, base), expected, "{figure} {base}");
+        }
+    }
 }

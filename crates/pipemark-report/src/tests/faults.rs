@@ -3,7 +3,9 @@
 use serde_json::{Value as Json, json};
 
 use pipemark_entrants::FILTERS;
-use pipemark_model::{Claim, Estimate, Evidence, Figure, Finding, Job, Key, Record, Sample, Throughput, three_digits};
+use pipemark_model::{
+    Claim, Estimate, Evidence, Figure, Finding, Job, Key, Record, Sample, Throughput, Volume, three_digits,
+};
 use pipemark_stats::estimate::from_runs;
 use pipemark_stats::fixture::{STEADY, record};
 use pipemark_stats::records::{memory_copy, ratio_of, ratios};
@@ -272,10 +274,15 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
             Some(wanted) => {
                 let keys: Vec<Key> = Key::iter().filter(|key| wanted.get(*key).is_some()).collect();
                 let settings = to.job.settings();
+                let [(of_total, of_block), (to_total, to_block)] = [of, to].map(|own| match own.job.volume() {
+                    Volume::Total(total) => (total.0, own.job.block().map_or(0, |block| block.0)),
+                    Volume::Time(_) => (0, 0),
+                });
+                let blocks = of_block > 0 && to_block > 0 && of_total * to_block == to_total * of_block;
                 let volumes = claim.is_per_byte() || keys.iter().any(|key| key.is_volume());
                 equal_except(&keys, &of.job, &to.job)
                     && keys.iter().filter_map(|key| wanted.get(*key)).all(|value| settings.has(&value))
-                    && (volumes || of.job.volume().is_equivalent(to.job.volume()))
+                    && (volumes || of.job.volume().is_equivalent(to.job.volume()) || claim.figure == "spread" && blocks)
             }
             None => of.baseline.as_ref() == Some(&to.id) && of.job.volume().is_equivalent(to.job.volume()),
         };

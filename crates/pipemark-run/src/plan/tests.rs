@@ -84,6 +84,18 @@ fn block_size_is_as_published() {
     }
     assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 7, .. }));
     assert_eq!(plan.experiments[0].varies, [Key::Block], "the totals go with the block sizes");
+    // Scatter of small blocks against as many large ones.
+    let claim = plan.claims.iter().find(|claim| claim.id == "small-blocks-vary").unwrap();
+    let pairs: Vec<_> = plan
+        .trials
+        .iter()
+        .filter(|trial| claim.covers(&trial.experiment, &trial.job))
+        .flat_map(|of| plan.trials.iter().filter(|to| claim.has_base(&of.job, &to.job)).map(|to| (&of.job, &to.job)))
+        .map(|(of, to)| [of, to].map(|job| (job.block().unwrap().0, job.volume())))
+        .collect();
+    let blocks = |block: u64, count: u64| (block, Volume::Total(ByteSize(block * count)));
+    let expected = [1000, 10_000].map(|count| [blocks(64, count), blocks(65536, count)]);
+    assert_eq!(pairs, expected);
 }
 
 #[test]
