@@ -161,23 +161,44 @@ fn while_asleep(
     let thread = told.recv_timeout(LIMIT).map_err(late)?;
     let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
     let begin = Instant::now();
-    let asleep =
-        || Ok::<_, io::Error>(fs::read_to_string(&stat)?.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")));
-    // A thread may sleep briefly before the call, so it must be asleep in two checks, 10 ms apart.
+    // The file is missing once the thread has ended.
+    let asleep = || {
+        let stat = fs::read_to_string(&stat).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"))
+    };
+    // A thread may sleep briefly before or after the call, so it must be asleep in two checks, 10 ms apart.
     let mut slept = false;
-    while !slept && begin.elapsed() < LIMIT && returned.try_recv().is_err() {
-        slept = asleep()?;
+    let mut early = None;
+    while !slept && early.is_none() && begin.elapsed() < LIMIT {
+        slept = asleep();
         thread::sleep(Duration::from_millis(10));
-        slept = slept && asleep()?;
+        slept = slept && asleep();
+        early = returned.try_recv().ok();
     }
     wake()?;
-    let bytes = returned.recv_timeout(LIMIT).map_err(late)??;
+    let slept = slept && early.is_none();
+    let bytes = match early {
+        Some(result) => result?,
+        None => returned.recv_timeout(LIMIT).map_err(late)??,
+    };
     Ok((slept, bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_returns_at_once_does_not_sleep() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let one = |write: &OwnedFd| rustix::io::write(write, &[0]);
+        let call = while_asleep(write, one, || rustix::io::read(&read, &mut [0; 2][..]).map(drop));
+        assert_eq!(call.unwrap(), (false, 1));
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let empty = |read: &OwnedFd| rustix::io::read(read, &mut [0; 2][..]);
+        let call = while_asleep(read, empty, || rustix::io::write(&write, &[0]).map(drop));
+        assert_eq!(call.unwrap(), (true, 1));
+    }
 
     #[test]
     fn demonstrated_claims_hold_on_linux() {
