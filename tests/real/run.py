@@ -606,7 +606,7 @@ def prepare(case, timing):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/name matches")
-    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 8")
+    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 9")
     parser.add_argument("--small", action="store_true", help="cases that are short and need little")
     parser.add_argument(
         "--strict", action="store_true", help="fail if one is wrong, or more than a quarter isn't right"
