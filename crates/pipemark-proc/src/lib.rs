@@ -1,11 +1,12 @@
 //! What can be seen of running processes and their pipes from outside, without judging it: [`process`] reads a process,
 //! its counters and its descriptors from /proc, [`thread`] and [`state`] tell what a thread waits for, [`connections`]
-//! finds the other ends of sockets, and [`topology`] finds the processes that form a pipeline. [`watched`] keeps the
-//! files of a process open for repeated reading.
+//! finds the other ends of sockets, [`locks`] finds the holders of locks on files, and [`topology`] finds the processes
+//! that form a pipeline. [`watched`] keeps the files of a process open for repeated reading.
 #![forbid(unsafe_code)]
 
 pub mod capacity;
 pub mod connections;
+pub mod locks;
 pub mod process;
 pub mod state;
 pub mod thread;

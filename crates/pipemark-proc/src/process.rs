@@ -309,9 +309,9 @@ pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 
-/// The pid and name of a process that holds the other end of a pipe. If `direction` is `Out`, that process writes to
-/// the pipe. Among several processes, prefers one that has the end as standard input or output.
-pub fn holder_of_pipe(pipe: PipeId, direction: Direction, except: &BTreeSet<u32>) -> Option<(u32, String)> {
+/// The pid and name of a process that holds this end of a pipe, among those given. Prefers one that has the end as
+/// standard input or output.
+pub fn holder_of_pipe(processes: &[Process], pipe: PipeId, direction: Direction) -> Option<(u32, String)> {
     let fd = if direction == Direction::Out { 1 } else { 0 };
     let end = |process: &Process| {
         let ends = process.ends.as_deref().unwrap_or_default().iter();
@@ -319,9 +319,8 @@ pub fn holder_of_pipe(pipe: PipeId, direction: Direction, except: &BTreeSet<u32>
             .map(|end| end.fd != fd)
             .min()
     };
-    let others = all().into_iter().filter(|process| !except.contains(&process.pid));
-    let holders = others.filter_map(|process| Some((end(&process)?, process.pid, process.comm)));
-    holders.min().map(|(_, pid, name)| (pid, name))
+    let holders = processes.iter().filter_map(|process| Some((end(process)?, process.pid, &process.comm)));
+    holders.min().map(|(_, pid, name)| (pid, name.clone()))
 }
 
 /// All visible processes except kernel threads and this process.

@@ -15,6 +15,8 @@ pub struct WaitingProcess {
     /// A FIFO that the process is opening: its name and the direction. The call blocks until another process opens the
     /// other end.
     pub opens: Option<(String, Direction)>,
+    /// A locked file that the process waits for.
+    pub lock: Option<FileLock>,
     /// Whether the process waits for a child to end.
     pub for_children: bool,
     /// Whether the process runs, sleeps or waits for something else, so that it may unblock others.
@@ -23,15 +25,26 @@ pub struct WaitingProcess {
     pub ends: Vec<PipeEnd>,
 }
 
+/// A file that another process has locked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileLock {
+    pub path: String,
+    /// Several processes hold a lock if they have inherited its descriptor.
+    pub holders: Vec<u32>,
+    /// Whether the process tries again and again, and sleeps in between.
+    pub polled: bool,
+}
+
 /// One step of a cycle: a process, the end that it waits for, and the holder of the other end with its descriptor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitStep {
     pub pid: u32,
     pub name: String,
-    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, or for a FIFO to be
-    /// opened.
+    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, for a FIFO to be opened, or
+    /// for a lock.
     pub on: Option<PipeEnd>,
     pub opens: Option<(String, Direction)>,
+    pub lock: Option<FileLock>,
     pub holder: u32,
     pub holder_name: String,
     pub holder_fd: u32,
@@ -59,6 +72,11 @@ fn openers(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].pid != pid && !all[place].for_children).collect()
 }
 
+/// The holders of the lock that a process waits for, as indices into `all`.
+fn lock_holders(all: &[WaitingProcess], lock: &FileLock) -> Vec<usize> {
+    (0..all.len()).filter(|&place| lock.holders.contains(&all[place].pid)).collect()
+}
+
 fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].parent == pid).collect()
 }
@@ -66,7 +84,8 @@ fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
 /// A cycle of stuck processes, in which each waits only for others in the cycle; `None` if there is none.
 pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     let waits = |process: &WaitingProcess| {
-        !process.free && (process.for_children || !process.waits.is_empty() || process.opens.is_some())
+        let waits = process.for_children || !process.waits.is_empty() || process.opens.is_some();
+        !process.free && (waits || process.lock.is_some())
     };
     let mut stuck = BTreeSet::from_iter((0..all.len()).filter(|&place| waits(&all[place])));
     loop {
@@ -76,9 +95,11 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
                 unblockers.is_empty() || unblockers.iter().any(|process| !stuck.contains(process))
             };
             let opened = process.opens.is_some();
+            let other = !process.waits.is_empty() || opened || process.lock.is_some();
             process.waits.iter().any(|end| freed(unblockers(all, end)))
                 || opened && freed(openers(all, process.pid))
-                || process.waits.is_empty() && !opened && freed(children(all, process.pid))
+                || process.lock.as_ref().is_some_and(|lock| freed(lock_holders(all, lock)))
+                || !other && freed(children(all, process.pid))
         };
         let free: Vec<usize> = stuck.iter().copied().filter(can_go_on).collect();
         if free.is_empty() {
@@ -88,10 +109,11 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     }
     let step = |place: usize| {
         let process = &all[place];
-        let (on, helper) = match (process.waits.first(), &process.opens) {
-            (Some(end), _) => (Some(*end), *unblockers(all, end).first()?),
-            (None, Some(_)) => (None, *openers(all, process.pid).first()?),
-            (None, None) => (None, *children(all, process.pid).first()?),
+        let (on, helper) = match (process.waits.first(), &process.opens, &process.lock) {
+            (Some(end), ..) => (Some(*end), *unblockers(all, end).first()?),
+            (None, Some(_), _) => (None, *openers(all, process.pid).first()?),
+            (None, None, Some(lock)) => (None, *lock_holders(all, lock).first()?),
+            (None, None, None) => (None, *children(all, process.pid).first()?),
         };
         let direction = |end: PipeEnd| if end.direction == Direction::In { Direction::Out } else { Direction::In };
         let holder_fd = on.and_then(|end| holds(&all[helper], end.pipe, direction(end))).unwrap_or(0);
@@ -101,6 +123,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
             name,
             on,
             opens,
+            lock: process.lock.clone().filter(|_| on.is_none()),
             holder: holder.pid,
             holder_name: holder.name.clone(),
             holder_fd,
@@ -151,6 +174,13 @@ impl WaitCycle {
                     if *direction == Direction::In { ("reading", "writing") } else { ("writing", "reading") };
                 return format!("{who} waits to open the FIFO {path} for {does}, but no process opens it for {lacks}");
             }
+            if let Some(FileLock { path, polled, .. }) = &step.lock {
+                return if *polled {
+                    format!("{who} has {path} open and sleeps, and{holder} holds a lock on that file")
+                } else {
+                    format!("{who} waits for the lock on {path}, and{holder} holds it")
+                };
+            }
             match step.on {
                 None => format!("{who} waits for{holder} to exit"),
                 Some(end) if end.direction == Direction::In => format!(
@@ -173,6 +203,7 @@ impl WaitCycle {
         let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.direction != Direction::In);
         match &self.steps[..] {
             steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
+            steps if steps.iter().any(|step| step.lock.is_some()) => "deadlock: file lock",
             steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
             [only] if only.holder == only.pid => "deadlock: write end open",
             // Both processes wait to read: one has sent a request, and the other holds its answer back.
@@ -269,6 +300,26 @@ mod tests {
         assert_eq!(cycle(&[opens(10, "/tmp/a")]), None, "somebody may come");
         let works = WaitingProcess { free: true, ..process(11, 1, &[], &[]) };
         assert_eq!(cycle(&[opens(10, "/tmp/a"), works]), None);
+    }
+
+    #[test]
+    fn a_lock_whose_holder_waits_for_the_same_pipeline_is_a_cycle() {
+        // The first process has locked the file and fills the pipe; its reader waits for the lock.
+        let holder = process(10, 1, &[end(1, 1, Out)], &[1]);
+        let lock = |polled| Some(FileLock { path: "/tmp/stock.db".to_owned(), holders: vec![10], polled });
+        let reader = |polled| WaitingProcess { lock: lock(polled), ..process(11, 1, &[end(0, 1, In)], &[]) };
+        let found = cycle(&[holder.clone(), reader(false)]).unwrap();
+        assert_eq!(found.cause(), "deadlock: file lock");
+        assert!(
+            found.text().ends_with("p11 (PID 11) waits for the lock on /tmp/stock.db, and p10 (PID 10) holds it."),
+            "{}",
+            found.text()
+        );
+        let found = cycle(&[holder.clone(), reader(true)]).unwrap();
+        assert!(found.text().contains("p11 (PID 11) has /tmp/stock.db open and sleeps"), "{}", found.text());
+        let elsewhere = FileLock { holders: vec![99], ..lock(false).unwrap() };
+        let waits = WaitingProcess { lock: Some(elsewhere), ..reader(false) };
+        assert_eq!(cycle(&[holder, waits]), None, "its holder is outside the pipeline");
     }
 
     #[test]

@@ -19,9 +19,11 @@ use crate::report::PeerFigures;
 use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
-/// The share of one CPU that this program aims to take. To stay below it, samples are taken less often, but at most 50 ms
-/// apart on average.
-const TARGET_SHARE: f64 = 0.009;
+/// The share of one CPU that this program aims to take with up to [`FEW_STAGES`] stages, and with more. To stay below it,
+/// samples are taken less often, but at most [`MAX_PERIOD`] apart on average. Starting and the verdict come on top.
+const TARGET_SHARES: [f64; 2] = [0.008, 0.012];
+pub(super) const FEW_STAGES: usize = 10;
+const MAX_PERIOD: Duration = Duration::from_millis(100);
 
 /// The number of samples over which the cost of one is smoothed. One in ten is followed by a scan.
 const SMOOTHED: u32 = 64;
@@ -201,6 +203,8 @@ pub struct Watcher {
     cost: Duration,
     /// CPU time of this process at the end of the last sample.
     spent: Duration,
+    /// The number of samples that `cost` is the mean of, up to [`SMOOTHED`].
+    taken: u32,
     random: u64,
     pub(super) born_after: u64,
     /// The cycle of waits found at the end of the last interval.
@@ -252,6 +256,8 @@ impl Watcher {
             found: ScanState::nothing(now),
             cost: Duration::ZERO,
             spent: Duration::ZERO,
+            // Starting costs more than the samples that follow, so the first ones count for less.
+            taken: 16,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
             machine_begin: None,
@@ -307,8 +313,8 @@ impl Watcher {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
-        let period =
-            self.options.period.max(self.cost.div_f64(TARGET_SHARE).min(Duration::from_millis(50))).max(self.cost * 4);
+        let share = TARGET_SHARES[usize::from(self.stages.len() > FEW_STAGES)];
+        let period = self.options.period.max(self.cost.div_f64(share).min(MAX_PERIOD)).max(self.cost * 4);
         period.mul_f64(jitter)
     }
 
@@ -345,7 +351,8 @@ impl Watcher {
         self.resolve(&mut moments);
         self.record(&moments);
         let spent = own_time();
-        self.cost = (self.cost * (SMOOTHED - 1) + spent.saturating_sub(self.spent)) / SMOOTHED;
+        self.taken = (self.taken + 1).min(SMOOTHED);
+        self.cost = (self.cost * (self.taken - 1) + spent.saturating_sub(self.spent)) / self.taken;
         self.spent = spent;
         // The scan comes last, because a process that wakes on this CPU meanwhile would seem to run.
         if now >= self.found.next {
@@ -667,7 +674,7 @@ mod tests {
             watcher.cost = Duration::from_micros(cost);
             (0..1000).map(|_| watcher.pause().as_secs_f64()).sum::<f64>() / 1000.0
         };
-        for (cost, expected) in [(50, 0.010), (180, 0.020), (2000, 0.050)] {
+        for (cost, expected) in [(50, 0.010), (160, 0.020), (2000, 0.100)] {
             let share = mean(cost) / expected;
             assert!((0.9..1.1).contains(&share), "{cost} µs: {share}");
         }

@@ -18,7 +18,7 @@ use pipemark_proc::{capacity, connections};
 use crate::counters::Totals;
 use crate::figures::WatchLimits;
 use crate::programs;
-use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
+use crate::sampler::{FEW_STAGES, Subject, WatchedPipe, WatchedStage, Watcher, own_time};
 use crate::typed;
 
 /// The interval of checks for changes, except at the start of a pipeline.
@@ -35,6 +35,9 @@ const FULL_SCAN: Duration = Duration::from_secs(2);
 const FULL_SCAN_STRANGE: Duration = Duration::from_millis(400);
 /// The interval of scans of all processes of the machine, shortly after a change.
 const SEARCH: Duration = Duration::from_secs(1);
+/// Checks and full scans each take at most one part in so many of the time, with up to [`FEW_STAGES`] stages, and with
+/// more.
+const SCAN_PAUSES: [u32; 2] = [200, 500];
 /// The interval of scans of all processes of the machine, otherwise.
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
 /// A younger pipe isn't opened to read its capacity, because a short pipeline may be about to end.
@@ -161,8 +164,14 @@ impl Watcher {
             }
         }
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
+        let pause = self.scan_pause();
         let spent = own_time().saturating_sub(cpu);
-        self.found.next = began + if starting { CHECK_STARTING.max(spent * 4) } else { CHECK.max(spent * 200) };
+        self.found.next = began + if starting { CHECK_STARTING.max(spent * 4) } else { CHECK.max(spent * pause) };
+    }
+
+    /// The pause after a scan, as a multiple of the scan's CPU time.
+    fn scan_pause(&self) -> u32 {
+        SCAN_PAUSES[usize::from(self.stages.len() > FEW_STAGES)]
     }
 
     fn scan_fully(&mut self, began: Instant) {
@@ -208,13 +217,14 @@ impl Watcher {
             }
         };
         self.adopt(processes, &shapes, &hidden);
+        let pause = self.scan_pause();
         let found = &mut self.found;
         found.same = found.shapes == shapes && !shapes.is_empty();
         found.shapes = shapes;
         let spent = own_time().saturating_sub(cpu);
-        (found.last_full, found.next_full) = (began, began + FULL_SCAN.max(spent * 200));
+        (found.last_full, found.next_full) = (began, began + FULL_SCAN.max(spent * pause));
         if search {
-            found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * 200);
+            found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * pause);
         }
     }
 

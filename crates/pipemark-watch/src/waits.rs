@@ -1,15 +1,17 @@
 //! Reads the descriptors that each thread of a pipeline waits for at one moment, if nothing moves or a stage waits for
 //! a socket.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pipemark_proc::connections::{self, SocketState};
+use pipemark_proc::locks::{self, LockedFile};
 use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
 use pipemark_proc::state::{self, Descriptors, ThreadState};
 use pipemark_proc::thread::opened_fifo;
 use pipemark_proc::watched::WatchedProcess;
 
-use crate::deadlock::{WaitingProcess, cycle};
+use crate::deadlock::{FileLock, WaitingProcess, cycle};
 use crate::interval::Counts;
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
@@ -18,6 +20,8 @@ use crate::sampler::{Subject, WatchedStage, Watcher};
 const MIN_WAITS: f64 = 0.3;
 /// The least share of an interval's samples in which a stage is stopped, for its tracer to matter.
 const MIN_STOPPED: f64 = 0.05;
+/// The least share of an interval's samples in which a stage sleeps, if it may be polling for a lock.
+const MIN_SLEEP_IF_POLLING: f64 = 0.9;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
 
@@ -67,17 +71,28 @@ impl Watcher {
     }
 
     fn find_cycle(&mut self) {
+        const WORK: [ThreadState; 4] =
+            [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal];
+        let of = |stage: &Counts, states: &[ThreadState]| -> u32 {
+            states.iter().map(|&state| stage.states[state as usize]).sum()
+        };
+        let all: u32 = self.current.stages.iter().flat_map(|stage| stage.states).sum();
+        let works: u32 = self.current.stages.iter().map(|stage| of(stage, &WORK)).sum();
+        // A stage that sleeps nearly all the time may be trying again and again to get a lock.
+        let polls = |at: usize| self.share_of(at, &[ThreadState::Sleep]) >= MIN_SLEEP_IF_POLLING;
+        let (polling, others): (Vec<usize>, Vec<usize>) = (0..self.stages.len()).partition(|&at| polls(at));
+        let sleeps = |at: usize| self.current.stages.get(at).map_or(0, |stage| of(stage, &[ThreadState::Sleep]));
+        let works = works + others.into_iter().map(sleeps).sum::<u32>();
+        let moves = all == 0 || f64::from(works) > f64::from(all) * MAX_WORK_IF_STUCK;
+        if moves && self.suspected.is_none() {
+            return;
+        }
         // A process that is exiting no longer waits, so the earlier result still holds.
         if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
             return;
         }
-        const WORK: [ThreadState; 5] =
-            [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal, ThreadState::Sleep];
-        let all: u32 = self.current.stages.iter().flat_map(|stage| stage.states).sum();
-        let works = |stage: &Counts| WORK.iter().map(|&state| stage.states[state as usize]).sum::<u32>();
-        let works: u32 = self.current.stages.iter().map(works).sum();
-        let moves = all == 0 || f64::from(works) > f64::from(all) * MAX_WORK_IF_STUCK;
-        let found = if moves { None } else { cycle(&self.waiting_processes()) };
+        let polling = polling.iter().flat_map(|&at| self.stages[at].pids.iter().copied()).collect();
+        let found = if moves { None } else { cycle(&self.waiting_processes(&polling)) };
         // A cycle counts if it is found twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
@@ -85,13 +100,16 @@ impl Watcher {
 
     /// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for.
     fn find_peers_of_pipes(&mut self) {
-        /// The most searches per stage. Each reads the descriptors of all processes.
+        /// The most searches per stage.
         const MAX_SEARCHES: u32 = 3;
         let share = |place: usize, state: ThreadState| {
             let states = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);
             f64::from(states[state as usize]) / f64::from(states.iter().sum::<u32>().max(1))
         };
         let own: BTreeSet<u32> = self.stages.iter().flat_map(|stage| stage.pids.iter().copied()).collect();
+        // Reading the descriptors of all processes costs as much as a hundred samples.
+        let others = || process::all().into_iter().filter(|process| !own.contains(&process.pid)).collect::<Vec<_>>();
+        let others = LazyCell::new(others);
         let mut found = Vec::new();
         for (at, stage) in self.stages.iter().enumerate() {
             let starved = share(at, ThreadState::Starved);
@@ -109,7 +127,7 @@ impl Watcher {
             let outer: Vec<PipeId> =
                 ends.filter(|end| end.direction == directions[0] && !joined(&end.pipe)).map(|end| end.pipe).collect();
             if !outer.is_empty() {
-                let held = |pipe: &PipeId| Some((*pipe, process::holder_of_pipe(*pipe, directions[1], &own)?));
+                let held = |pipe: &PipeId| Some((*pipe, process::holder_of_pipe(&others, *pipe, directions[1])?));
                 let holder = outer.iter().find_map(held);
                 found.push((at, holder, directions[0] == Direction::Out));
             }
@@ -146,7 +164,7 @@ impl Watcher {
         Process::read(pid).filter(|process| process.group == own).map(|process| process.start)
     }
 
-    fn waiting_processes(&mut self) -> Vec<WaitingProcess> {
+    fn waiting_processes(&mut self, polling: &BTreeSet<u32>) -> Vec<WaitingProcess> {
         let mut found: Vec<WaitingProcess> = self.known.values_mut().map(waiting).collect();
         if let Subject::Child(root) = self.subject
             && !self.known.contains_key(&root)
@@ -154,6 +172,7 @@ impl Watcher {
         {
             found.push(waiting(&mut WatchedProcess::of(process)));
         }
+        add_locks(&mut found, polling);
         found
     }
 
@@ -228,6 +247,35 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
     }
     found.free |= stopped;
     found
+}
+
+/// Adds the locks on files that processes wait for, if another of these processes holds them. `polling` are processes
+/// that sleep nearly all the time.
+fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
+    let candidates = |process: &WaitingProcess| process.free == polling.contains(&process.pid);
+    if !all.iter().any(|process| candidates(process) && process.waits.is_empty()) {
+        return;
+    }
+    let held: Vec<_> = all.iter().map(|process| (process.pid, locks::held_by(process.pid))).collect();
+    for process in all {
+        let (pid, polled) = (process.pid, polling.contains(&process.pid));
+        let wanted = if polled { None } else { locks::waited_for(pid) };
+        let others = held.iter().filter(|(other, _)| *other != pid);
+        // A lock whose descriptor the process has inherited is its own too.
+        let own = held.iter().find(|(holder, _)| *holder == pid).map(|(_, files)| files);
+        let fits = |file: &&LockedFile| match &wanted {
+            Some(wanted) => *file == wanted,
+            None => polled && (file.of_process || own.is_none_or(|own| !own.contains(file))),
+        };
+        let mut locked = others.flat_map(|(_, files)| files).filter(fits);
+        let found = locked.find_map(|file| Some((file, locks::path_of(pid, file)?)));
+        if let Some((file, path)) = found {
+            let holds = |(other, files): &(u32, BTreeSet<_>)| *other != pid && files.contains(file);
+            let holders = held.iter().filter(|one| holds(one)).map(|(other, _)| *other).collect();
+            process.lock = Some(FileLock { path: pipemark_model::neutral(&path), holders, polled });
+            process.free &= !polled;
+        }
+    }
 }
 
 /// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
