@@ -1,7 +1,6 @@
 //! Reads processes from /proc: their identity, their pipes and their counters. Opens only files of /proc, so nothing
 //! that is watched is affected.
 
-use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};

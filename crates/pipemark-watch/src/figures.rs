@@ -255,6 +255,10 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     }
 }
 
+/// A stage that reads at least this often, and gets less than a byte per read on average, reads in a loop instead of
+/// waiting for input.
+const MIN_READS_IF_POLLING: f64 = 1000.0;
+
 /// The fewest checks of file locks from which their share is known.
 const MIN_LOCK_SAMPLES: u32 = 4;
 
@@ -298,6 +302,14 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let share = |state: ThreadState| shares[state as usize];
     let running = share(ThreadState::Running);
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
+    let reads = rate(counts.reads, moving);
+    let bytes_per_read = per_call(counts.read, counts.reads);
+    let polls = ends.0
+        && reads.is_some_and(|reads| reads >= MIN_READS_IF_POLLING)
+        && bytes_per_read.is_some_and(|bytes| bytes < 1.0);
+    // The time in which a stage only asks for input counts as waiting for it.
+    let polling = if polls { running } else { 0.0 };
+    let starved = share(ThreadState::Starved) + polling;
     StageFigures {
         number,
         name: pipemark_model::neutral(&stage.name),
@@ -307,17 +319,18 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         processes: stage.processes,
         threads: stage.threads,
         present,
-        busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked) - share(ThreadState::Unknown),
+        busy: 1.0 - starved - share(ThreadState::Blocked) - share(ThreadState::Unknown),
         hungry: running * f64::from(counts.hungry) / f64::from(counts.hunger_samples.max(1)),
         queued: if counts.lock_samples < MIN_LOCK_SAMPLES {
             0.0
         } else {
             f64::from(counts.queued) / f64::from(counts.lock_samples)
         },
-        starved: share(ThreadState::Starved),
+        starved,
+        polls,
         blocked: share(ThreadState::Blocked),
-        computing: running - waited,
-        waiting_for_cpu: waited,
+        computing: if polls { 0.0 } else { running - waited },
+        waiting_for_cpu: if polls { 0.0 } else { waited },
         disk: share(ThreadState::Disk),
         network: share(ThreadState::Network),
         terminal: share(ThreadState::Terminal),
@@ -336,9 +349,9 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
         bytes_in_per_second: rate(counts.read, moving).filter(counted),
         bytes_out_per_second: rate(counts.wrote, moving).filter(counted),
-        reads_per_second: rate(counts.reads, moving),
+        reads_per_second: reads,
         writes_per_second: rate(counts.writes, moving),
-        bytes_per_read: per_call(counts.read, counts.reads),
+        bytes_per_read,
         bytes_per_write: per_call(counts.wrote, counts.writes),
         kernel: cpus(counts.kernel),
         starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
@@ -468,6 +481,24 @@ mod tests {
         watcher.stages = vec![WatchedStage::default()];
         let figures = PipelineFigures::of(&watcher, &one);
         assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
+    }
+
+    #[test]
+    fn a_stage_that_reads_in_vain_waits_for_input() {
+        let figures = |bytes: u64, reads: u64| {
+            let read = Some(bytes);
+            let counts = Counts { read, reads: Some(reads), counted: 10, counted_bytes: 10, ..counts(10, 0, 0) };
+            let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
+            let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
+            let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
+            watcher.stages = vec![WatchedStage { ins: vec![PipeId(0, 1)], ..WatchedStage::default() }];
+            let found = PipelineFigures::of(&watcher, &one).stages[0].clone();
+            (found.polls, found.busy, found.starved)
+        };
+        assert_eq!(figures(900_000, 1_000_000), (true, 0.0, 1.0));
+        // Reads of single bytes, and reads at the end of its input.
+        assert!(!figures(1_000_000, 1_000_000).0);
+        assert!(!figures(0, 1).0);
     }
 
     #[test]

@@ -212,6 +212,9 @@ pub struct StageFigures {
     /// The share of time in which one of its threads waits for input while others run.
     #[serde(skip)]
     pub hungry: f64,
+    /// Whether it reads in a loop, mostly in vain, instead of waiting for input. That time counts as `starved`.
+    #[serde(skip)]
+    pub polls: bool,
     /// The share of time in which several of its processes wait for file locks, and fewer run.
     #[serde(skip)]
     pub queued: f64,

@@ -125,6 +125,10 @@ fn has_hidden_cost(stage: &StageFigures) -> bool {
     switched || calls::matter(stage) || starts::matter(stage)
 }
 
+/// No larger bound is given: what the other stages do in so small a share of the time is mostly overhead of each wake-up,
+/// which shrinks when more data arrives at once.
+const MAX_BOUND: f64 = 10.0;
+
 /// The kind's name in JSON.
 pub(crate) fn kind_name(kind: VerdictKind) -> &'static str {
     match kind {
@@ -250,7 +254,19 @@ fn verdict_on_pipeline(figures: &PipelineFigures) -> PipelineVerdict {
         .or_else(|| balanced(figures, &order))
         .or_else(|| peer::peer_verdict(figures, busiest))
         .unwrap_or_else(|| slow_stage(figures, &order));
-    with_remedies(verdict, figures)
+    with_remedies(with_polling(verdict, figures), figures)
+}
+
+/// Adds a sentence about a stage that polls its input.
+fn with_polling(mut verdict: PipelineVerdict, figures: &PipelineFigures) -> PipelineVerdict {
+    for stage in figures.stages.iter().filter(|stage| stage.polls && Some(stage.number) != verdict.stage) {
+        verdict.text.push_str(&format!(
+            " {} reads in a loop instead of waiting for input, so its {} of a CPU are mostly wasted.",
+            name(figures, stage.number),
+            percent(stage.cpu.unwrap_or(0.0))
+        ));
+    }
+    verdict
 }
 
 fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
@@ -679,7 +695,7 @@ pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)>
 pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
-    Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0 && !often)
+    Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < MAX_BOUND && !often)
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
@@ -752,7 +768,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
         let needs = if next.threads > 1 { alone(next).min(spread(next)) } else { alone(next) };
         (needs - shared(needs, next)) * next.present
     };
-    let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < 20.0);
+    let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < MAX_BOUND);
     // A stage that waits for a CPU gets more of it when another stage takes less.
     let short = |stage: &StageFigures| stage.waiting_for_cpu > CPU_SHORT;
     let hides = |stage: &StageFigures| has_hidden_cost(stage) || short(stage);
@@ -765,7 +781,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
     // A stage that is busy itself, even if only because of this one, doesn't wait for it.
     let all_wait = order.iter().skip(1).all(|other| busy(other) <= MOSTLY_WAITING);
-    let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / 20.0);
+    let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / MAX_BOUND);
     let bound = bound.filter(|_| !is_hidden);
     match (bound, next) {
         (Some(bound), Some(next)) => {
