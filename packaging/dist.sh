@@ -18,7 +18,7 @@ umask 022
 
 cargo=${CARGO:-cargo}
 dist=$PWD/build/dist
-stage=$PWD/build/stage
+stage=$PWD/build/dist-stage
 here=$(uname -m)
 # All packed files get the time of the commit.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
