@@ -29,7 +29,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	link_cleanup:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint tests tools real real-small test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -47,13 +47,17 @@ check: lint
 test: export PIPEMARK_SKIPPED = $(CURDIR)/build/skipped
 # Incremental compilation would only slow down this single full build.
 test: export CARGO_INCREMENTAL = 0
-test: tools lint tests
+test: tools lint tests real-small
 	@if [ -s build/skipped ]; then echo; echo "Skipped here:"; sort -u build/skipped | sed 's/^/  /'; \
 	else echo; echo "Nothing was skipped."; fi
 
 # Includes the examples and the documentation's tests.
 tests: tools lint
 	$(CARGO) test --locked --workspace -- --test-threads 4
+
+# After all other tests, because verdicts need an idle machine.
+real-small: tests
+	PIPEMARK=$(CURDIR)/target/debug/pipemark tests/real/run.py --small --strict
 
 real: build
 	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --install
