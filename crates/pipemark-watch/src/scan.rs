@@ -35,8 +35,8 @@ const FULL_SCAN: Duration = Duration::from_secs(2);
 const FULL_SCAN_STRANGE: Duration = Duration::from_millis(400);
 /// The interval of scans of all processes of the machine, shortly after a change.
 const SEARCH: Duration = Duration::from_secs(1);
-/// Checks and full scans each take at most one part in so many of the time, with up to [`FEW_STAGES`] stages, and with
-/// more.
+/// After a check or a full scan, the next one waits for this multiple of its CPU time, with up to [`FEW_STAGES`] stages
+/// and with more.
 const SCAN_PAUSES: [u32; 2] = [200, 500];
 /// The interval of scans of all processes of the machine, otherwise.
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
