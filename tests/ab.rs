@@ -123,7 +123,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
         crate::program::run(&["env", &variable, crate::program::PIPEMARK], &words)
     };
     assert_eq!(one(&[]).code(), Some(3));
-    assert!(one(&["--ignore-output"]).stdout.contains("The outputs differ (--ignore-output)."));
+    assert!(one(&["--ignore-output"]).stdout.contains("The outputs differ, which --ignore-output allows."));
 }
 
 #[test]

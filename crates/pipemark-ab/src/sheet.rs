@@ -269,7 +269,7 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
     let outputs: Vec<u64> = ran().map(|command| command.output).collect();
     let steady = ran().all(|command| command.same_output);
     notes.push(plain(match (outputs.as_slice(), steady) {
-        (_, false) => "The outputs differ (--ignore-output).".to_owned(),
+        (_, false) => "The outputs differ, which --ignore-output allows.".to_owned(),
         ([one], _) => format!("Each run wrote {one} bytes."),
         ([one, other], _) if one == other => format!("Both wrote the same {one} bytes."),
         ([one, others @ ..], _) if others.iter().all(|other| other == one) => {
@@ -306,8 +306,8 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
 
 fn confidence(result: &AbResult) -> &'static str {
     match result.sessions {
-        1 => "; intervals: 98 % for all rows together",
-        _ => "; intervals: compared by session, at 98 % for all rows together",
+        1 => "; 98 % intervals that hold for all rows together",
+        _ => "; compared by session, with 98 % intervals that hold for all rows together",
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) use name_type;
 name_type!(
     Language,
     "language; use lower-case letters and digits, such as c or cpp",
-    "the name of a folder of entrants, such as c or cpp"
+    "a language with programs in the folder entrants, such as c or cpp"
 );
 
 word_enum! {

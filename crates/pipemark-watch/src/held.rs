@@ -137,7 +137,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
             ByteSize(bytes)
         ),
         None => format!(
-            "{name} runs from time to time, but has written nothing for {seconds:.1} s: it buffers its output, or has none. It writes to a pipe only when its buffer is full."
+            "{name} runs from time to time, but has written nothing for {seconds:.1} s: it may have had nothing to write, or it buffers its output and writes to a pipe only when the buffer is full."
         ),
     };
     let verdict = PipelineVerdict::new(VerdictKind::Held, "output buffered", text);

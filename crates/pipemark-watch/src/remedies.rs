@@ -52,9 +52,9 @@ pub struct RemedyRow {
     text: String,
     #[serde(default)]
     changes: Option<String>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the table; a test demands it"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table; a test requires the field"))]
     since: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the table; a test demands it"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table; a test requires the field"))]
     checked: String,
 }
 

@@ -53,7 +53,7 @@ impl RelayRun<'_> {
         }
         self.calls += 2;
         let mut polled = [PollFd::from_borrowed_fd(self.input, PollFlags::RDHUP)];
-        poll(&mut polled, Some(&Duration::ZERO.try_into().expect("zero is a time")))?;
+        poll(&mut polled, Some(&Duration::ZERO.try_into().expect("zero is a valid timeout")))?;
         Ok(!polled[0].revents().is_empty() && ioctl_fionread(self.input)? == 0)
     }
 

@@ -38,8 +38,8 @@ impl LinesJob {
         }
         let rate = settings.rate.unwrap_or_default().0;
         match (feed == Feed::Timed, rate) {
-            (true, None) => return refuse("the feed timed has no default rate; give a rate"),
-            (false, Some(_)) => return refuse(format!("the feed {feed} has no rate; use the feed timed")),
+            (true, None) => return refuse("the feed \"timed\" has no default rate; give a rate"),
+            (false, Some(_)) => return refuse(format!("the feed {feed} has no rate; use the feed \"timed\"")),
             _ => {}
         }
         Ok(LinesJob { feed, filter, volume, rate })

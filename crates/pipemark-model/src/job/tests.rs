@@ -40,7 +40,7 @@ fn contradictions_are_named() {
         ("feed=yes-long filter=sed", "use place free"),
         ("feed=yes-long filter=sed place=free block=1k", "the filter sed does not accept block 1 KiB"),
         ("feed=timed filter=sed place=free", "give a rate"),
-        ("feed=yes-long filter=sed place=free rate=10", "use the feed timed"),
+        ("feed=yes-long filter=sed place=free rate=10", "use the feed \"timed\""),
     ] {
         let error = job(words).expect_err(words);
         assert!(error.contains(sentence), "{words}: {error}");

@@ -230,8 +230,10 @@ fn legend(diff: &Diff) -> String {
     );
     text.push_str(match (pairing, by_session) {
         (Some(Pairing::Rounds), false) => "; compared round by round, at 95 % for all rows together",
-        (Some(Pairing::Rounds), true) => "; compared round by round in each session, at 98 % for all rows together",
-        (Some(_), _) => "; compared by session, at 98 % for all rows together",
+        (Some(Pairing::Rounds), true) => {
+            "; compared round by round in each session, with 98 % intervals that hold for all rows together"
+        }
+        (Some(_), _) => "; compared by session, with 98 % intervals that hold for all rows together",
         (None, _) => "; intervals: 95 %, for these runs only, not for other sessions",
     });
     if diff.known_sessions > 0 && by_session {

@@ -27,7 +27,7 @@ pub fn assert_file(path: &str, text: &str) {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == text,
-        "{} differs from what the program writes now; if that is meant, run `{BLESS}=1 cargo test -p pipemark-report` \
+        "{} differs from the program's output; if the change is intended, run `{BLESS}=1 cargo test -p pipemark-report` \
          and look at the difference. It writes:\n{text}",
         path.display()
     );

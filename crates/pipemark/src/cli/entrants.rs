@@ -108,7 +108,7 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
         return match (options.only.is_empty(), verify) {
             (true, None) => Ok(()),
             _ => Err(format!(
-                "--only and --verify are for suites with programs of other languages, and '{word}' has none; omit them"
+                "--only and --verify are for suites that run programs in other languages, and '{word}' runs none; omit them"
             )),
         };
     }
@@ -138,7 +138,7 @@ pub fn prepare_entrants(plans: &[Plan], options: &EntrantOptions, quiet: bool) -
     if wanted.is_empty() && filters.is_empty() {
         return match options.entrants {
             Some(_) => {
-                Err("--entrants is for suites with programs of other languages, and this suite has none; omit it"
+                Err("--entrants is for suites that run programs in other languages, and this suite runs none; omit it"
                     .to_owned())
             }
             None => Ok(Entrants::default()),

@@ -43,11 +43,11 @@ pub struct RunOptions {
     schedule: ScheduleOptions,
     #[command(flatten)]
     entrants: EntrantOptions,
-    /// How programs of other languages check the bytes: full (a checksum that detects lost and moved blocks) or xor (as
+    /// How programs in other languages check the bytes: full (a checksum that detects lost and moved blocks) or xor (as
     /// in the published benchmark) [default: the suite's]
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs of other languages")]
     verify: Option<String>,
-    /// Rebuild the programs of other languages; measure nothing
+    /// Rebuild the programs in other languages; measure nothing
     #[arg(long, help_heading = "Programs of other languages")]
     build: bool,
     #[command(flatten)]
