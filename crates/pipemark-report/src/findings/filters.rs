@@ -333,8 +333,8 @@ mod tests {
         ]);
         assert_eq!(
             text(&found, "lines-batching"),
-            "Batching alone, fed by yes with lines of 285 bytes: lines-1 has 5.00× (5.00–5.00) the throughput of \
-             std-baseline, with 0.20 s of its own CPU time per GiB instead of 1.80 s, and 1.00 context switches per MiB \
+            "Effect of batching alone, fed by yes with lines of 285 bytes: lines-1 has 5.00× (5.00–5.00) the throughput \
+             of std-baseline, with 0.20 s of its own CPU time per GiB instead of 1.80 s, and 1.00 context switches per MiB \
              instead of 10.0."
         );
         let threads = text(&found, "lines-threads");
