@@ -42,6 +42,7 @@ const CONTENTS: [&str; 6] = ["line", "line:hello world", "log:7", "counted", "pa
 #[test]
 fn a_line_is_repeated_as_yes_does() {
     assert_eq!(generated(&["--total", "5"]), b"y\ny\ny");
+    assert_eq!(generated(&["5"]), b"y\ny\ny");
     assert_eq!(generated(&["line:ab c", "--total", "12"]), b"ab c\nab c\nab");
     let long = format!("line:{}", "x".repeat(100_000));
     let bytes = generated(&[&long, "--total", "300000"]);
@@ -84,7 +85,13 @@ fn gen_reports_what_failed() {
     let output = pipemark(&["gen", "log"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("standard output: No space left"), "{}", text(&output.stderr));
-    for words in [&["gen", "lines"][..], &["gen", "log:x"], &["gen", "--rate", "0"], &["gen", "--total", "-1"]] {
+    for words in [
+        &["gen", "lines"][..],
+        &["gen", "log:x"],
+        &["gen", "--rate", "0"],
+        &["gen", "--total", "-1"],
+        &["gen", "5", "--total", "5"],
+    ] {
         assert_eq!(pipemark(words).output().unwrap().status.code(), Some(2), "{words:?}");
     }
 }

@@ -18,15 +18,30 @@ use pipemark_run::content::{Payload, PayloadStream};
 /// The options of `gen`.
 #[derive(Debug, Clone, Args)]
 pub struct GenOptions {
-    /// Content to write
-    #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content())]
-    content: Payload,
+    /// Content to write; a size, such as 300m, stands for line:y with this --total
+    #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content_or_size())]
+    content: ContentOrSize,
     /// Write SIZE bytes; the last line of a log is adjusted to end there [default: until the reader exits]
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
     /// Write at most SIZE bytes per second, in pieces of about 10 ms [default: unlimited]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("rate", text, ByteSize(1), ByteSize(u64::MAX)))]
     rate: Option<ByteSize>,
+}
+
+/// What the first argument names.
+#[derive(Debug, Clone)]
+enum ContentOrSize {
+    Content(Payload),
+    /// A number of bytes of the default content.
+    Size(ByteSize),
+}
+
+fn content_or_size() -> impl TypedValueParser<Value = ContentOrSize> {
+    OsStringValueParser::new().try_map(|word| match word.to_str().map(str::parse) {
+        Some(Ok(size)) => Ok(ContentOrSize::Size(size)),
+        _ => Payload::parse(word).map(ContentOrSize::Content),
+    })
 }
 
 /// Parses a content. A line may contain any bytes.
@@ -37,9 +52,16 @@ pub fn content() -> impl TypedValueParser<Value = Payload> {
 /// Writes the content.
 pub fn run(options: &GenOptions) -> VerbResult {
     check_stdout()?;
-    let total = options.total.map_or(u64::MAX, |total| total.0);
+    let (content, total) = match (options.content.clone(), options.total) {
+        (ContentOrSize::Content(content), total) => (content, total),
+        (ContentOrSize::Size(size), None) => (Payload::Line(b"y".to_vec()), Some(size)),
+        (ContentOrSize::Size(size), Some(_)) => {
+            return Err(ExitError::usage(format_args!("both '{size}' and --total give the number of bytes; omit one")));
+        }
+    };
+    let total = total.map_or(u64::MAX, |total| total.0);
     let stdout = io::stdout();
-    let written = generate(stdout.as_fd(), options.content.stream_of(total), total, options.rate);
+    let written = generate(stdout.as_fd(), content.stream_of(total), total, options.rate);
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
         _ => ExitError::failed(format_args!("cannot write to standard output: {error}")),
