@@ -104,7 +104,7 @@ fn check(past: &TestHistory, kept: &[String], maybe: &[String]) {
         assert!(kept.is_empty());
         return;
     }
-    // pipemark opens the database first, so it must cope with the files that a kill left.
+    // After the kill, pipemark is the first to open the database, so it must cope with the files left behind.
     past.ids(&["--limit", "0"]);
     let found: Vec<String> = past.checked_labels().into_iter().map(|label| label.unwrap()).collect();
     for label in kept {

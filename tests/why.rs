@@ -463,7 +463,7 @@ fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_terminal_that_takes_no_commands_gets_lines() {
+fn a_terminal_without_cursor_control_gets_lines() {
     let running = Running::new("yes | cat >/dev/null");
     for kind in ["TERM=dumb", "-u TERM"] {
         let watch = format!("env {kind} {PIPEMARK} watch {} --for 2s --interval 500ms", running.pid());

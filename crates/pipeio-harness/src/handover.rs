@@ -242,8 +242,8 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         let (state, source, position) = (&self.lines[SINK], &self.lines[SOURCE], &self.lines[HEAD].words[0]);
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
-                // Loads the end mark before the position: an end that sees the mark also sees everything that was
-                // published before it.
+                // Loads the mark that the peer has left before the position: who sees the mark also sees everything
+                // that was published before it.
                 let ended = source.peer_left();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {

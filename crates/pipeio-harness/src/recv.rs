@@ -27,7 +27,7 @@ pub enum ReceiveCall {
 /// A receiver's options.
 #[derive(Debug, Clone, Copy)]
 pub struct RecvOptions {
-    /// The most bytes one [`Receiver::recv`] takes, at least 1.
+    /// The maximum number of bytes one [`Receiver::recv`] takes, at least 1.
     pub block: usize,
     /// Offset of the buffer from the start of a page, in bytes.
     pub align: usize,
@@ -93,8 +93,8 @@ pub fn open(
         ReceiveCall::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
             wait.retry(pipe.as_fd(), Direction::In, calls, || {
                 let slice = IoSliceRaw::from_slice_mut(buffer);
-                // SAFETY: the memory is borrowed exclusively, so it may be written, and from a read end the pipe keeps
-                // none of it.
+                // SAFETY: the memory is borrowed exclusively, so it may be written. vmsplice(2) of a read end copies,
+                // so the pipe keeps no reference to the memory.
                 unsafe { vmsplice(&pipe, &[slice], flags) }
             })
         }),

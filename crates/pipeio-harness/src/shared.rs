@@ -88,11 +88,11 @@ pub(crate) fn refused(what: &str, why: &str) -> io::Error {
     crate::invalid(format!("not {what}: {why}"))
 }
 
-/// Lines mapped by every process that holds the descriptor.
+/// Cache lines in shared memory, mapped by every process that holds the descriptor.
 #[derive(Debug)]
 pub struct Shared(SharedMapping);
 
-/// The most lines of one mapping, which are 1 MiB.
+/// The maximum number of lines of one mapping, which are 1 MiB.
 pub const MAX_LINES: usize = 16 << 10;
 
 impl Shared {

@@ -25,8 +25,8 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// The most memory that the process had resident at once, in bytes. For a reaped child: the most of any one of its
-    /// processes. The kernel includes the memory that this process had resident when it started the child.
+    /// The maximum memory that the process had resident at once, in bytes. For a reaped child: the most of any one of
+    /// its processes. The kernel includes the memory that this process had resident when it started the child.
     pub peak_bytes: u64,
 }
 
@@ -121,8 +121,8 @@ pub fn migrations() -> Option<u64> {
         .find_map(|line| line.strip_prefix("se.nr_migrations")?.trim_start().strip_prefix(':')?.trim().parse().ok())
 }
 
-/// A counter of perf_event_open(2), scaled to the whole time that it was enabled. The kernel multiplexes counters if the
-/// CPU has too few of them. `None` if it never ran.
+/// A counter of perf_event_open(2), scaled to the whole time that it was enabled. The kernel multiplexes counters if
+/// the CPU has too few of them. `None` if it never ran.
 pub fn scaled_count(count: u64, time_enabled: u64, time_running: u64) -> Option<f64> {
     (time_running > 0).then(|| count as f64 * (time_enabled as f64 / time_running as f64))
 }

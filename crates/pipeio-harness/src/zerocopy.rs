@@ -119,6 +119,7 @@ struct PendingSends {
     /// For each send, the position at which it ends, and whether it is complete.
     sends: VecDeque<(u64, bool)>,
     completed: u64,
+    /// The number of sends whose bytes the kernel copied.
     copied: u64,
 }
 

@@ -302,7 +302,8 @@ impl<W: AsFd> io::Write for GiftWriter<W> {
         match gift.send(&self.to) {
             Ok(_) => Ok(()),
             Err(unsent) => {
-                // The pipe is full: keep the rest as the whole gift, so that nothing is added before it has been sent.
+                // The pipe is full: the unsent rest becomes a complete gift, so that nothing is added before it is
+                // sent.
                 self.filled = unsent.gift.len;
                 self.gift = Some(unsent.gift);
                 Err(unsent.error)

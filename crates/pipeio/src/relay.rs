@@ -38,10 +38,10 @@ mod methods;
 pub use buffered::MemoryBuffer;
 pub use handle::{RelayHandle, unread};
 
-/// The most bytes requested in one call, below the kernel's limit of 2 GiB less a page.
+/// The maximum number of bytes requested in one call, below the kernel's limit of 2 GiB less a page.
 const MAX_BYTES: usize = 1 << 30;
 
-/// The most bytes requested in one call while a handle reports progress.
+/// The maximum number of bytes requested in one call while a handle reports progress.
 const MAX_OBSERVED_BYTES: usize = 16 << 20;
 
 /// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
@@ -403,7 +403,7 @@ struct RelayRun<'a> {
     bytes: u64,
     undelivered: u64,
     calls: u64,
-    /// The most bytes requested in one call.
+    /// The maximum number of bytes requested in one call.
     most: usize,
     /// The time of the last call of [`wait_for_more`](RelayRun::wait_for_more).
     last: Instant,

@@ -57,8 +57,8 @@ pub struct AbOptions {
 struct ChoiceOptions {
     /// Run once for each value, replacing {NAME} in commands, hooks and names: threads=1,2,4 or size=1..10:3
     ///
-    /// A range includes both ends; the number after the colon is its step. Several parameters run in all combinations. Other
-    /// braces, such as awk '{print}' and ${NAME}, are left alone.
+    /// A range includes both ends; the number after the colon is its step. Several parameters run in all combinations.
+    /// Other braces, such as awk '{print}' and ${NAME}, are left alone.
     #[arg(long, short = 'P', value_name = "NAME=VALUES")]
     parameter: Vec<Parameter>,
     /// Name a command; repeat for each command
@@ -151,8 +151,8 @@ struct RoundOptions {
 struct JudgingOptions {
     /// Read a figure from the command's output: the number that the only group ( ) of REGEX matches
     ///
-    /// NAME,UNIT=REGEX adds a unit. NAME,UNIT,higher or NAME,UNIT,lower says which is better; the default is higher for units
-    /// that end in /s, and lower for all others. A run fails if its output has no match.
+    /// NAME,UNIT=REGEX adds a unit. NAME,UNIT,higher or NAME,UNIT,lower says which is better; the default is higher for
+    /// units that end in /s, and lower for all others. A run fails if its output has no match.
     #[arg(long, value_name = "NAME=REGEX")]
     figure: Vec<PrintedFigure>,
     /// Sample the total memory of a command's processes every 5 ms, for the figure pipeline-memory
@@ -163,8 +163,8 @@ struct JudgingOptions {
     by: String,
     /// Smallest change that counts, such as 5%
     ///
-    /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within it. The
-    /// default is 0.5 % for better and worse, and 3 % for same.
+    /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within
+    /// it. The default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// Exit with the verdict's code if a command has this verdict; see 'pipemark help exit-codes'

@@ -15,9 +15,10 @@ use crate::conditions::{left_open, not_run, too_long};
 
 /// Bytes read from a pipe at once.
 pub const READ_BYTES: usize = 1 << 20;
-/// The most bytes kept of each end of a stream that contains figures. Bytes between the two are only counted.
+/// The maximum number of bytes kept of each end of a stream that contains figures. Bytes between the two are only
+/// counted.
 const MAX_KEPT: usize = 8 << 20;
-/// The most bytes kept of each end of a standard error that is only shown.
+/// The maximum number of bytes kept of each end of a standard error that is only shown.
 const MAX_SHOWN: usize = 32 << 10;
 
 /// A stream of the command.

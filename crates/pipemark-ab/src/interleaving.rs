@@ -22,9 +22,9 @@ use crate::messages::Messages;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
 
-/// The fewest rounds of a session without `--runs`.
+/// The minimum number of rounds of a session without `--runs`.
 pub const MIN_ROUNDS: u32 = 10;
-/// The most rounds of a single session without `--runs`.
+/// The maximum number of rounds of a single session without `--runs`.
 pub const MAX_ROUNDS: u32 = 500;
 /// The longest command for which the shell's start is measured. In longer commands, the start is too small a part of
 /// the time to matter.

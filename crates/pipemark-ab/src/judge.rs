@@ -18,7 +18,7 @@ use crate::result::{CommandResult, FigureResult, TimedRun};
 use crate::run_figures::{FigureKind, TIME};
 use crate::shell_start::ShellStart;
 
-/// The fewest sessions for which there is a verdict.
+/// The minimum number of sessions for which there is a verdict.
 pub const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
 
 /// What the judgement is based on.

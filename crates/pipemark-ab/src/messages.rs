@@ -11,7 +11,7 @@ use crate::commands::CommandEntry;
 use crate::shell::Shell;
 use crate::stages::stages;
 
-/// The most texts printed per command. Some commands write a different text in each run.
+/// The maximum number of texts printed per command. Some commands write a different text in each run.
 const MAX_TEXTS: usize = 10;
 
 /// The texts of all commands.

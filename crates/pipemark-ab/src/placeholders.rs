@@ -16,7 +16,7 @@ pub struct Parameter {
 /// A name with its value.
 pub type Setting = (String, String);
 
-/// The most values of one parameter. More are taken for a typing error.
+/// The maximum number of values of one parameter. More are taken for a typing error.
 const MAX_VALUES: usize = 100_000;
 
 impl FromStr for Parameter {

@@ -14,7 +14,7 @@ use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
 /// Nanoseconds below which most of a command's time is spent starting its process.
 const SHORT: f64 = 5e6;
-/// The fewest values of a parameter for which a chart is drawn.
+/// The minimum number of values of a parameter for which a chart is drawn.
 const MIN_POINTS: usize = 3;
 
 /// The result as text. With `all`, it has every figure of every command.

@@ -4,7 +4,7 @@
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
 
-/// The least time of a command, as a share of the shell's own time. If a command takes less, nothing is subtracted,
+/// The minimum time of a command, as a share of the shell's own time. If a command takes less, nothing is subtracted,
 /// because the difference would be mostly error.
 const MIN_SHARE: f64 = 0.5;
 

@@ -1,7 +1,7 @@
 //! Splits a shell pipeline at its bars, so that pipemark can create the pipes between the stages. It parses as much of
 //! the shell's grammar as it takes to find these bars reliably, and refuses the rest.
 
-/// The most stages of a pipeline. Each stage takes a process and two descriptors.
+/// The maximum number of stages of a pipeline. Each stage takes a process and two descriptors.
 pub const MAX_STAGES: usize = 64;
 
 /// The stages of `pipeline`, each a command for `sh -c`.

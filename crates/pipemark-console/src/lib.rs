@@ -1,5 +1,6 @@
-//! Shared by all verbs: exit codes ([`ExitError`], [`exit`]), output files ([`ExportOptions`], [`Destination`]), messages
-//! and progress ([`say`], [`Progress`]), options for verdicts ([`verdict`]), and output for GitHub jobs ([`github`]).
+//! Shared by all verbs: exit codes ([`ExitError`], [`exit`]), output files ([`ExportOptions`], [`Destination`]),
+//! messages and progress ([`say`], [`Progress`]), options for verdicts ([`verdict`]), and output for GitHub jobs
+//! ([`github`]).
 #![forbid(unsafe_code)]
 
 mod destination;

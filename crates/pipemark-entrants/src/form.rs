@@ -83,7 +83,7 @@ pub struct EntrantProgram {
     pub run: Vec<String>,
     /// A phrase on how the program is written, for lists.
     pub about: String,
-    /// The versions of tools that this program accepts, if other programs accept more.
+    /// The versions of tools that this program accepts, if they are fewer than those that other programs accept.
     #[serde(default)]
     pub with: BTreeMap<String, ToolVersions>,
     /// Build commands of this program, besides those for all programs.

@@ -9,16 +9,16 @@ use pipemark_model::{Cpu, Host, Warning};
 use crate::files::SystemFiles;
 use crate::limits::ControlGroups;
 
-/// The least steal that is reported, as a percentage of CPU time.
+/// The minimum steal that is reported, as a percentage of CPU time.
 const MIN_STEAL: f64 = 1.0;
-/// The least load by other processes that is reported, in CPUs.
+/// The minimum load by other processes that is reported, in CPUs.
 const MIN_LOAD: f64 = 0.1;
 /// The greatest load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
 /// of CPUs in different ways, so small differences mean nothing.
 const IGNORED_LOAD_TICKS: u64 = 10;
-/// The least CPU pressure before the start that is reported, in per cent.
+/// The minimum CPU pressure before the start that is reported, in per cent.
 pub(crate) const CPU_PRESSURE: f64 = 5.0;
-/// The least throttling by the control group that is reported, as a percentage of the time.
+/// The minimum throttling by the control group that is reported, as a percentage of the time.
 const MIN_THROTTLED: f64 = 1.0;
 
 /// The values of all counters at one moment.

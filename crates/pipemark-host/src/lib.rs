@@ -71,10 +71,10 @@ pub fn survey() -> Host {
     }
 }
 
-/// The most samples of the CPU pressure in [`survey_before_measuring`].
+/// The maximum number of samples of the CPU pressure in [`survey_before_measuring`].
 const PRESSURE_SAMPLES: u32 = 3;
 /// The length of each of these samples.
-const PRESSURE_SAMPLE: Duration = Duration::from_millis(200);
+const PRESSURE_SAMPLE_TIME: Duration = Duration::from_millis(200);
 
 /// Like [`survey`], for use before a measurement. CPU pressure over the last ten seconds includes pipemark's own
 /// previous run. If the pressure is high, this function idles while it samples the pressure caused by others, and keeps
@@ -88,7 +88,7 @@ pub fn survey_before_measuring() -> Host {
                 break;
             }
             let (before, start) = (cpu_stall_time(&files), Instant::now());
-            std::thread::sleep(PRESSURE_SAMPLE);
+            std::thread::sleep(PRESSURE_SAMPLE_TIME);
             if let (Some(before), Some(after)) = (before, cpu_stall_time(&files)) {
                 let share = after.saturating_sub(before).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
                 pressure.cpu = pressure.cpu.min(share);

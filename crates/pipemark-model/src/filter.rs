@@ -17,7 +17,8 @@ word_enum! {
         File,
         /// The same log, compressed by gzip, through zcat(1).
         Zcat,
-        /// pipemark's own lines of 64 bytes, for a time, --rate in each second, each timed until it is behind the filter.
+        /// pipemark's own lines of 64 bytes, for a time, --rate in each second, each timed until it is behind the
+        /// filter.
         Timed,
     }
 }

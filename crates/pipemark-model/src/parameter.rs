@@ -230,8 +230,8 @@ parameters! {
     Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
     /// Command that writes {total} bytes, in place of pipemark's own source and sink
     ///
-    /// The last stage, or the command itself with --length 0, then writes to /dev/null, and the real time is that of the
-    /// shell pipeline. No byte is checked.
+    /// The last stage, or the command itself with --length 0, then writes to /dev/null, and the real time is that of
+    /// the shell pipeline. No byte is checked.
     Source source: Stages ["COMMAND", Word, CHAINED] = None, |text| text.parse();
     /// Content of the stream: pattern, or text for stages that work on lines
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);

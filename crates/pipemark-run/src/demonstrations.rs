@@ -37,8 +37,8 @@ fn answer(shown: io::Result<(bool, String)>) -> Answer {
     Answer { verdict, here, evidence: Vec::new() }
 }
 
-/// Checks that an XOR over all bytes misses the same bit flipped in two bytes and two exchanged blocks, and that a check
-/// by position detects both.
+/// Checks that an XOR over all bytes misses the same bit flipped in two bytes and two exchanged blocks, and that a
+/// check by position detects both.
 fn two_flips() -> io::Result<(bool, String)> {
     const FLIPPED: [usize; 2] = [1000, 40_000];
     const BLOCK: usize = 4096;

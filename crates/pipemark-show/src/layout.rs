@@ -11,7 +11,7 @@ const COMFORTABLE_WIDTH: usize = 20;
 /// The widths of a bar, in terminal columns. Shorter bars have too low a resolution, and longer bars show no more.
 const BAR_WIDTHS: std::ops::RangeInclusive<usize> = 8..=48;
 const GAP: usize = 2;
-/// The least room in columns to print a reason beside the labels. With less room it is printed below them.
+/// The minimum room in columns to print a reason beside the labels. With less room it is printed below them.
 const MIN_REASON_WIDTH: usize = 24;
 
 /// A visible column, and its widths on the terminal.

@@ -18,10 +18,10 @@ use crate::compare::{Comparison, Pairing, compare};
 use crate::sessions::{JointComparisons, Session, Sessions, level};
 use crate::verdict::{Criterion, Verdict};
 
-/// The fewest sessions of a change. Fewer deviating sessions are outliers.
+/// The minimum number of sessions of a change. Fewer deviating sessions are outliers.
 const MIN_SEGMENT: usize = 3;
 
-/// The fewest sessions of a series. With fewer, no cut can be significant.
+/// The minimum number of sessions in a series. With fewer, no change can be significant.
 pub const MIN_SESSIONS: usize = 9;
 
 /// Only this many of the newest sessions are searched, because the time grows with the square of their number.

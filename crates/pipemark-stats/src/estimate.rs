@@ -4,14 +4,14 @@ use pipemark_model::Estimate;
 
 use crate::ranks::NullDistribution;
 
-/// The fewest runs for which there is an interval.
+/// The minimum number of runs for which there is an interval.
 ///
 /// With a probability of 50, 25 or 12.5 %, all of 2, 3 or 4 runs are on one side of the true value. So not even the
 /// range from the smallest to the largest run is then a 95 % interval.
 pub const MIN_RUNS: usize = 5;
 
-/// The fewest runs after which a trial may stop because its interval is narrow. Of a bimodal trial, fewer runs may all
-/// be in the same mode.
+/// The minimum number of runs after which a trial may stop because its interval is narrow. Of a bimodal trial, fewer
+/// runs may all be in the same mode.
 pub const MIN_TO_STOP: u32 = 12;
 
 /// The largest distance of a run from the estimate at which a trial may stop because its interval is narrow, as a

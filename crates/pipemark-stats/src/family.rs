@@ -9,11 +9,11 @@ use pipemark_model::Estimate;
 use crate::estimate::{self, CONFIDENCE, median};
 use crate::sessions::mean;
 
-/// The least noise assumed for a ratio, as a fraction of the typical noise in the document. If runs are bimodal, a few
-/// rounds may all be in the same mode and seem to have no noise.
+/// The minimum noise assumed for a ratio, as a fraction of the typical noise in the document. If runs are bimodal, a
+/// few rounds may all be in the same mode and seem to have no noise.
 const MIN_NOISE: f64 = 0.5;
 
-/// The fewest independent runs from which a spread can be estimated.
+/// The minimum number of independent runs from which a spread can be estimated.
 const MIN_INDEPENDENT: f64 = 2.0;
 
 /// All comparisons between the trials of a document, some of which are reported.
@@ -27,7 +27,7 @@ pub struct Family {
     comparisons: f64,
     /// The correlation of successive runs, 0 to 0.9.
     correlation: f64,
-    /// The least half width of an interval, as a logarithm.
+    /// The minimum half width of an interval, as a logarithm.
     noise: f64,
 }
 

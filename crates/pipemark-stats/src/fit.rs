@@ -6,10 +6,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::estimate::CONFIDENCE;
 
-/// The fewest points that can show a bend. Two points always lie on a line.
+/// The minimum number of points that can show a bend. Two points always lie on a line.
 pub const MIN_POINTS: usize = 3;
 
-/// The least share of the variance that a line must explain to be reported.
+/// The minimum share of the variance that a line must explain to be reported.
 pub const MIN_R_SQUARED: f64 = 0.9;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.

@@ -53,7 +53,7 @@ impl Ranking {
     }
 }
 
-/// The fewest independent rounds that a session counts as, however strong the correlation is.
+/// The minimum number of independent rounds that a session counts as, however strong the correlation is.
 const MIN_INDEPENDENT: f64 = 4.0;
 
 /// Compares each command with the reference, at the same confidence as [`Ranking::of`] but without ranks.
@@ -128,8 +128,8 @@ pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterio
     (0..commands.len()).filter(|new| *new != reference).all(resolved)
 }
 
-/// The distance beyond the threshold, in half widths of the interval, from which a change isn't due to chance, however
-/// often the rounds are checked.
+/// In half widths of the interval: a change at least this far beyond the threshold isn't due to chance, however often
+/// the rounds are checked.
 const CLEARLY_BEYOND: f64 = 3.0;
 
 /// Whether all runs of both commands have the same figure. Such commands are the same without a test. The figure may be

@@ -17,24 +17,24 @@ use crate::sessions::mean;
 /// distribution with one peak, exceed this value in one case of a hundred.
 const CRITICAL_DIP: f64 = 0.65;
 
-/// The fewest pieces for which the test decides.
+/// The minimum number of pieces for which the test decides.
 const MIN_PIECES: usize = 20;
 
-/// The least share of time in either mode, 0 to 1.
+/// The minimum share of time in either mode, 0 to 1.
 const MIN_SHARE: f64 = 0.1;
-/// The least ratio of the modes' speeds.
+/// The minimum ratio of the modes' speeds.
 const MIN_RATIO: f64 = 1.25;
 
 /// Modes need no dip test if they are at least this number of spreads apart and each occurs in enough runs.
 const FAR_APART: f64 = 7.0;
-/// The fewest runs in each of these modes.
+/// The minimum number of runs in each of these modes.
 const MIN_RUNS_PER_MODE: usize = 3;
 
-/// The least ratio of a rare mode's speed to the main mode's speed.
+/// The minimum ratio of a rare mode's speed to the main mode's speed.
 const RARE_RATIO: f64 = 1.3;
-/// The least distance of a rare mode from the main mode, as a number of spreads.
+/// The minimum distance of a rare mode from the main mode, as a number of spreads.
 const RARE_SPREADS: f64 = 4.0;
-/// The least increase of the mean by a rare mode, as a fraction.
+/// The minimum increase of the mean by a rare mode, as a fraction.
 const RARE_EFFECT: f64 = 0.03;
 
 /// Idle time below this share of the time, 0 to 1, doesn't make an end slow.

@@ -17,8 +17,8 @@ use crate::compare::{CompareError, Comparison, POWER, Pairing, check};
 use crate::estimate::{self, CONFIDENCE};
 use crate::verdict::{Criterion, Verdict};
 
-/// The fewest degrees of freedom (sessions minus groups) for a verdict. If two states are equally likely, fewer
-/// sessions are all in the same state in over 3 % of cases.
+/// The minimum number of degrees of freedom (sessions minus groups) for a verdict. If two states are equally likely,
+/// fewer sessions are all in the same state in over 3 % of cases.
 pub const MIN_FREEDOM: usize = 4;
 
 /// The confidence of all verdicts of a family together. It is higher than the confidence of displayed intervals,
@@ -28,7 +28,7 @@ pub(crate) const JOINT_CONFIDENCE: f64 = 0.98;
 /// The weight of the prior variance, as a number of sessions.
 const PRIOR_WEIGHT: f64 = 4.0;
 
-/// The fewest sessions of a series for estimating the correlation of neighbours.
+/// The minimum number of sessions of a series for estimating the correlation of neighbours.
 const MIN_NEIGHBOURS: usize = 12;
 
 /// The largest distance between sessions that count as neighbours.
@@ -100,7 +100,7 @@ pub struct Sessions {
     pub others: Vec<Vec<Session>>,
 }
 
-/// What comparisons made together have in common.
+/// Properties shared by all comparisons that are made together.
 #[derive(Debug, Clone, Copy)]
 pub struct JointComparisons {
     /// The number of comparisons.

@@ -17,10 +17,10 @@ use crate::regimes::regimes;
 /// The largest deviation or drift without a warning, as a fraction. An interval of ±3 % also counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// The least fraction of an end's own limit at which the throughput gets a warning.
+/// The minimum fraction of an end's own limit at which the throughput gets a warning.
 const NEAR_CEILING: f64 = 0.9;
 
-/// The least fraction of an end's own limit at which the throughput or the limit must be wrong.
+/// The minimum fraction of an end's own limit at which the throughput or the limit must be wrong.
 const ABOVE_CEILING: f64 = 1.05;
 
 /// The largest share of time for the harness without a warning, in per cent.

@@ -9,7 +9,8 @@ use crate::verdict::{BALANCED, BUSY, busy, name};
 const SMALL_CALL: f64 = 2048.0;
 /// Calls limit a stage that spends at least this share of its CPU time in the kernel.
 const LIMITING_SHARE: f64 = 0.25;
-/// Small calls are mentioned from this share on, because the stage's busy share then gives no bound.
+/// Above this share of CPU time in the kernel, small calls are mentioned, because the stage's busy share then is no
+/// bound of the gain.
 const NOTABLE_SHARE: f64 = 0.10;
 /// The longest kernel time per call, in seconds. If a stage has more, something other than its calls takes it. On a
 /// virtual machine, a call that woke a process on another CPU took up to 12 µs.

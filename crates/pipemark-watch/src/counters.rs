@@ -14,7 +14,7 @@ const TICK: u64 = 10_000_000;
 /// The time after its start in which a program may read its own libraries, which aren't input of the pipeline.
 const LIBRARY_LOAD_TIME: Duration = Duration::from_millis(15);
 
-/// The least number of page faults that a process causes by starting and exiting.
+/// The minimum number of page faults that a process causes by starting and exiting.
 const MIN_FAULTS: u64 = 50;
 
 /// Sums over the processes of a stage.

@@ -40,8 +40,8 @@ pub struct FileLock {
 pub struct WaitStep {
     pub pid: u32,
     pub name: String,
-    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, for a FIFO to be opened, or
-    /// for a lock.
+    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, for a FIFO to be opened,
+    /// or for a lock.
     pub on: Option<PipeEnd>,
     pub opens: Option<(String, Direction)>,
     pub lock: Option<FileLock>,

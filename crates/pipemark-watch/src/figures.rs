@@ -259,7 +259,7 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
 /// waiting for input.
 const MIN_READS_IF_POLLING: f64 = 1000.0;
 
-/// The fewest checks of file locks from which their share is known.
+/// The minimum number of checks of file locks from which their share is known.
 const MIN_LOCK_SAMPLES: u32 = 4;
 
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {

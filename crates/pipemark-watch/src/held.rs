@@ -16,7 +16,7 @@ const MIN_READER_WAITS: f64 = 0.8;
 /// The smallest common output buffer for a pipe, in the C library or a language runtime, in bytes. A buffered program
 /// writes this much at once.
 const MIN_BUFFER: f64 = 4096.0;
-/// The most bytes that such a buffer holds.
+/// The maximum number of bytes that such a buffer holds.
 const MAX_BUFFER: u64 = 256 << 10;
 
 /// Whether a stage writes only full buffers, judging by its earlier writes.
@@ -74,7 +74,7 @@ fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static s
     (has_read && silent && reader_waits).then_some(option)
 }
 
-/// Whether a source works now and then without output, so that its buffer may hold the output.
+/// Whether a source works at times but writes nothing, so that its output may be in its buffer.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let reader_waits = figures

@@ -75,7 +75,7 @@ impl EndWaits {
         }
         self.waits += 1;
         self.count += u32::from(before == 0);
-        // The sum of the first odd numbers is a square.
+        // The first n odd numbers add up to n², so this adds up the squares of the lengths.
         self.squares += 2 * u64::from(before) + 1;
         before + 1
     }

@@ -4,11 +4,11 @@ use crate::figures::PipelineFigures;
 use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{name, percent};
 
-/// The least share of time for which a stage waits for its socket. If it waits less, something else limits it.
+/// The minimum share of time for which a stage waits for its socket. If it waits less, something else limits it.
 const MIN_WAITS: f64 = 0.4;
-/// The least share of time for which the writer of the stage's input waits.
+/// The minimum share of time for which the writer of the stage's input waits.
 const MIN_WRITER_WAITS: f64 = 0.4;
-/// The least share of time for which TCP reports a window as the limit.
+/// The minimum share of time for which TCP reports a window as the limit.
 const MIN_LIMITED: f64 = 0.3;
 
 pub fn describe_peer(peer: &PeerFigures) -> String {

@@ -10,9 +10,9 @@ use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
-/// The fewest idle CPUs with which there is room for parallel work.
+/// The minimum number of idle CPUs with which there is room for parallel work.
 const MIN_IDLE_CPUS: f64 = 0.3;
-/// The most remedies shown for a stage. Rows for any program follow those for the stage's program.
+/// The maximum number of remedies shown for a stage. Rows for any program follow those for the stage's program.
 const MAX_REMEDIES: usize = 4;
 
 /// With less memory than this, in bytes, sort merges many temporary files.
@@ -203,7 +203,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
 
 /// Remedies that make the stages use less CPU time. Remedies that use more CPUs are omitted.
 pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
-    /// The least number of CPUs that a stage uses for a remedy to be worthwhile.
+    /// The minimum number of CPUs that a stage uses for a remedy to be worthwhile.
     const MIN_CPUS: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };

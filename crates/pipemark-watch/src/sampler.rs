@@ -19,8 +19,8 @@ use crate::report::PeerFigures;
 use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
-/// The share of one CPU that this program aims to take with up to [`FEW_STAGES`] stages, and with more. To stay below it,
-/// samples are taken less often, but at most [`MAX_PERIOD`] apart on average. Starting and the verdict come on top.
+/// The share of one CPU that this program aims to take with up to [`FEW_STAGES`] stages, and with more. To stay below
+/// it, samples are taken less often, but at most [`MAX_PERIOD`] apart on average. Starting and the verdict come on top.
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.012];
 pub(super) const FEW_STAGES: usize = 10;
 const MAX_PERIOD: Duration = Duration::from_millis(100);
@@ -34,10 +34,10 @@ const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
 /// In one of this many samples, stages of several processes are checked for file locks.
 const SAMPLES_PER_LOCK_CHECK: u32 = 8;
 
-/// The most processes of a stage that are checked for file locks.
+/// The maximum number of processes of a stage that are checked for file locks.
 const MAX_PROCESSES_FOR_LOCKS: usize = 64;
 
-/// The most threads of a process whose details are read in each sample.
+/// The maximum number of threads of a process whose details are read in each sample.
 const MAX_THREADS: usize = 16;
 
 /// What to watch.
@@ -72,9 +72,9 @@ pub struct WatchedStage {
     pub(super) inner: BTreeSet<PipeId>,
     /// All other pipes that the stage holds.
     pub(super) outer: BTreeSet<PipeId>,
-    /// The most processes that the stage had at once.
+    /// The maximum number of processes that the stage had at once.
     pub processes: usize,
-    /// The most threads that the stage had at once.
+    /// The maximum number of threads that the stage had at once.
     pub threads: usize,
     /// Whether the stage was observed in calls that no byte counter counts.
     pub uncounted: bool,

@@ -42,7 +42,7 @@ const SCAN_PAUSES: [u32; 2] = [200, 500];
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
 /// A younger pipe isn't opened to read its capacity, because a short pipeline may be about to end.
 const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
-/// The most stages. Later stages, such as more rounds of a loop, are counted with the last stage.
+/// The maximum number of stages. Later stages, such as more rounds of a loop, are counted with the last stage.
 const MAX_STAGES: usize = 400;
 
 /// The result of the last scan, and the times of the last and the next scans.
@@ -365,7 +365,7 @@ impl Watcher {
         let now = Some(Instant::now());
         for (stage, &taken) in self.stages.iter_mut().zip(&taken) {
             if !(stage.alive && taken) {
-                // The counters of the next round of a loop start at 0.
+                // The next round of a shell's loop starts a new process, whose counters start at 0.
                 (stage.since, stage.totals) = (now, Totals::default());
             }
             stage.alive = taken;

@@ -9,23 +9,24 @@ use crate::verdict::{BALANCED, busy, name, percent};
 /// Starts per second from which starting processes is the work. Slower starts may take as much time, but each process
 /// then does something.
 const MIN_STARTS: f64 = 20.0;
-/// The most CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
+/// The maximum CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
 /// start.
 const MAX_CPU: f64 = 0.03;
-/// The most CPU time in seconds per page fault of such processes. Starting is mostly page faults, about 10 µs each. A
-/// process that also works takes more.
+/// The maximum CPU time in seconds per page fault of such processes. Starting is mostly page faults, about 10 µs each.
+/// A process that also works takes more.
 const MAX_CPU_PER_FAULT: f64 = 25e-6;
-/// The least share of a stage's CPU time that the started processes take.
+/// The minimum share of a stage's CPU time that the started processes take.
 const MIN_SHARE: f64 = 0.3;
-/// The least share of time for which such a stage works. A stage whose processes mostly sleep or wait works less.
+/// The minimum share of time for which such a stage works. A stage whose processes mostly sleep or wait works less.
 const MIN_WORK: f64 = 0.4;
 
-/// The most bytes that such a process reads and writes, if it takes longer. An interpreter reads 10 to 250 KiB at its
-/// start.
+/// The maximum number of bytes that a process reads and writes if it mostly starts, but takes longer than that. An
+/// interpreter reads 10 to 250 KiB at its start.
 const MAX_BYTES: f64 = 320.0 * 1024.0;
-/// The most bytes per second of CPU time of such a process. A compressor with as little input is faster.
+/// The maximum number of bytes per second of CPU time of such a process. A compressor with as little input is faster.
 const MAX_BYTES_PER_SECOND: f64 = 14e6;
-/// The most CPU time in seconds of a process that reads and writes so little. jq takes 20 ms to start, and Java 50 ms.
+/// The maximum CPU time in seconds of a process that reads and writes so little. jq takes 20 ms to start, and Java 50
+/// ms.
 const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;
 
 /// A stage that mostly starts processes.

@@ -19,9 +19,9 @@ use crate::sampler::Watcher;
 
 /// The number of turns before anything is changed. The first turn is not counted, because the pipeline may be starting.
 pub const BASELINE_TURNS: usize = 4;
-/// The fewest rounds that are compared.
+/// The minimum number of rounds that are compared.
 pub const MIN_ROUNDS: usize = 3;
-/// The most half-second turns to wait until a pipe is empty enough to be shrunk again.
+/// The maximum number of half-second turns to wait until a pipe is empty enough to be shrunk again.
 const MAX_WAITS: usize = 4;
 
 /// A pipe that the experiment changes.

@@ -7,13 +7,13 @@ use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::{burst, calls, held, peer, programs, starts};
 
-/// The fewest samples for which there is a verdict.
+/// The minimum number of samples for which there is a verdict.
 const MIN_SAMPLES: u32 = 20;
-/// The least share of time for which a control group was throttled.
+/// The minimum share of time for which a control group was throttled.
 const THROTTLED: f64 = 0.10;
 /// Stages are short of CPUs if they want more than this multiple of the CPUs that they may use.
 const CPUS_WANTED: f64 = 1.25;
-/// The least share of time that a stage runs to count as one that wants a CPU.
+/// The minimum share of time that a stage runs to count as one that wants a CPU.
 const RUNS: f64 = 0.15;
 /// A stage that is busy for more than this share is not held back by bursts.
 pub(crate) const BUSY: f64 = 0.85;
@@ -21,17 +21,18 @@ pub(crate) const BUSY: f64 = 0.85;
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both a faster stage and a larger pipe are named if their gains differ by less than this.
 const EITHER: f64 = 0.05;
-/// The least share of time for which both ends of a pipe wait if the pipe is too small.
+/// The minimum share of time for which both ends of a pipe wait if the pipe is too small.
 pub(super) const BOTH_WAIT: f64 = 0.12;
-/// The fewest samples of a waiting end for which there is a verdict. `BOTH_WAIT` of `MIN_SAMPLES` would be only two.
+/// The minimum number of samples of a waiting end for which there is a verdict. `BOTH_WAIT` of `MIN_SAMPLES` would be
+/// only two.
 const MIN_WAITS: f64 = 10.0;
-/// The fewest alternations of the waits of the two ends of a pipe with bursts.
+/// The minimum number of alternations of the waits of the two ends of a pipe with bursts.
 const MIN_TURNS: u32 = 3;
 /// A stage with more context switches per second than this spends part of its time on them.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages are balanced if their busy shares differ by less than this.
 pub(crate) const BALANCED: f64 = 0.10;
-/// The fewest samples with which stages that are nearly equally busy are distinguished.
+/// The minimum number of samples with which stages that are nearly equally busy are distinguished.
 const FEW_SAMPLES: u32 = 60;
 /// The share above which a state is named besides the longest one.
 pub(super) const ALSO: f64 = 0.2;
@@ -61,7 +62,8 @@ impl PipelineVerdict {
     }
 }
 
-/// The share of time from which waiting for the disk explains a stage that computes mostly in the kernel.
+/// The minimum share of time for which a stage waits for the disk, if its computing, mostly in the kernel, counts as
+/// work for the disk.
 const DISK_MATTERS: f64 = 0.3;
 
 /// The reasons for which a stage is busy, largest first.
@@ -84,7 +86,8 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let wants = stage.computing + stage.waiting_for_cpu;
     let on_cpu = |reason: &str| ["computing", "waiting for a CPU"].contains(&reason);
     let longest = all.iter().position(|(reason, _)| on_cpu(reason));
-    // Much of the CPU time of a stage that submits requests to the disk is the kernel's, and would go with the requests.
+    // Much of the CPU time of a stage that submits requests to the disk is the kernel's, and would go with the
+    // requests.
     let kernel = stage.kernel.unwrap_or(0.0).min(stage.computing);
     let submits = stage.disk >= DISK_MATTERS
         && stage.disk + kernel > 2.0 * (stage.computing - kernel)
@@ -125,8 +128,8 @@ fn has_hidden_cost(stage: &StageFigures) -> bool {
     switched || calls::matter(stage) || starts::matter(stage)
 }
 
-/// No larger bound is given: what the other stages do in so small a share of the time is mostly overhead of each wake-up,
-/// which shrinks when more data arrives at once.
+/// No larger bound is given: what the other stages do in so small a share of the time is mostly overhead of each
+/// wake-up, which shrinks when more data arrives at once.
 const MAX_BOUND: f64 = 10.0;
 
 /// The kind's name in JSON.
@@ -400,7 +403,7 @@ fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     const WAITED: f64 = 0.5;
     /// The stages wait for at least this multiple of the CPUs that they use.
     const MORE: f64 = 2.0;
-    /// The least share of all CPUs that other programs use.
+    /// The minimum share of all CPUs that other programs use.
     const OTHERS: f64 = 0.5;
     let sum = |of: fn(&StageFigures) -> Option<f64>| {
         figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
@@ -445,7 +448,7 @@ fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     /// The factor by which more CPUs must gain more than a faster stage.
     const CLEARLY: f64 = 1.15;
     let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
-    // The share of time that a stage would need with a CPU for each of its threads.
+    // The share of time for which a stage would be busy if each of its threads had a CPU.
     let needs = |stage: &StageFigures| {
         let alone = (stage.busy - stage.waiting_for_cpu) * stage.present;
         if stage.threads > 1 { alone.min(used(stage) / cpus.min(stage.threads as f64)) } else { alone }
@@ -587,7 +590,7 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
 pub(super) fn is_tiny(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
     /// The capacity in bytes of a new pipe of a user over the limit: two pages.
     const TINY: u64 = 8192;
-    /// The least time of a context switch in seconds.
+    /// The minimum time of a context switch in seconds.
     const SWITCH: f64 = 5e-6;
     /// The share of a CPU above which context switches matter.
     const MATTERS: f64 = 0.1;
@@ -699,7 +702,7 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    /// The least share of time for which stages work if they are compared by their work.
+    /// The minimum share of time for which stages work if they are compared by their work.
     const MIN_WORK: f64 = 0.25;
     let [first, second, ..] = order else { return None };
     let apart = working_share(first) - working_share(second) > 2.0 * BALANCED;

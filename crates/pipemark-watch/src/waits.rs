@@ -16,11 +16,11 @@ use crate::interval::Counts;
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 
-/// The least share of an interval's samples in which a stage waits for its socket.
+/// The minimum share of an interval's samples in which a stage waits for its socket.
 const MIN_WAITS: f64 = 0.3;
-/// The least share of an interval's samples in which a stage is stopped, for its tracer to matter.
+/// The minimum share of an interval's samples in which a stage is stopped, for its tracer to matter.
 const MIN_STOPPED: f64 = 0.05;
-/// The least share of an interval's samples in which a stage sleeps, if it may be polling for a lock.
+/// The minimum share of an interval's samples in which a stage sleeps, if it may be polling for a lock.
 const MIN_SLEEP_IF_POLLING: f64 = 0.9;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
@@ -100,7 +100,7 @@ impl Watcher {
 
     /// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for.
     fn find_peers_of_pipes(&mut self) {
-        /// The most searches per stage.
+        /// The maximum number of searches per stage.
         const MAX_SEARCHES: u32 = 3;
         let share = |place: usize, state: ThreadState| {
             let states = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);

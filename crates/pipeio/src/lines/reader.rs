@@ -25,7 +25,7 @@ const STORE: usize = 2 << 20;
 /// If the start of an unfinished line is longer than this, the buffers are swapped instead of copying it.
 const WORTH_SWAPPING: usize = 64 << 10;
 
-/// The most waits in a row that skip polling, so that at least one in 64 tries it.
+/// The maximum number of waits in a row that skip polling, so that at least one in 64 tries it.
 const MAX_SKIPPED_POLLS: u32 = 63;
 
 /// What to read, in which block size and with which line limit.

@@ -456,7 +456,7 @@ impl Iterator for Ends<'_> {
 #[inline(always)]
 unsafe fn find<L: Lanes>(bytes: &[u8], mut seen: usize, byte: u8) -> (usize, u64) {
     while bytes.len() - seen >= WORD {
-        // SAFETY: 64 bytes are left from `seen` on, and the caller promises the instructions.
+        // SAFETY: 64 bytes are left from `seen` on, and the caller guarantees that the CPU has the instructions.
         let [found] = unsafe { L::equal(bytes.as_ptr().add(seen), [byte]) };
         seen += WORD;
         if found != 0 {

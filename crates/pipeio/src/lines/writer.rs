@@ -14,7 +14,7 @@ use crate::gift::WORTH_GIVING;
 use crate::pipe::Access;
 use crate::wait::{Direction, until_ready};
 
-/// The most pieces that the kernel accepts in one call (IOV_MAX in limits.h).
+/// The maximum number of pieces that the kernel accepts in one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
 
 /// The longest message, in bytes, once an output has refused a message as too long. Each further refusal halves this
@@ -50,7 +50,7 @@ pub(super) struct Writer<'fd> {
     own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
-    /// The most bytes passed in one call. A socket that carries messages refuses long messages.
+    /// The maximum number of bytes passed in one call. A socket that carries messages refuses long messages.
     most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,

@@ -23,7 +23,8 @@ use super::methods::Kind;
 use super::{BUFFER, End, RelayRun, unread};
 use crate::memory::Mapping;
 
-/// The fewest blocks, unless blocks would then be smaller than a page. A block has at most the size of one read.
+/// The minimum number of blocks, unless blocks would then be smaller than a page. A block has at most the size of one
+/// read.
 const MIN_BLOCKS: usize = 8;
 
 /// How long writing is delayed after the last input while the buffer is below its [start
@@ -107,7 +108,8 @@ struct State {
     writer_waits: bool,
     /// Whether the reading thread sleeps.
     reader_waits: bool,
-    /// The fewest free blocks there have been since `since`. This many blocks at the start of `free` were not needed.
+    /// The minimum number of free blocks there have been since `since`. This many blocks at the start of `free` were
+    /// not needed.
     least_free: usize,
     since: Instant,
 }

@@ -68,7 +68,7 @@ const ONE_CPU_WINDOW: Duration = Duration::from_millis(8);
 /// On one CPU, a window that ends with a longer gap is discarded.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// The fewest and the most windows before the other strategies are measured again, for one window each.
+/// The minimum and the maximum number of windows before the other strategies are measured again, for one window each.
 const WINDOWS_TO_STAY: [u32; 2] = [64, 1024];
 
 /// A strategy is preferred to one that takes less CPU time if it is this many times as fast.

@@ -24,7 +24,7 @@ struct ChainPoint<'a> {
     length: f64,
     /// Seconds including the start of all processes, which time(1) calls real time.
     real: f64,
-    /// The least real time in seconds of all runs.
+    /// The minimum real time in seconds of all runs.
     least_real: f64,
     /// Seconds from the release of the source to the last byte.
     flow: f64,

@@ -306,8 +306,16 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
         let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
         let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
         let at = alike.iter().position(|other| std::ptr::eq(*other, one)).unwrap_or_default();
-        let setting =
-            if alike.len() > 1 { names(&jobs, &[Key::Total, Key::Time]).swap_remove(at) } else { String::new() };
+        let setting = if alike.len() > 1 {
+            let mut settings = names(&jobs, &[Key::Total, Key::Time]);
+            // The answer ends with the volumes, so they only stand here if nothing else tells the trials apart.
+            if settings.iter().all(String::is_empty) {
+                settings = names(&jobs, &[]);
+            }
+            settings.swap_remove(at)
+        } else {
+            String::new()
+        };
         match (several_experiments, setting.is_empty()) {
             (true, true) => one.experiment.clone(),
             (true, false) => format!("{}: {setting}", one.experiment),
@@ -448,6 +456,19 @@ mod tests {
         }
         let answer = answer(&same, &wide);
         assert_eq!(answer.verdict, ClaimVerdict::CantTell, "{answer:?}");
+    }
+
+    #[test]
+    fn trials_that_differ_only_in_volume_are_named_by_it() {
+        let pair = |total: &str| {
+            let base = outcome("e", &[("total", total), ("place", "cross")], 1.0, &STEADY);
+            let mut compared = outcome("e", &[("total", total), ("place", "same")], 1.2, &STEADY);
+            compared.trial.baseline = Some(base.trial.id.clone());
+            [base, compared]
+        };
+        let records = records(["64k", "640k"].into_iter().flat_map(pair).collect());
+        let here = answer(&claim("gain", Some(5.0), None), &records).here;
+        assert!(here.contains("64") && !here.contains("()"), "{here}");
     }
 
     #[test]

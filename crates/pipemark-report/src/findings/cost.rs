@@ -10,9 +10,9 @@ use crate::findings::measured::{common_settings, first_findings, groups};
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// The fewest sizes from which two costs are fitted. With three, one outlier determines the line.
+/// The minimum number of sizes from which two costs are fitted. With three, one outlier determines the line.
 const MIN_FITTED: usize = 4;
-/// The least share of time that calls must take at the smallest size, and bytes at the largest. If a cost matters at
+/// The minimum share of time that calls must take at the smallest size, and bytes at the largest. If a cost matters at
 /// none of the sizes, the fit says nothing about it.
 const MIN_SHARE: f64 = 0.1;
 /// The largest deviation of a size from the line, as a fraction of the line's value.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_one_situation_share_a_finding() {
+    fn links_with_equal_settings_share_a_finding() {
         let mut records = line(&NOISE);
         assert!(findings_of_rule("message-cost", &records).is_empty(), "one link");
         records.extend(line_of(&[("link", "shm")], 90.0, 0.008, &[1.0]));

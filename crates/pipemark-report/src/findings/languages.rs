@@ -173,7 +173,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
-/// The least share of the fastest block's throughput that counts as equally fast.
+/// The minimum share of the fastest block's throughput that counts as equally fast.
 const MIN_SHARE_OF_FASTEST: f64 = 0.95;
 
 /// For each language, the smallest block size whose median is within 5 % of the fastest.

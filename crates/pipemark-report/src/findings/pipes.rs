@@ -8,7 +8,7 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::{capacity, granted_capacity, methods, setting, size_ranges};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fewest sizes among which one can be reported as the best.
+/// The minimum number of sizes among which one can be reported as the best.
 const MIN_SIZES: usize = 3;
 /// The largest slowdown against the best that counts as equally good, as a fraction.
 const MAX_SLOWDOWN: f64 = 0.05;

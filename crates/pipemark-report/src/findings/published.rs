@@ -10,7 +10,7 @@ use pipemark_model::three_digits;
 use crate::findings::contrast::Contrast;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The fewest figures from which a shape is compared.
+/// The minimum number of published figures for comparing the shapes of two curves.
 const MIN_TRIALS: usize = 3;
 /// The largest slowdown against the best that counts as equally good, as a fraction. Published figures have no interval
 /// that could decide it.

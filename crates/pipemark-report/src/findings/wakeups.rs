@@ -118,7 +118,7 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("gap", widest(&contrasts)?.effect(), text, json!({ "by_gap": by_gap })))
 }
 
-/// The least reported ratio of the 99th percentile to the median.
+/// The minimum reported ratio of the 99th percentile to the median.
 const MIN_TAIL_RATIO: f64 = 1.5;
 
 /// The shortest back-to-back round trip of each wait policy, with its CPU time and the work done on the bytes.

@@ -34,7 +34,7 @@ const TEXT_WIDTH: usize = 76;
 const MAX_FINDING_LINES: usize = 8;
 /// The largest number of findings.
 const MAX_FINDINGS: usize = 5;
-/// The fewest rows that an experiment gets, if it has as many.
+/// The minimum number of rows that an experiment gets, if it has as many.
 const MIN_ROWS: usize = 2;
 /// The tallest table of another experiment, in lines, that is still printed beside a suite's main table.
 const MAX_TABLE_BESIDE: usize = 8;

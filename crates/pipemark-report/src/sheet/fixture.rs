@@ -475,8 +475,8 @@ pub fn ipc() -> Document {
     document
 }
 
-/// A table of gains with signs that hold, are reversed or are inconclusive, a trial that wasn't measured, an empty
-/// cell, a column without published figures, and small and large gains.
+/// A table of gains with every kind of cell: gains with the published sign, with the opposite sign and inconclusive
+/// ones, small and large ones, a trial that wasn't measured, an empty cell, and a column without published figures.
 pub fn gains() -> Document {
     let mut trials = Vec::new();
     let mut blocks = Vec::new();

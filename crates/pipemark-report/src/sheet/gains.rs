@@ -93,7 +93,7 @@ pub(super) const MARKS: [(char, &str); 3] = [
     ('?', "inconclusive when all cells are judged together, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
-/// The largest distance of the whole interval from zero at which a gain counts as none, in per cent.
+/// A gain counts as none if its whole interval is within this many per cent of zero.
 const NO_GAIN: f64 = 10.0;
 
 /// The baseline of a trial; `None` if it wasn't measured.

@@ -49,8 +49,8 @@ const VARIES_IN_PAIR: [(&[&str], &[Key]); 5] = {
 /// Rules about one trial, or about a line fitted through many trials.
 const SINGLE_TRIAL_RULES: [&str; 6] =
     ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
-/// Rules that report shares in per cent. Rules call two trials equal within limits of 3, 5 and 10 %, and these limits
-/// need no evidence.
+/// Rules that report shares in per cent. Rules call two trials equal within 3, 5 or 10 %, and may
+/// print these limits, although no trial contains them.
 const SHARE_RULES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
 const LIMITS: [&str; 3] = ["3", "5", "10"];
 

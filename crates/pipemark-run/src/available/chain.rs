@@ -13,8 +13,8 @@ use pipemark_model::{ByteSize, Host, Job};
 const SPARE_DESCRIPTORS: u64 = 64;
 /// Processes needed besides the stages.
 const SPARE_PROCESSES: u64 = 8;
-/// The least memory that a process takes, in bytes, for page tables, kernel stack and private pages. A small C program
-/// took 250 to 400 KiB.
+/// The minimum memory that a process takes, in bytes, for page tables, kernel stack and private pages. A small C
+/// program took 250 to 400 KiB.
 const PROCESS_BYTES: u64 = 384 << 10;
 
 /// Why a chain of this length can't be started here, with the number needed and the number allowed. `None` if no

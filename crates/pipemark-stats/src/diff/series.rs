@@ -10,7 +10,7 @@ use crate::family::Family;
 use crate::sessions::{JointComparisons, MIN_FREEDOM, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
-/// The fewest rounds that are compared as rounds: see [`crate::compare`].
+/// The minimum number of rounds that are compared as rounds: see [`crate::compare`].
 const MIN_ROUNDS: usize = 6;
 
 /// The figures of both sides, by session.

@@ -18,8 +18,8 @@ use crate::cli::{noise_floor, read};
 pub struct CompareOptions {
     /// The reference and the new measurement: a run number or label of the history, or a JSON file; - is standard input
     ///
-    /// All runs with a label are sessions of one measurement, as are all documents in a file. With --base and --new, one
-    /// measurement is enough.
+    /// All runs with a label are sessions of one measurement, as are all documents in a file. With --base and --new,
+    /// one measurement is enough.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
     files: Vec<String>,
     /// Take trials with these parameters as the reference
@@ -30,8 +30,8 @@ pub struct CompareOptions {
     new: Vec<Value>,
     /// Smallest change that counts, such as 5%
     ///
-    /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within it. The
-    /// default is 0.5 % for better and worse, and 3 % for same.
+    /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within
+    /// it. The default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// Exit with the verdict's code if a trial has this verdict; see 'pipemark help exit-codes'

@@ -37,7 +37,7 @@ const PARTS: [WordChoice<Part>; 9] = [
     ("machine", Part::Machine, "CPUs, caches, pipe limits, permitted system calls, load"),
 ];
 
-/// The subject of a list.
+/// What to list.
 #[derive(Debug, Clone, PartialEq)]
 enum Subject {
     Part(Part),

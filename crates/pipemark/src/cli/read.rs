@@ -22,8 +22,8 @@ struct SchemaOnly {
     schema: Option<String>,
 }
 
-/// The sessions that `name` refers to, oldest first: a run of the history, by its number such as 12 or #12; all documents
-/// of a file, or of standard input for `-`; or all runs with a label.
+/// The sessions that `name` refers to, oldest first: a run of the history, by its number such as 12 or #12; all
+/// documents of a file, or of standard input for `-`; or all runs with a label.
 ///
 /// # Errors
 /// If there is none, or it can't be read.

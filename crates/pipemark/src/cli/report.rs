@@ -14,7 +14,7 @@ use pipemark_report::sheet;
 use crate::cli::output::{DbOption, page};
 use crate::cli::read;
 
-/// The most documents on one page. More could not be distinguished.
+/// The maximum number of documents on one page. More could not be distinguished.
 const MAX_FILES: usize = 12;
 
 /// The options of `report`.
@@ -23,7 +23,8 @@ pub struct ReportOptions {
     /// Run numbers or labels of the history, or JSON files; - is standard input [default: the newest run]
     #[arg(value_name = "RUN|FILE")]
     files: Vec<String>,
-    /// Write the page to FILE; '-' is standard output [default: report.html, unless another program's file has that name]
+    /// Write the page to FILE; '-' is standard output [default: report.html, unless another program's file has that
+    /// name]
     #[arg(long, short, value_name = "FILE|-", value_parser = destination)]
     output: Option<Destination>,
     /// Draw the main charts in the terminal instead

@@ -14,8 +14,8 @@ use pipemark_run::plan::ScheduleChoices;
 pub struct ScheduleOptions {
     /// Run each trial exactly N times
     ///
-    /// By default, each trial is run at least 5 times, and more until its 95 % interval is within ±3 % or --budget is spent. A
-    /// suite may set other limits.
+    /// By default, each trial is run at least 5 times, and more until its 95 % interval is within ±3 % or --budget is
+    /// spent. A suite may set other limits.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Stop adding runs after TIME, such as 30s or 2min

@@ -101,8 +101,8 @@ const CHUNK: usize = 64;
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The most bytes stored for `words` words: their output, which is longest if all their bytes are terminators, and the
-/// bytes that the last store writes beyond that output.
+/// The maximum number of bytes stored for `words` words: their output, which is longest if all their bytes are
+/// terminators, and the bytes that the last store writes beyond that output.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -124,9 +124,9 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         }
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
-        // SAFETY: `bytes` has `words` words and one more from `at` on, because `words` is at most one less than their
-        // number. `room` has space for them after the line in progress, and is the output's own memory. The caller
-        // promises the instructions.
+        // SAFETY: from `at` on, `bytes` has at least `words` words and one more, as computed above. `room` has space
+        // for them after the line in progress, and is the output's own memory. The caller guarantees that the CPU has
+        // the instructions.
         let done = unsafe { line.copy_words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
@@ -137,8 +137,9 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     padded[..rest.len()].copy_from_slice(rest);
     let words = rest.len().div_ceil(WORD);
     let room = output.spare(line.filled + room_for(words))?;
-    // SAFETY: `rest` is shorter than two words, so `padded`, of three, has `words` words and one more. `room` has space
-    // for them after the line in progress, and is the output's own memory. The caller promises the instructions.
+    // SAFETY: `rest` is shorter than two words, so the three words of `padded` are `words` and at least one more.
+    // `room` has space for them after the line in progress, and is the output's own memory. The caller guarantees that
+    // the CPU has the instructions.
     let done = unsafe { line.copy_words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
@@ -195,13 +196,15 @@ impl SpacesLine {
         for word in 0..words {
             // SAFETY: this is one of the words at `from`.
             let word = unsafe { from.add(word * WORD) };
-            // SAFETY: a word is readable there, and the caller promises the instructions.
+            // SAFETY: a word is readable there, and the caller guarantees that the CPU has the instructions.
             let [mut ends] = unsafe { L::equal(word, [terminator]) };
             if ends == 0 {
-                // SAFETY: a word is readable there, `to` has room for one, and the caller promises the instructions.
+                // SAFETY: a word is readable there, `to` has room for one, and the caller guarantees that the CPU has
+                // the instructions.
                 unsafe { L::copy(word, to) };
                 if spaces < MANY {
-                    // SAFETY: `word` is one of those at `from`, and the caller promises the instructions.
+                    // SAFETY: `word` is one of those at `from`, and the caller guarantees that the CPU has the
+                    // instructions.
                     let [blanks] = unsafe { L::equal(word, [b' ']) };
                     spaces += u64::from(blanks.count_ones());
                 }
@@ -209,7 +212,7 @@ impl SpacesLine {
                 to = unsafe { to.add(WORD) };
                 continue;
             }
-            // SAFETY: `word` is one of those at `from`, and the caller promises the instructions.
+            // SAFETY: `word` is one of those at `from`, and the caller guarantees that the CPU has the instructions.
             let [mut blanks] = unsafe { L::equal(word, [b' ']) };
             blanks &= !ends;
             if L::PERMUTES
@@ -219,7 +222,7 @@ impl SpacesLine {
                 && let Some(shape) = shapes.find(ends)
             {
                 // SAFETY: a word is readable there, `to` has room for its output and a word more, and the caller
-                // promises the instructions.
+                // guarantees that the CPU has the instructions.
                 (start, to) = unsafe { shape.store::<L>(word, to) };
                 continue;
             }
@@ -229,12 +232,13 @@ impl SpacesLine {
                 }
                 // SAFETY: a word is readable there and one more after it, and the line in progress lies from `start` to
                 // `to`. There is room for the word, for a header at each line's end in it, and for a word after these.
-                // The caller promises the instructions.
+                // The caller guarantees that the CPU has the instructions.
                 (start, to) = unsafe { copy_plain_word::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
             }
-            // SAFETY: a word is readable there, `to` has room for one, and the caller promises the instructions.
+            // SAFETY: a word is readable there, `to` has room for one, and the caller guarantees that the CPU has the
+            // instructions.
             unsafe { L::copy(word, to) };
             // The bits up to the lowest end are those of the line that ends there.
             let this = ends ^ (ends - 1);
@@ -257,7 +261,7 @@ impl SpacesLine {
                 // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the
                 // word besides its bytes, and a word more. A short line is copied as `SHORT` bytes, any other as a
                 // word. Both copies begin in this word and end in the next one at the latest, which is readable. The
-                // caller promises the instructions.
+                // caller guarantees that the CPU has the instructions.
                 unsafe {
                     let to = shifted.wrapping_add(last);
                     to.cast::<Header>().write(*header);
@@ -281,7 +285,7 @@ impl SpacesLine {
                 spaces = u64::from((blanks & this).count_ones());
                 many = spaces >= MANY;
                 // SAFETY: there is room for the header and a word. A word that begins at `next`, in this word, ends in
-                // the next one, which is readable. The caller promises the instructions.
+                // the next one, which is readable. The caller guarantees that the CPU has the instructions.
                 unsafe {
                     to.cast::<Header>().write(*header(spaces));
                     to = to.add(header_len(many));
@@ -295,7 +299,8 @@ impl SpacesLine {
             start = to;
             spaces = u64::from(blanks.count_ones());
             // SAFETY: the room has a header for each end, and so for the line after it, and a word more. The copy
-            // begins in this word and ends in the next one, which is readable. The caller promises the instructions.
+            // begins in this word and ends in the next one, which is readable. The caller guarantees that the CPU has
+            // the instructions.
             unsafe {
                 to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));

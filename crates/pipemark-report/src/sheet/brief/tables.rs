@@ -14,7 +14,7 @@ use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
 
-/// The fewest values for which a parameter gets columns. With fewer values it is shown in rows.
+/// The minimum number of values for which a parameter gets columns. With fewer values it is shown in rows.
 const MIN_COLUMNS: usize = 5;
 /// The shortest bar in characters. Shorter bars show nothing.
 const MIN_BAR: usize = 8;

@@ -20,7 +20,7 @@ use crate::sheet::charts::{
 const MAX_DISTRIBUTIONS: usize = 8;
 /// The largest number of runs drawn for one trial, because decoding a run takes time.
 const MAX_RUNS: usize = 30;
-/// The fewest round trips beyond a percentile from which the percentile is drawn.
+/// The minimum number of round trips beyond a percentile from which the percentile is drawn.
 const MIN_BEYOND: f64 = 5.0;
 
 /// Throughput or round trips over a numeric parameter, such as the block size.

@@ -10,8 +10,8 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
-/// The duration of the warm-up in nanoseconds. The source sends at least [`WARM_UP_BLOCKS`] blocks, and after these stops
-/// early once it has sent [`WARM_UP_BYTES`].
+/// The duration of the warm-up in nanoseconds. The source sends at least [`WARM_UP_BLOCKS`] blocks, and after these
+/// stops early once it has sent [`WARM_UP_BYTES`].
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_BLOCKS: u64 = 4;
 const WARM_UP_BYTES: u64 = 64 << 20;

@@ -61,7 +61,7 @@ struct HistoryListOptions {
 /// Measurements in a list by default.
 const NEWEST: u32 = 20;
 
-/// Which measurements.
+/// Options that select measurements.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 struct FilterOptions {
     /// Only measurements of this suite or verb, such as bw
