@@ -12,6 +12,7 @@ weren't measured stay as they are."""
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -30,6 +31,16 @@ def sections(markdown):
             title = heading[2].replace("\\", "")
             found[title] = "\n".join(rest[:end]).strip() + "\n"
     return found
+
+
+def wrapped(text):
+    """The text with lines of at most 100 characters; rows of tables stay."""
+    lines = []
+    for line in text.splitlines():
+        indent = "  " if line.startswith("- ") else ""
+        wrap = textwrap.TextWrapper(100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += [line] if line.startswith("|") or len(line) <= 100 else wrap.wrap(line)
+    return "\n".join(lines) + "\n"
 
 
 def provenance(document):
@@ -79,16 +90,17 @@ def main():
             if title == "Claims":
                 claims.append(text)
             else:
-                found[title] = f"{text}\n({measured[-1]}.)\n"
+                found[title] = wrapped(f"{text}\n({measured[-1]}.)")
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text()
 
         def renew(block):
             if block[2] == "Claims" and claims:
                 table, stay = join_tables(claims, block[0])
-                before = re.search(r"\n\(([^\n]*)\.\)\n<!-- end", block[0])
-                others = f"; the others: {before[1]}" if stay and before else ""
-                return f"{block[1]}{table}\n({'; '.join(measured)}{others}.)\n{block[3]}"
+                before = re.search(r"\n\(([^|]*?)\.\)\n<!-- end", block[0])
+                others = f"; the others: {' '.join(before[1].split())}" if stay and before else ""
+                source = wrapped(f"({'; '.join(measured)}{others}.)")
+                return f"{block[1]}{table}\n{source}{block[3]}"
             if block[2] not in found:
                 print(f"{page.name}: '{block[2]}' was not measured", file=sys.stderr)
                 return block[0]

@@ -52,8 +52,10 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
     // A chain of length 0 is only a base for the other chains of its experiment, so it gets no findings.
+    // A chain without stages is a stream.
+    let may_be_chain = |job: &Job| !job.is_latency() && job.lines().is_none() && job.entrant().is_none();
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
-        records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
+        records.iter().partition(|record| of_chains.contains(record.experiment.as_str()) && may_be_chain(&record.job));
     let (chains, plain) = (measured_trials(chained.iter().copied()), measured_trials(plain.iter().copied()));
     let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| speeds_by_round(&one.record.samples)).collect();
     // Nearly all comparisons are within one experiment, so running several suites together must not widen the
