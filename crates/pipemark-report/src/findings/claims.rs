@@ -192,15 +192,15 @@ fn runs_to_decide(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> O
     };
     let open = evidence.iter().filter(|one| one.verdict == ClaimVerdict::CantTell).filter_map(runs);
     let (needed, made) = open.reduce(|one, other| if other.0 > one.0 { other } else { one })?;
-    let made = match made {
+    let done = match made {
         1.0 => "1 was done".to_owned(),
         made => format!("{made:.0} were done"),
     };
-    Some(match needed {
-        few if few < MAX_RUNS => {
-            format!("about {} runs would decide ({made})", round_up(few.max(MIN_RUNS as f64)))
-        }
-        _ => format!("too close to the limit for any number of runs ({made})"),
+    Some(match needed.max(MIN_RUNS as f64) {
+        // Intervals aren't symmetric, so the estimate may be too small.
+        few if few <= made => format!("a few more runs would decide ({done})"),
+        few if few < MAX_RUNS => format!("about {} runs would decide ({done})", round_up(few)),
+        _ => format!("too close to the limit for any number of runs ({done})"),
     })
 }
 
@@ -375,6 +375,7 @@ fn show(claim: &Claim, figure: f64) -> String {
             format!("{}{} %", if figure < 0.0 { "-" } else { "+" }, three_digits(figure.abs()))
         }
         Some(known) if claim.to.is_none() && claim.figure != "ratio" => known.unit().show(figure),
+        None if claim.figure == "copies" && figure == 1.0 => "1 copy".to_owned(),
         None if claim.figure == "copies" => format!("{figure:.0} copies"),
         None if claim.figure == "spread" && claim.to.is_none() => format!("±{} %", three_digits(figure)),
         _ => format!("{}×", three_digits(figure)),
