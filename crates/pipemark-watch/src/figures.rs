@@ -121,6 +121,7 @@ impl PipelineFigures {
                 });
             }
         }
+        count_polling_as_waiting(&mut stages, &pipes);
         // Correcting a stage's waits corrects those of its pipes in proportion.
         for pipe in &mut pipes {
             let seen = |number: usize, state: ThreadState| {
@@ -255,9 +256,43 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     }
 }
 
-/// A stage that reads at least this often, and gets less than a byte per read on average, reads in a loop instead of
-/// waiting for input.
-const MIN_READS_IF_POLLING: f64 = 1000.0;
+/// Whether a stage reads in a loop, mostly in vain, instead of waiting for input from these stages.
+fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
+    /// The minimum number of reads per second.
+    const MIN_READS: f64 = 1000.0;
+    /// The minimum number of reads per write.
+    const MIN_READS_PER_WRITE: f64 = 4.0;
+    /// The maximum share of time for which the stage waits for input, or its writers for room.
+    const MAX_WAITS: f64 = 0.02;
+    /// The minimum share of time for which the stage runs.
+    const MIN_RUNS: f64 = 0.9;
+    let Some(bytes) = stage.bytes_per_read.filter(|_| stage.reads_per_second.is_some_and(|reads| reads >= MIN_READS))
+    else {
+        return false;
+    };
+    // A stage that takes its input in small pieces has a full pipe, or waits at times.
+    let runs = stage.computing + stage.waiting_for_cpu >= MIN_RUNS && stage.starved <= MAX_WAITS;
+    let in_vain = |writer: &&StageFigures| {
+        let pieces = writer.bytes_per_write.is_some_and(|written| bytes * MIN_READS_PER_WRITE < written);
+        pieces && writer.blocked <= MAX_WAITS
+    };
+    !writers.is_empty() && (bytes < 1.0 || runs && writers.iter().all(in_vain))
+}
+
+/// Counts the time in which stages only ask for input as time of waiting for it.
+fn count_polling_as_waiting(stages: &mut [StageFigures], pipes: &[PipeFigures]) {
+    for at in 0..stages.len() {
+        let writers =
+            pipes.iter().filter(|pipe| pipe.to == at + 1).map(|pipe| &stages[pipe.from - 1]).collect::<Vec<_>>();
+        if polls(&stages[at], &writers) {
+            let stage = &mut stages[at];
+            let polling = stage.computing + stage.waiting_for_cpu;
+            (stage.polls, stage.computing, stage.waiting_for_cpu) = (true, 0.0, 0.0);
+            stage.starved += polling;
+            stage.busy -= polling;
+        }
+    }
+}
 
 /// The minimum number of checks of file locks from which their share is known.
 const MIN_LOCK_SAMPLES: u32 = 4;
@@ -304,12 +339,6 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
     let reads = rate(counts.reads, moving);
     let bytes_per_read = per_call(counts.read, counts.reads);
-    let polls = ends.0
-        && reads.is_some_and(|reads| reads >= MIN_READS_IF_POLLING)
-        && bytes_per_read.is_some_and(|bytes| bytes < 1.0);
-    // The time in which a stage only asks for input counts as waiting for it.
-    let polling = if polls { running } else { 0.0 };
-    let starved = share(ThreadState::Starved) + polling;
     StageFigures {
         number,
         name: pipemark_model::neutral(&stage.name),
@@ -319,18 +348,18 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         processes: stage.processes,
         threads: stage.threads,
         present,
-        busy: 1.0 - starved - share(ThreadState::Blocked) - share(ThreadState::Unknown),
+        busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked) - share(ThreadState::Unknown),
         hungry: running * f64::from(counts.hungry) / f64::from(counts.hunger_samples.max(1)),
         queued: if counts.lock_samples < MIN_LOCK_SAMPLES {
             0.0
         } else {
             f64::from(counts.queued) / f64::from(counts.lock_samples)
         },
-        starved,
-        polls,
+        starved: share(ThreadState::Starved),
+        polls: false,
         blocked: share(ThreadState::Blocked),
-        computing: if polls { 0.0 } else { running - waited },
-        waiting_for_cpu: if polls { 0.0 } else { waited },
+        computing: running - waited,
+        waiting_for_cpu: waited,
         disk: share(ThreadState::Disk),
         network: share(ThreadState::Network),
         terminal: share(ThreadState::Terminal),
@@ -485,20 +514,25 @@ mod tests {
 
     #[test]
     fn a_stage_that_reads_in_vain_waits_for_input() {
-        let figures = |bytes: u64, reads: u64| {
-            let read = Some(bytes);
-            let counts = Counts { read, reads: Some(reads), counted: 10, counted_bytes: 10, ..counts(10, 0, 0) };
-            let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
-            let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-            let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
-            watcher.stages = vec![WatchedStage { ins: vec![PipeId(0, 1)], ..WatchedStage::default() }];
-            let found = PipelineFigures::of(&watcher, &one).stages[0].clone();
-            (found.polls, found.busy, found.starved)
+        let writer = |blocked: f64| StageFigures { blocked, bytes_per_write: Some(1024.0), ..StageFigures::default() };
+        let reader = |bytes: f64| StageFigures {
+            computing: 0.99,
+            busy: 1.0,
+            bytes_per_read: Some(bytes),
+            reads_per_second: Some(1e6),
+            ..StageFigures::default()
         };
-        assert_eq!(figures(900_000, 1_000_000), (true, 0.0, 1.0));
-        // Reads of single bytes, and reads at the end of its input.
-        assert!(!figures(1_000_000, 1_000_000).0);
-        assert!(!figures(0, 1).0);
+        assert!(polls(&reader(0.5), &[&writer(0.0)]));
+        assert!(polls(&reader(1.3), &[&writer(0.0)]));
+        assert!(!polls(&reader(1.0), &[&writer(0.6)]), "it takes its input byte by byte");
+        assert!(!polls(&StageFigures { starved: 0.1, ..reader(1.0) }, &[&writer(0.0)]), "it waits at times");
+        assert!(!polls(&reader(1024.0), &[&writer(0.0)]));
+        assert!(!polls(&StageFigures { reads_per_second: Some(1.0), ..reader(0.0) }, &[&writer(0.0)]), "at the end");
+        assert!(!polls(&reader(0.5), &[]), "a file");
+        let mut stages = [writer(0.0), reader(1.3)];
+        let pipe = PipeFigures { from: 1, to: 2, ..PipeFigures::default() };
+        count_polling_as_waiting(&mut stages, &[pipe]);
+        assert!(stages[1].polls && stages[1].starved == 0.99 && stages[1].busy < 0.02 && stages[1].computing == 0.0);
     }
 
     #[test]

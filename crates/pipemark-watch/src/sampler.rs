@@ -24,6 +24,8 @@ use crate::waits::SocketWait;
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.012];
 pub(super) const FEW_STAGES: usize = 10;
 const MAX_PERIOD: Duration = Duration::from_millis(100);
+/// How long few stages are sampled at the full rate.
+const AT_FULL_RATE: Duration = Duration::from_millis(500);
 
 /// The number of samples over which the cost of one is smoothed. One in ten is followed by a scan.
 const SMOOTHED: u32 = 64;
@@ -313,8 +315,11 @@ impl Watcher {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
-        let share = TARGET_SHARES[usize::from(self.stages.len() > FEW_STAGES)];
-        let period = self.options.period.max(self.cost.div_f64(share).min(MAX_PERIOD)).max(self.cost * 4);
+        let few = self.stages.len() <= FEW_STAGES;
+        let share = TARGET_SHARES[usize::from(!few)];
+        // A short pipeline needs all samples for a verdict.
+        let longest = if few && self.elapsed() < AT_FULL_RATE { self.options.period } else { MAX_PERIOD };
+        let period = self.options.period.max(self.cost.div_f64(share).min(longest)).max(self.cost * 4);
         period.mul_f64(jitter)
     }
 
@@ -672,6 +677,7 @@ mod tests {
         let mean = |cost: u64| {
             let mut watcher = watcher();
             watcher.cost = Duration::from_micros(cost);
+            watcher.begin -= AT_FULL_RATE;
             (0..1000).map(|_| watcher.pause().as_secs_f64()).sum::<f64>() / 1000.0
         };
         for (cost, expected) in [(50, 0.010), (150, 0.020), (2000, 0.100)] {
