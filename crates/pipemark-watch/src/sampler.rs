@@ -20,10 +20,10 @@ use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
 /// The share of one CPU that this program aims to take with up to [`FEW_STAGES`] stages, and with more. To stay below
-/// it, samples are taken less often, but at most [`MAX_PERIOD`] apart on average. Starting and the verdict come on top.
+/// it, samples are taken less often, but at most [`MAX_PERIODS`] apart on average. Starting and the verdict come on top.
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.012];
 pub(super) const FEW_STAGES: usize = 10;
-const MAX_PERIOD: Duration = Duration::from_millis(100);
+const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 /// How long few stages are sampled at the full rate.
 const AT_FULL_RATE: Duration = Duration::from_millis(500);
 
@@ -316,9 +316,9 @@ impl Watcher {
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
         let few = self.stages.len() <= FEW_STAGES;
-        let share = TARGET_SHARES[usize::from(!few)];
+        let (share, longest) = (TARGET_SHARES[usize::from(!few)], MAX_PERIODS[usize::from(!few)]);
         // A short pipeline needs all samples for a verdict.
-        let longest = if few && self.elapsed() < AT_FULL_RATE { self.options.period } else { MAX_PERIOD };
+        let longest = if few && self.elapsed() < AT_FULL_RATE { self.options.period } else { longest };
         let period = self.options.period.max(self.cost.div_f64(share).min(longest)).max(self.cost * 4);
         period.mul_f64(jitter)
     }
@@ -680,7 +680,7 @@ mod tests {
             watcher.begin -= AT_FULL_RATE;
             (0..1000).map(|_| watcher.pause().as_secs_f64()).sum::<f64>() / 1000.0
         };
-        for (cost, expected) in [(50, 0.010), (150, 0.020), (2000, 0.100)] {
+        for (cost, expected) in [(50, 0.010), (150, 0.020), (2000, 0.050)] {
             let share = mean(cost) / expected;
             assert!((0.9..1.1).contains(&share), "{cost} µs: {share}");
         }
