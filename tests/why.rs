@@ -490,7 +490,7 @@ fn the_key_n_shows_the_next_pipeline() {
 #[test]
 fn a_record_is_kept_shown_and_drawn() {
     let script = format!(
-        "{PIPEMARK} why --record -- 'yes | head -c 3000000000 >/dev/null' || exit
+        "{PIPEMARK} why --record -- 'yes | (sleep 1.2; exec head -c 1000000000) >/dev/null' || exit
         {PIPEMARK} history; {PIPEMARK} history show; {PIPEMARK} history export -o kept.json; {PIPEMARK} report -o -
         {PIPEMARK} history import kept.json; {PIPEMARK} report --terminal
         {PIPEMARK} compare 1 kept.json; echo compare ended with $?"
@@ -499,7 +499,7 @@ fn a_record_is_kept_shown_and_drawn() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     assert!(ended.stderr.contains("recorded as run 1"), "{}", ended.stderr);
     for part in [
-        "why · yes | head",
+        "why · yes | (sleep 1.2; exec head",
         "run 1",
         "<!DOCTYPE html>",
         "Activity of each stage over time",
