@@ -419,12 +419,12 @@ fn sampling_its_own_pipeline_opens_no_files() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
         return report_skip("what a sample opens, under strace", "strace can't trace here");
     }
-    let words = ["-e", "trace=openat,pidfd_open,ppoll", "-o", "/dev/stderr", PIPEMARK, "why", "sleep 1.5 | sleep 1.5"];
+    let words = ["-e", "trace=openat,pidfd_open,ppoll", "-o", "/dev/stderr", PIPEMARK, "why", "sleep 3 | sleep 3"];
     let trace = run(&["strace"], &words).stderr;
     let calls: Vec<&str> = trace.lines().filter_map(|line| line.split_once('(').map(|(call, _)| call)).collect();
     let waits = calls.iter().filter(|call| **call == "ppoll").count();
     let alone = calls.windows(2).filter(|pair| *pair == ["ppoll", "ppoll"]).count();
-    assert!(waits > 40, "{waits} waits");
+    assert!(waits > 15, "{waits} waits");
     assert!(trace.matches("pidfd_open").count() <= 2, "{trace}");
     assert!(alone * 2 > waits, "between most waits nothing is opened: {alone} of {waits}");
 }
