@@ -24,7 +24,8 @@ fn writes_full_buffers(stage: &StageFigures) -> bool {
     stage.wrote_before.is_none_or(|bytes| bytes >= MIN_BUFFER * 0.9)
 }
 
-/// Whether no reader of a stage has read anything. Its earlier writes were then messages on standard error.
+/// Whether no reader of a stage has read anything. The stage's earlier writes were then messages on standard error. What
+/// readers did read was written by the stage's children.
 fn nothing_arrived(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).map(|pipe| pipe.to);
     readers.all(|number| figures.stages[number - 1].bytes_in_per_second.is_none_or(|rate| rate == 0.0))
@@ -87,7 +88,7 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && works
         && stage.busy - stage.sleep - stage.other - stage.network - stage.lock < AT_WORK
         && stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE)
-        && (writes_full_buffers(stage) || nothing_arrived(figures, stage))
+        && (stage.wrote_before.is_some() && writes_full_buffers(stage) || nothing_arrived(figures, stage))
         && programs::buffers_output(&stage.words)
         && !programs::writes_at_once(&stage.words)
 }
@@ -191,6 +192,9 @@ mod tests {
         figures.stages[1].bytes_in_per_second = Some(20.0);
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "it writes small pieces");
         assert_eq!(found("tcpdump -n -i lo -l").kind, VerdictKind::Stage);
+        let mut figures = line(vec![source("parallel --delay 0.1 echo"), stage(2, 0, 100, 0)]);
+        figures.stages[1].bytes_in_per_second = Some(20.0);
+        assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "its children write");
     }
 
     #[test]

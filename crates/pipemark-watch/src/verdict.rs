@@ -199,7 +199,8 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     let order = busiest_first(figures);
     // Small pieces and process starts keep all stages busy with overhead.
     let waste = || calls::calls_verdict(figures, &order).or_else(|| starts::starts_verdict(figures, &order));
-    if let Some(verdict) = too_few_cpus(figures).map(|verdict| waste().unwrap_or(verdict)) {
+    let shared = too_few_cpus(figures).or_else(|| copies_use_all_cpus(figures));
+    if let Some(verdict) = shared.map(|verdict| waste().unwrap_or(verdict)) {
         return with_remedies(verdict, figures);
     }
     let parts = separate_pipelines(figures);
@@ -441,6 +442,44 @@ fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         "The stages compete for CPUs: together they need {sum:.1} CPUs, and may use {cpus}. Making any stage faster helps all of them."
     );
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
+}
+
+/// The verdict that several stages run the same program side by side, and that they use all CPUs.
+fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    /// The minimum number of CPUs that a copy uses.
+    const MIN_CPUS: f64 = 0.5;
+    /// The minimum share of all CPUs that the copies use.
+    const MIN_SHARE: f64 = 0.92;
+    let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
+    let most = figures.stages.iter().max_by(|a, b| used(a).total_cmp(&used(b)))?;
+    let program = Some(programs::program(&most.words)).filter(|program| !program.is_empty())?;
+    let is_copy = |stage: &&StageFigures| programs::program(&stage.words) == program && used(stage) >= MIN_CPUS;
+    let copies: Vec<&StageFigures> = figures.stages.iter().filter(is_copy).collect();
+    let cpus = most.cpus.len();
+    let all: f64 = copies.iter().map(|stage| used(stage)).sum();
+    let in_series = copies.iter().any(|one| copies.iter().any(|other| feeds(figures, one.number, other.number)));
+    if cpus < 2 || copies.len() < 2 || all < MIN_SHARE * cpus as f64 || in_series {
+        return None;
+    }
+    let name = &most.name;
+    let text = format!(
+        "{} copies of {name} use all {cpus} CPUs. {name} has to need less CPU time; more threads or copies gain nothing.",
+        copies.len()
+    );
+    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
+}
+
+/// Whether what one stage writes reaches another stage through pipes.
+fn feeds(figures: &PipelineFigures, from: usize, to: usize) -> bool {
+    let mut reached = vec![from];
+    let mut at = 0;
+    while let Some(&number) = reached.get(at) {
+        let next = figures.pipes.iter().filter(|pipe| pipe.from == number).map(|pipe| pipe.to);
+        let new: Vec<usize> = next.filter(|next| !reached.contains(next)).collect();
+        reached.extend(new);
+        at += 1;
+    }
+    reached[1..].contains(&to)
 }
 
 /// Whether stages that share CPUs gain more from a CPU for each than from one of them needing half the time.

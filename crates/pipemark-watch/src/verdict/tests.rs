@@ -218,6 +218,23 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
 }
 
 #[test]
+fn copies_of_a_program_side_by_side_use_all_cpus() {
+    let xz = |number: usize| StageFigures {
+        words: vec!["xz".to_owned(), "-3".to_owned()],
+        name: "xz".to_owned(),
+        ..stage(number, 98, 2, 0)
+    };
+    let mut figures = line(vec![stage(1, 2, 0, 98), xz(2), xz(3)]);
+    assert_eq!(verdict(&figures).kind, VerdictKind::Balanced, "one copy feeds the other");
+    figures.pipes[1].from = 1;
+    let found = verdict(&figures);
+    assert_eq!(found.kind, VerdictKind::Cpu, "{}", found.text);
+    assert!(found.text.starts_with("2 copies of xz use all 2 CPUs."), "{}", found.text);
+    figures.stages[2].cpu = Some(0.6);
+    assert_ne!(verdict(&figures).kind, VerdictKind::Cpu, "a part of a CPU is free");
+}
+
+#[test]
 fn no_stage_is_blamed_if_others_use_the_cpus() {
     let mut slow = [stage(1, 62, 0, 38), stage(2, 89, 1, 10)];
     for (one, (run, wait)) in slow.iter_mut().zip([(0.01, 0.61), (0.13, 0.75)]) {
