@@ -2,13 +2,18 @@
 
 use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::{BALANCED, BUSY, busy, name};
+use crate::verdict::{BALANCED, BUSY, busy, name, percent};
 
 /// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
 /// bytes or more.
 const SMALL_CALL: f64 = 2048.0;
-/// Calls limit a stage that spends at least this share of its CPU time in the kernel.
+/// Calls limit a stage that spends at least this share of its CPU time in the kernel, if it does little between them.
 const LIMITING_SHARE: f64 = 0.25;
+/// Calls limit a stage that spends at least this share of its CPU time in the kernel, whatever it does between them.
+const MOST: f64 = 0.5;
+/// A stage that spends less time than this in user mode per call does little between calls, in seconds. Formatting a
+/// line in an interpreter takes about 1 µs.
+const LITTLE_SECONDS: f64 = 2.5e-6;
 /// Above this share of CPU time in the kernel, small calls are mentioned, because the stage's busy share then is no
 /// bound of the gain.
 const NOTABLE_SHARE: f64 = 0.10;
@@ -41,12 +46,22 @@ fn small_reads(stage: &StageFigures) -> Option<SmallCalls> {
     small_calls(stage.bytes_per_read, stage.reads_per_second)
 }
 
+fn small_calls_per_second(stage: &StageFigures) -> f64 {
+    [small_writes(stage), small_reads(stage)].into_iter().flatten().map(|calls| calls.per_second).sum()
+}
+
 /// The share of its CPU time that a stage spends on small calls; 0 if it spends its kernel time elsewhere.
 fn share(stage: &StageFigures) -> f64 {
-    let calls = small_writes(stage).map_or(0.0, |calls| calls.per_second)
-        + small_reads(stage).map_or(0.0, |calls| calls.per_second);
+    let calls = small_calls_per_second(stage);
     let (Some(kernel), Some(cpu)) = (stage.kernel, stage.cpu) else { return 0.0 };
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > MAX_CALL_SECONDS { 0.0 } else { (kernel / cpu).min(1.0) }
+}
+
+/// Whether small calls take most of a stage's CPU time, or would with the work that comes with each.
+fn limit(stage: &StageFigures) -> bool {
+    let share = share(stage);
+    let user = stage.cpu.unwrap_or(0.0) * (1.0 - share);
+    share >= MOST || share >= LIMITING_SHARE && user <= LITTLE_SECONDS * small_calls_per_second(stage)
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
@@ -60,13 +75,26 @@ pub fn matter(stage: &StageFigures) -> bool {
     share(stage) >= NOTABLE_SHARE
 }
 
+/// A sentence about the part of a stage's CPU time that small calls take; `None` if that is too little to matter.
+pub fn mention(stage: &StageFigures) -> Option<String> {
+    let (verb, calls) = match (small_writes(stage), small_reads(stage)) {
+        (Some(writes), Some(reads)) if reads.per_second > writes.per_second => ("reads", reads),
+        (Some(writes), _) => ("writes", writes),
+        (None, reads) => ("reads", reads?),
+    };
+    let bytes = calls.bytes.round().max(1.0);
+    let plural = if bytes == 1.0 { "" } else { "s" };
+    let share = percent(share(stage));
+    matter(stage)
+        .then(|| format!("It {verb} {bytes:.0} byte{plural} per call: system calls take {share} of its CPU time."))
+}
+
 /// The verdict that small calls limit the pipeline; `None` if they don't.
 pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
     // Both ends of a pipe pay for small pieces: the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
-    let payer =
-        order.iter().filter(near).find(|stage| share(stage) >= LIMITING_SHARE && computes_or_waits_for_cpu(stage))?;
+    let payer = order.iter().filter(near).find(|stage| limit(stage) && computes_or_waits_for_cpu(stage))?;
     let (culprit, by_writes) = origin(figures, payer)?;
     let (own_reads, own_writes) = (small_reads(culprit), small_writes(culprit));
     let calls = if by_writes { own_writes? } else { own_reads? };
@@ -206,11 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn a_stage_that_computes_for_long_between_calls_is_not_slow_by_its_calls() {
+        let at = |calls: f64| {
+            let stage = StageFigures { writes_per_second: Some(calls), ..calling(1, 99, None, Some(31.0), 0.34) };
+            verdict(&line(vec![stage, calling(2, 20, Some(4096.0), None, 0.1)])).kind
+        };
+        assert_eq!((at(1.4e5), at(4e5)), (VerdictKind::Stage, VerdictKind::Calls));
+    }
+
+    #[test]
     fn no_bound_follows_where_calls_take_part_of_the_time() {
         let part = calling(1, 99, None, Some(33.0), 0.2);
         let found = verdict(&line(vec![part, stage(2, 60, 40, 0)]));
         assert_eq!((found.kind, found.bound), (VerdictKind::Stage, None), "{}", found.text);
         assert!(!found.text.contains("at most"), "{}", found.text);
+        assert!(
+            found.text.contains("It writes 33 bytes per call: system calls take 20 % of its CPU"),
+            "{}",
+            found.text
+        );
         let balanced = verdict(&line(vec![calling(1, 99, None, Some(33.0), 0.2), stage(2, 95, 5, 0)]));
         assert_ne!(balanced.kind, VerdictKind::Balanced);
     }

@@ -794,6 +794,9 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
         why.push_str(&format!(", and {} ({})", what(second), percent(*share)));
     }
     let mut text = format!("{} holds the pipeline back: {why}.", name(figures, busiest.number));
+    if let Some(calls) = calls::mention(busiest).filter(|_| reason == "computing") {
+        text.push_str(&format!(" {calls}"));
+    }
     if busiest.present < 0.9 {
         text.push_str(&format!(" It existed for {} of the time.", percent(busiest.present)));
     }
