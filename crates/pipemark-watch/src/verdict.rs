@@ -461,11 +461,9 @@ fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     if cpus < 2 || copies.len() < 2 || all < MIN_SHARE * cpus as f64 || in_series {
         return None;
     }
-    let name = &most.name;
-    let text = format!(
-        "{} copies of {name} use all {cpus} CPUs. {name} has to need less CPU time; more threads or copies gain nothing.",
-        copies.len()
-    );
+    let (count, name) = (copies.len(), &most.name);
+    let text =
+        format!("{count} stages that run {name} use all {cpus} CPUs, so more threads or processes gain nothing.");
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
 

@@ -229,7 +229,7 @@ fn copies_of_a_program_side_by_side_use_all_cpus() {
     figures.pipes[1].from = 1;
     let found = verdict(&figures);
     assert_eq!(found.kind, VerdictKind::Cpu, "{}", found.text);
-    assert!(found.text.starts_with("2 copies of xz use all 2 CPUs."), "{}", found.text);
+    assert!(found.text.starts_with("2 stages that run xz use all 2 CPUs"), "{}", found.text);
     figures.stages[2].cpu = Some(0.6);
     assert_ne!(verdict(&figures).kind, VerdictKind::Cpu, "a part of a CPU is free");
 }
