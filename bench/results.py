@@ -27,9 +27,10 @@ PIPEMARK = Path(os.environ.get("PIPEMARK", ROOT / "target/release/pipemark"))
 QUICK = ["--runs", "5", "--time", "5ms"]
 HEAD = """# Results
 
-`make results` measures these figures, keeps them in `docs/results/`, and writes this page from
-them. Figures are medians with 95 % intervals; for promises, they are medians and ranges of ratios.
-Compare only figures within a section: sections may be from different days and machines.
+`make results` measures these figures, stores them in `docs/results/`, and writes this page from
+them. Each row gives a median and its 95 % interval; a row about a promise gives the median of a
+ratio and its range. Compare only figures of the same section, because sections may be from
+different days and machines.
 """
 
 
