@@ -1,5 +1,5 @@
 //! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omits remedies that this machine
-//! refuses or for which it has no resources left. Omits experiments that take longer than a short pipeline runs.
+//! doesn't allow or has no resources for, and experiments that would outlast the pipeline.
 
 use std::collections::BTreeSet;
 
