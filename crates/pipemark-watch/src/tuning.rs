@@ -350,7 +350,9 @@ impl Tuning {
         let in_turns = !self.is_stuck();
         let how = match in_turns {
             true => format!("in {} rounds", self.pairs().len()),
-            false => "measured once before and once after the change, because a full pipe can't be made smaller".to_owned(),
+            false => {
+                "measured once before and once after the change, because a full pipe can't be made smaller".to_owned()
+            }
         };
         let side = if counted.reads { "input" } else { "output" };
         let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len().max(1) as f64;
