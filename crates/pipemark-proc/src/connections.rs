@@ -25,7 +25,7 @@ const TCP: u8 = 6;
 /// A socket and its peer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SocketState {
-    /// The inode of the other end; `None` if it isn't on this machine.
+    /// The inode of the other end; `None` if that end isn't on this machine.
     pub peer: Option<u64>,
     /// Bytes waiting to be read.
     pub receive_queue: u64,
@@ -47,7 +47,7 @@ pub struct TcpState {
     pub buffer_limited: u64,
 }
 
-/// All visible sockets, by inode. Empty where the kernel doesn't support sock_diag.
+/// All visible sockets, by inode. Empty if the kernel doesn't support sock_diag.
 pub fn all_sockets(with_tcp: bool) -> BTreeMap<u64, SocketState> {
     let mut found = BTreeMap::new();
     for message in dump(&unix_request()) {
@@ -202,12 +202,12 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
 }
 
-/// A process observed to wait in a read or write of a socket: its pid, the socket's inode, and the direction.
+/// A A process that was observed waiting in a read or write on a socket: its pid, the socket's inode, and the direction. in a read or write of a socket: its pid, the socket's inode, and the direction.
 pub type SocketUse = (u32, u64, Direction);
 
-/// Turns socket pairs between a process and its descendant into links like pipes. These are the pairs that are the
-/// descendant's standard input, output or error, as Node and other programs create them. They are also the pairs on
-/// which one process was observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
+/// Turns socket pairs between a process and its descendant into links like pipes. Two kinds of pairs qualify: pairs
+/// that are the descendant's standard input, output or error, as Node creates them, and pairs on which one process was
+/// observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
 pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if uses.is_empty() && !processes.iter().any(standard) {
