@@ -73,7 +73,7 @@ impl Note {
 
     /// A command to paste, which is indented and not wrapped.
     pub fn command(text: &str) -> Note {
-        // Blanks are no mark in other formats.
+        // Formats other than the terminal ignore a blank mark.
         Note { mark: " ".to_owned(), ..Note::new("", Style::Plain, text) }
     }
 

@@ -16,7 +16,7 @@ fn block(block: &Block) -> String {
         Block::Code(text) => text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n"),
         Block::Gap => String::new(),
         Block::Grid(own) => grid(own),
-        Block::Chart(chart) => format!("*{}: a chart, which a page shows*", escaped(&chart.title)),
+        Block::Chart(chart) => format!("*{}: chart, shown only in HTML*", escaped(&chart.title)),
         Block::Notes(notes) => {
             let line = |note: &crate::Note| match note.mark.as_str() {
                 "" | " " | "•" => format!("- {}", escaped(&note.text)),

@@ -1,6 +1,6 @@
 //! Charts as Vega-Lite specifications. The library lays out scales and axes, and `page/charts.json` defines the marks.
-//! Text from a file is only ever a value in `data` or in a scale's domain. It is never part of an expression, a field's
-//! name or an address, so the library draws it as text.
+//! Text from a file occurs only as a value in `data` or in a scale's domain. Such text is never part of an expression,
+//! a field's name or an address, so the library draws it as text.
 
 use std::sync::LazyLock;
 
@@ -63,8 +63,8 @@ fn fill_template(form: &Value, parts: &[(&str, Value)]) -> Value {
     }
 }
 
-/// Names of properties that every JavaScript object has. The library looks names up in objects, and draws nothing for a
-/// name in this list.
+/// Names of properties that every JavaScript object has. The library looks up the names of curves and rows in objects,
+/// and draws nothing for a name in this list.
 const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
                           __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
 
@@ -130,7 +130,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
             return datum;
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
-        // The figure is placed to the right of the interval.
+        // The text of the figure is placed to the right of the interval.
         datum["e"] = along.value(end(point.y, &series.label));
         if let Some((low, high)) = point.interval {
             datum["l"] = along.value(low.min(beyond));
@@ -184,7 +184,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => "sequential",
         Colouring::Diverging { .. } => "diverging",
     };
-    // If there are many columns, some names are omitted instead.
+    // If there are many columns, names are not wrapped, but some names are omitted.
     let letters = match chart.x.names.len() {
         columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
         _ => "99".to_owned(),
@@ -282,8 +282,8 @@ fn datum(point: &Point, series: &str, role: &str) -> Value {
     json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
 }
 
-/// Rounds to five significant digits: more aren't visible, and a mailed page should be small. Whole numbers stay exact,
-/// because a rounded one could lie beyond the end of an axis.
+/// Rounds to five significant digits, because more aren't visible and a mailed page should be small. Whole numbers stay
+/// exact, because a rounded one could lie beyond the end of an axis.
 fn round_digits(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() < 9e15 {
         true => json!(value as i64),
