@@ -86,8 +86,8 @@ impl Destination {
         outcome.map_err(|cause| self.error(what, cause))
     }
 
-    /// Writes `content`, called `what` in messages. A reader that has closed the pipe (EPIPE) is no error, because it
-    /// needs no more output.
+    /// Writes `content`, called `what` in messages. A pipe that its reader has closed (EPIPE) is no error, because the
+    /// reader needs no more output.
     ///
     /// # Errors
     /// If `content` is an error, or could not be written. A regular file is then unchanged, and no temporary file is

@@ -31,7 +31,7 @@ pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), Exi
     Ok(())
 }
 
-/// A A workflow command. GitHub accepts it on standard output and standard error. GitHub accepts on standard output or standard error.
+/// A workflow command. GitHub accepts it on standard output and standard error.
 fn annotation(verb: &str, word: &str, sheet: &Sheet) -> String {
     let last = sheet.blocks.iter().rev().find_map(|block| match block {
         pipemark_show::Block::Notes(notes) => notes.last().map(|note| note.text.clone()),

@@ -26,10 +26,10 @@ pub enum Format {
     Csv,
     /// All results, on one line
     Json,
-    /// A OpenMetrics, with a gauge for each estimate. This format and the following ones are only for exports. an export only, like the next
+    /// OpenMetrics, with a gauge for each estimate. This format and the following ones are only for exports.
     #[value(skip)]
     OpenMetrics,
-    /// A JSON with a figure for each trial
+    /// JSON with a figure for each trial
     #[value(skip)]
     Benchmark,
     /// JSON as hyperfine writes it
@@ -207,7 +207,7 @@ impl<'a> Targets<'a> {
     /// Checks before the measurement that no two exports have the same destination.
     ///
     /// # Errors
-    /// A A message, if two exports have the same destination. the same destination.
+    /// A message, if two exports have the same destination.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         if self.stdout_taken {
@@ -228,7 +228,7 @@ impl<'a> Targets<'a> {
     /// Checks, before several sessions are measured, that each format can represent several sessions.
     ///
     /// # Errors
-    /// A A message, if a format cannot.
+    /// A message, if a format cannot.
     pub fn check_sessions(&self) -> Result<(), String> {
         let mut forms = self.all().map(|(_, form)| form);
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {

@@ -202,7 +202,7 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
 }
 
-/// A A process that was observed waiting in a read or write on a socket: its pid, the socket's inode, and the direction. in a read or write of a socket: its pid, the socket's inode, and the direction.
+/// A process that was observed waiting in a read or write on a socket: its pid, the socket's inode, and the direction.
 pub type SocketUse = (u32, u64, Direction);
 
 /// Turns socket pairs between a process and its descendant into links like pipes. Two kinds of pairs qualify: pairs

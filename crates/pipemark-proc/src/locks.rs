@@ -23,7 +23,7 @@ struct Lock {
     file: LockedFile,
 }
 
-/// A Parses a line such as `7: -> FLOCK  ADVISORY  WRITE 5072 fd:01:2756 0 EOF`. `7: -> FLOCK  ADVISORY  WRITE 5072 fd:01:2756 0 EOF`.
+/// Parses a line such as `7: -> FLOCK  ADVISORY  WRITE 5072 fd:01:2756 0 EOF`.
 fn lock_of(line: &str) -> Option<Lock> {
     let mut words = line.split_ascii_whitespace().skip(1).peekable();
     let waits = words.next_if_eq(&"->").is_some();
@@ -51,7 +51,7 @@ pub fn held_by(pid: u32) -> BTreeSet<LockedFile> {
     texts.flat_map(|text| -> Vec<LockedFile> { locks(text) }).collect()
 }
 
-/// A Parses a line of fdinfo, which is `lock:` followed by a line of /proc/locks.: that of /proc/locks after the word "lock:".
+/// Parses a line of fdinfo, which is `lock:` followed by a line of /proc/locks.
 fn of_descriptor(line: &str) -> Option<LockedFile> {
     lock_of(line.strip_prefix("lock:")?).map(|lock| lock.file)
 }

@@ -349,7 +349,7 @@ pub fn children(pid: impl Display, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
-/// A A process and all of its descendants, the process first. Processes that have exited meanwhile are skipped., itself first. Processes that have exited meanwhile are skipped.
+/// A process and all of its descendants, the process first. Processes that have exited meanwhile are skipped.
 pub fn family(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;

@@ -99,7 +99,7 @@ impl PipelineFigures {
                 if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
-                // A Waits that a buffer could not save, such as a long one at the end, are not part of a burst. not part of a burst.
+                // Waits that a buffer could not save, such as a long one at the end, are not part of a burst.
                 let length = |waits: &EndWaits, end: usize| {
                     let mean = waits.seconds(counts.samples, step)?;
                     let saved = counts.lengths[end] as f64 / f64::from(counts.absorbable) * step;
@@ -134,7 +134,7 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
-        // A A parent and its child may be joined by pipes that carry no data, such as one that only shows that the other process has exited. more pipes than they use. An example is a pipe that only shows that the other
+        // A parent and its child may be joined by pipes that carry no data, such as one that only shows that the other
         // process has exited.
         let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
         let used: Vec<[usize; 2]> = pipes
@@ -165,7 +165,8 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
     let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
     let counts = |place: usize| {
-        // A A stage that no pipe joins to others may be a shell that starts the pipeline. It counts only if it existed for at least half as long as the longest stage. isn't joined to it by a pipe, and exists for a small part of the time.
+        // A stage that no pipe joins to others may be a shell that starts the pipeline. It counts only if it existed
+        // for at least half as long as the longest stage.
         let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
         seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
     };
@@ -270,7 +271,7 @@ fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
     else {
         return false;
     };
-    // A If a stage really takes its input in small pieces, its input pipe is full, or the stage sometimes waits. has a full pipe, or waits at times.
+    // If a stage really takes its input in small pieces, its input pipe is full, or the stage sometimes waits.
     let runs = stage.computing + stage.waiting_for_cpu >= MIN_RUNS && stage.starved <= MAX_WAITS;
     let in_vain = |writer: &&StageFigures| {
         let pieces = writer.bytes_per_write.is_some_and(|written| bytes * MIN_READS_PER_WRITE < written);
@@ -325,7 +326,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         Some(bytes as f64 / calls as f64)
     };
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
-    // A A child's CPU time is counted when the child is reaped, so it can exceed the CPU time available in this interval.
+    // A child's CPU time is counted when the child is reaped, so it can exceed the CPU time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
     let most = most.min(stage.threads.max(1) as f64);
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));

@@ -9,7 +9,7 @@ use crate::verdict::name;
 
 /// The minimum time without output, in seconds.
 const MIN_SILENCE: f64 = 1.0;
-/// A A stage that computes or uses the disk for more than this share of the time has work to do. has work to do.
+/// A stage that computes or uses the disk for more than this share of the time has work to do.
 const AT_WORK: f64 = 0.3;
 /// If a stage holds its output back, its reader waits for at least this share of the time.
 const MIN_READER_WAITS: f64 = 0.8;

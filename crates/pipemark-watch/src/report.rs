@@ -56,7 +56,7 @@ pub enum VerdictKind {
     Burst,
     /// Processes wait for each other in a cycle.
     Deadlock,
-    /// A A process or host at the other end of a socket or pipe.
+    /// A process or host at the other end of a socket or pipe.
     Peer,
     /// A stage spends its time starting processes.
     Starts,
@@ -75,7 +75,7 @@ pub struct PipelineVerdict {
     pub stage: Option<usize>,
     /// The number of a pipe, from 1 at the source.
     pub pipe: Option<usize>,
-    /// A A short reason, such as `computing`. as `computing`.
+    /// A short reason, such as `computing`.
     pub reason: String,
     pub text: String,
     /// The largest speed-up of the pipeline if this bottleneck is removed, as a factor; `None` if unknown.
@@ -207,7 +207,7 @@ pub struct StageFigures {
     /// The stage's processes at the end.
     #[serde(skip)]
     pub pids: Vec<u32>,
-    /// A What the stage waits for in the time of `other`; `None` if unknown. for in the time of `other`; null if unknown.
+    /// What the stage waits for in the time of `other`; `None` if unknown.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
     /// The share of time in which one of the stage's threads waits for input while others run.
@@ -302,7 +302,7 @@ pub struct PipeFigures {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerFigures {
-    /// A The name of a process on this machine, or an address., or an address.
+    /// The name of a process on this machine, or an address.
     pub name: String,
     pub pid: Option<u32>,
     /// Whether the connection is TCP. Otherwise it is a Unix socket or a pipe.
@@ -322,7 +322,7 @@ pub struct PeerFigures {
     pub buffer_limited: Option<f64>,
 }
 
-/// A If the error of a stage's sampled shares is larger than this, the samples are reported as rough. sampled shares is reported as rough.
+/// If the error of a stage's sampled shares is larger than this, the samples are reported as rough.
 const MAX_SAMPLING_ERROR: f64 = 0.05;
 
 impl PipelineReport {

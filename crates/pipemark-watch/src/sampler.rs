@@ -63,7 +63,7 @@ pub struct SamplingOptions {
     pub period: Duration,
 }
 
-/// A A stage. Each scan updates it. the scans, which update it.
+/// A stage. Each scan updates it.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
@@ -600,7 +600,7 @@ fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>
 }
 
 impl WatchedStage {
-    /// A A thread's wait as seen from other stages. A pipe within the stage leads to no other stage. stages see it. A pipe within the stage leads to none of them.
+    /// A thread's wait as seen from other stages. A pipe within the stage leads to no other stage.
     fn as_seen_by_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {

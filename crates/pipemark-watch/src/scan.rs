@@ -185,8 +185,8 @@ impl Watcher {
         connections::join_socket_pairs(&mut processes, &self.socket_uses);
         let shapes = match &self.subject {
             Subject::Child(root) => {
-                // A A process that only starts others and waits for them is not a stage. A process that reads their output or feeds them is a stage. and waits for them is no stage; one that reads their output or
-                // feeds them is.
+                // A process that only starts others and waits for them is not a stage. A process that reads their
+                // output or feeds them is a stage.
                 let is_part = topology::uses_own_family(&processes, *root);
                 let parts = processes.iter().filter(|process| process.pid != *root || is_part);
                 let parts: Vec<Process> = parts.cloned().collect();

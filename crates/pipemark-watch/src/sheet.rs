@@ -156,7 +156,7 @@ fn stage(figures: &StageFigures, unit: ColumnUnit, mark: bool, runs: bool) -> Ve
     ]
 }
 
-/// A A pipe's row. With `short`, the row of a live screen fits into 80 columns. `short` fits a live line into 80 columns.
+/// A pipe's row. With `short`, the row of a live screen fits into 80 columns.
 fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
     let to = if figures.to == after + 1 { String::new() } else { format!(" to {}", figures.to) };
     let capacity = figures.capacity.map(|bytes| format!(" {}", ByteSize(bytes))).unwrap_or_default();

@@ -24,7 +24,7 @@ const MIN_WORK: f64 = 0.4;
 /// A process that takes more CPU time than that still counts as one that mostly starts, if it reads and writes at most
 /// this number of bytes. An interpreter reads 10 to 250 KiB at its start.
 const MAX_BYTES: f64 = 320.0 * 1024.0;
-/// The maximum number of bytes per second of CPU time of such a process. A A compressor with so little input moves more.
+/// The maximum number of bytes per second of CPU time of such a process. A compressor with so little input moves more.
 const MAX_BYTES_PER_SECOND: f64 = 14e6;
 /// The maximum CPU time in seconds of such a process. jq takes 20 ms to start, and Java 50 ms.
 const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;

@@ -129,7 +129,7 @@ fn has_hidden_cost(stage: &StageFigures) -> bool {
 }
 
 /// The largest bound on the gain that is reported. A larger bound would mean that the other stages are hardly busy.
-/// They then work mostly for wake-ups, which become fewer when more data arrives at once.
+/// Wake-ups then take most of their time, and become fewer when more data arrives at once.
 const MAX_BOUND: f64 = 10.0;
 
 /// The kind's name in JSON.
@@ -657,8 +657,8 @@ fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
-    // A The gain from a larger pipe is at most the inverse of the busiest stage's busy share. The gain from a faster stage is at most its busy share divided by the next stage's. the inverse of the busiest stage's share. A faster stage gains at most its share
-    // divided by the next stage's.
+    // The gain from a larger pipe is at most the inverse of the busiest stage's busy share. The gain from a faster
+    // stage is at most its busy share divided by the next stage's.
     let stage_gains = (busy(0) - MOSTLY_BUSY).min(busy(0) * busy(0) - busy(1));
     if busy(0) >= BUSY {
         return None;
@@ -772,7 +772,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     let (reason, share) = reasons[0];
     let what = |reason: &str| match (reason, busiest.waits_for) {
         ("waiting for something else", Some(what)) => format!("waiting for {what}"),
-        // A A futex wait looks the same for a lock, a timer and another thread. which of these the stage waits for.
+        // A futex wait looks the same for a lock, a timer and another thread.
         ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),
         _ => reason.to_owned(),
     };
@@ -821,7 +821,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
         !next.words.is_empty() && programs::program(&next.words) == programs::program(&busiest.words)
     };
     let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
-    // A A busy stage doesn't wait for the busiest stage, even if it is busy only because of that stage., even if only because of this one, doesn't wait for it.
+    // A busy stage doesn't wait for the busiest stage, even if it is busy only because of that stage.
     let all_wait = order.iter().skip(1).all(|other| busy(other) <= MOSTLY_WAITING);
     let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / MAX_BOUND);
     let bound = bound.filter(|_| !is_hidden);

@@ -88,7 +88,7 @@ impl Watcher {
         if moves && self.suspected.is_none() {
             return;
         }
-        // A An exiting process no longer shows what it waited for, so the earlier result is kept., so the earlier result still holds.
+        // An exiting process no longer shows what it waited for, so the earlier result is kept.
         if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
             return;
         }
@@ -160,7 +160,7 @@ impl Watcher {
         if !started || pid == std::process::id() || !pipe.is_nameless() || pipe.is_own() {
             return None;
         }
-        // A A service that received the pipe over a socket is in another process group. the pipe over a socket has a group of its own.
+        // A service that received the pipe over a socket is in another process group.
         let own = rustix::process::getpgrp().as_raw_nonzero().get().cast_unsigned();
         Process::read(pid).filter(|process| process.group == own).map(|process| process.start)
     }
@@ -199,7 +199,7 @@ impl Watcher {
             let own: BTreeSet<u64> = own_sockets(&self.stages[at], &self.known);
             let leads =
                 |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
-            // A If the stage also holds a socket's peer, the socket only wakes the stage itself. the stage holds too only wakes the stage itself.
+            // If the stage also holds a socket's peer, the socket only wakes the stage itself.
             let found = found.into_iter().find_map(|(inode, sends)| Some((inode, sends, leads(inode)?)));
             let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
@@ -262,7 +262,7 @@ fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
         let (pid, polled) = (process.pid, polling.contains(&process.pid));
         let wanted = if polled { None } else { locks::waited_for(pid) };
         let others = held.iter().filter(|(other, _)| *other != pid);
-        // A A process that inherited a lock's descriptor holds the lock too. the process has inherited is its own too.
+        // A process that inherited a lock's descriptor holds the lock too.
         let own = held.iter().find(|(holder, _)| *holder == pid).map(|(_, files)| files);
         let fits = |file: &&LockedFile| match &wanted {
             Some(wanted) => *file == wanted,
@@ -291,7 +291,7 @@ fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Ve
             found.extend(files.filter_map(|(fd, direction)| Some((inode(fd)?, direction == Direction::Out))));
         }
     }
-    // A Waits to send come first, because a stage that waits to receive may only be idle. is held up; one that waits to receive may only be idle.
+    // Waits to send come first, because a stage that waits to receive may only be idle.
     found.sort_by_key(|(_, sends)| !sends);
     found
 }

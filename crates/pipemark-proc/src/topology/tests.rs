@@ -59,7 +59,7 @@ fn a_process_uses_its_family_if_it_reads_it_and_not_if_it_passes_pipes_on() {
     assert!(uses_own_family(&snapshot(&reads), 10));
     let feeds: [Line<'_>; 2] = [(10, 1, 10, &[(4, 100, Out)]), (11, 10, 10, &[(0, 100, In)])];
     assert!(uses_own_family(&snapshot(&feeds), 10));
-    // A A shell that runs 'cat <(yes)'. <(yes)'.
+    // A shell that runs 'cat <(yes)'.
     let hands_on: [Line<'_>; 3] =
         [(10, 1, 10, &[(63, 100, In)]), (11, 10, 10, &[(63, 100, In)]), (12, 10, 10, &[(1, 100, Out)])];
     assert!(!uses_own_family(&snapshot(&hands_on), 10));

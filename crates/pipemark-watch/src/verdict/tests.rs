@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::PeerFigures;
 
-/// A A stage that computes, is starved and is blocked for these shares of the time, in per cent., starved and blocked for these shares, in per cent.
+/// A stage that computes, is starved and is blocked for these shares of the time, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     let share = |percent: u32| f64::from(percent) / 100.0;
     StageFigures {
@@ -121,7 +121,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&switched);
     assert_eq!((found.kind, found.bound), (VerdictKind::Pipe, None));
     assert!(!found.advice[0].contains("at most"), "{:?}", found.advice);
-    // A A faster stage gains 2.7 times, a larger pipe 1.2 times. The advice mentions the pipe too. than a larger pipe: 2.7 times against 1.2. The advice mentions the pipe too.
+    // A faster stage gains 2.7 times, a larger pipe 1.2 times. The advice mentions the pipe too.
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
