@@ -32,7 +32,7 @@ pub enum Block {
     Gap,
 }
 
-/// The meaning of a piece of text. Each renderer decides how it looks.
+/// The meaning of a piece of text. Each renderer decides how the text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Style {
     /// The main text.

@@ -18,7 +18,7 @@ pub enum ChartKind {
 pub enum Colouring {
     /// From `low` to `high` on a logarithmic scale. The better end has the stronger colour.
     Sequential { low: f64, high: f64, more_is_better: bool },
-    /// From a factor of 1 / `most` to `most`, around 1.
+    /// Factors from 1 / `most` to `most`, centred on 1.
     Diverging { most: f64 },
 }
 

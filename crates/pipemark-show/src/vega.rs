@@ -11,8 +11,8 @@ use pipemark_model::{Unit, distinct};
 use crate::plot::ascending;
 use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
 
-/// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME, or by the template NAME if
-/// there is no such part. If there is neither, the string and its key are omitted.
+/// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME or, if there is no such part,
+/// by the template NAME. Without either, the string and its key are omitted.
 static TEMPLATES: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("page/charts.json")).expect("the built-in templates are valid JSON")
 });
@@ -68,7 +68,7 @@ fn fill_template(form: &Value, parts: &[(&str, Value)]) -> Value {
 const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
                           __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
 
-/// The chart with a zero-width space behind each name that is a property of every object.
+/// The chart with a zero-width space after each name that is a property of every object.
 fn with_drawable_names(chart: &Chart) -> Chart {
     let mut chart = chart.clone();
     let labels = chart.series.iter_mut().map(|series| &mut series.label);
@@ -212,8 +212,8 @@ fn place(colouring: Colouring, value: f64) -> f64 {
     }
 }
 
-/// Converts figures for an axis. On a proportional axis they are multiples of a unit named in the title, so that the
-/// library finds round numbers. On other axes the labels have the unit.
+/// Converts figures for an axis. On a proportional axis, figures are multiples of a unit named in the title, so that
+/// the library finds round numbers. On other axes the labels have the unit.
 struct VegaFigures<'a> {
     axis: &'a Axis,
     divisor: f64,
@@ -267,7 +267,8 @@ impl<'a> VegaFigures<'a> {
 }
 
 /// A channel of names, in lines of as many letters as the expression `letters` allows. The library puts the first line
-/// where a single line would be, so a name of several lines is raised by the fraction `share` of its further lines.
+/// where a single line would be, so a name of several lines is raised by the fraction `share` of the height of its
+/// other lines.
 fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");

@@ -187,7 +187,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
         |row: &&&RemedyRow| !row.under.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
     let is_own = |row: &&&RemedyRow| !row.program.is_empty() || !row.under.is_empty();
     let mut own: Vec<&&RemedyRow> = rows.iter().filter(is_own).collect();
-    // A program that another one started can't be replaced on its own.
+    // A program that another program started can't be replaced on its own.
     if own.iter().any(|row| !row.by.is_empty()) {
         own.retain(|row| !row.by.is_empty() || row.command.is_empty());
     }

@@ -35,8 +35,8 @@ const FULL_SCAN: Duration = Duration::from_secs(2);
 const FULL_SCAN_STRANGE: Duration = Duration::from_millis(400);
 /// The interval of scans of all processes of the machine, shortly after a change.
 const SEARCH: Duration = Duration::from_secs(1);
-/// After a check or a full scan, the next one waits for this multiple of its CPU time, with up to [`FEW_STAGES`] stages
-/// and with more.
+/// The pause after a check or a full scan, as a multiple of its CPU time: with up to [`FEW_STAGES`] stages, and with
+/// more.
 const SCAN_PAUSES: [u32; 2] = [200, 500];
 /// The interval of scans of all processes of the machine, long after a change.
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
