@@ -22,7 +22,7 @@ use pipemark_model::neutral;
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// A file. A regular file is replaced as a whole. A device or a FIFO is written into.
+    /// A file. A regular file is replaced as a whole. A device or a FIFO is written to.
     File(PathBuf),
 }
 
@@ -90,8 +90,7 @@ impl Destination {
     /// reader needs no more output.
     ///
     /// # Errors
-    /// If `content` is an error, or could not be written. A regular file is then unchanged, and no temporary file is
-    /// left.
+    /// If `content` is an error, or cannot be written. A regular file is then unchanged, and no temporary file is left.
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
         let write = |content: String| match self {
             Destination::Stdout => {

@@ -13,7 +13,7 @@ use crate::limits::ControlGroups;
 const MIN_STEAL: f64 = 1.0;
 /// The minimum load by other processes that is reported, in CPUs.
 const MIN_LOAD: f64 = 0.1;
-/// The greatest load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
+/// The maximum load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
 /// of CPUs in different ways, so small differences mean nothing.
 const IGNORED_LOAD_TICKS: u64 = 10;
 /// The minimum CPU pressure before the start that is reported, in per cent.

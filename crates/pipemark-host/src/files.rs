@@ -33,7 +33,7 @@ impl SystemFiles {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The first `bytes` bytes of a file. The kernel generates some files during the read, so a shorter read is
+    /// The first `bytes` bytes of a file. The kernel generates some files while they are read, so a shorter read is
     /// cheaper.
     pub fn read_prefix(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
         // Enough to read most files at once.

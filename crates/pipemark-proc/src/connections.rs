@@ -1,4 +1,4 @@
-//! Finds the other ends of sockets with sock_diag(7), which needs no privileges for one's own sockets.
+//! Finds the other ends of sockets with sock_diag(7), which needs no privileges for sockets of the same user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -111,7 +111,7 @@ fn dump(request: &[u8]) -> Vec<Vec<u8>> {
     let Some(socket) = open() else { return found };
     let mut buffer = vec![0; 64 << 10];
     loop {
-        // Replies to a dump are complete when the next part is requested, so the call doesn't wait.
+        // The kernel has completed each reply to a dump when the next one is requested, so this call doesn't wait.
         let Ok((length, _)) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) else { return found };
         if length == 0 {
             return found;
@@ -241,7 +241,7 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
             }
         }
     }
-    // After a fork both processes hold both ends. Only their waits show which process uses which end.
+    // After a fork, both processes hold both ends. Only their waits show which process uses which end.
     let place_of = |pid: u32| processes.iter().position(|process| process.pid == pid);
     let fd_of = |place: usize, inode: u64| {
         processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)

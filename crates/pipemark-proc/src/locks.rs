@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-/// A locked file, as /proc/locks names it: the device's numbers, and the inode.
+/// A locked file, identified as in /proc/locks: by the device's numbers and the inode.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedFile {
     device: String,

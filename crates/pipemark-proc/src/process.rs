@@ -109,7 +109,8 @@ impl OtherFiles {
     }
 }
 
-/// The flag of a kernel thread. The parent's pid doesn't identify one: in a container, pid 2 is an ordinary process.
+/// The flag of a kernel thread. A parent with pid 2 doesn't identify one, because in a container pid 2 is an ordinary
+/// process.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// A file of /proc that is read repeatedly.
@@ -261,7 +262,7 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
     Ok(found)
 }
 
-/// Whether a file is a terminal or /dev/null. Every process has such files open, and few processes read or write much
+/// Whether a file is a terminal or /dev/null. Most processes have such files open, and few processes read or write much
 /// there.
 fn is_idle_device(path: &str) -> bool {
     let name = fs::read_link(path).unwrap_or_default();
@@ -377,7 +378,8 @@ pub(crate) fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 
-/// The bytes that a process and its reaped children have read and written, and the numbers of their calls.
+/// The bytes that a process and its reaped children have read and written, and the numbers of their read and write
+/// calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoCounts {
     pub read: u64,

@@ -434,7 +434,7 @@ fn begins_with_any(name: &str, like: &str) -> bool {
     like.split(' ').any(|begin| name.starts_with(begin))
 }
 
-/// Kernel functions and what they wait for, by the beginnings of their names. The first match counts.
+/// Kernel functions, by the beginnings of their names, and what a thread in them waits for. The first match counts.
 const FUNCTIONS: [(&str, ThreadWait); 12] = [
     ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", ThreadWait::In(None)),
     ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", ThreadWait::Out(None)),
@@ -460,7 +460,7 @@ const FUNCTIONS: [(&str, ThreadWait); 12] = [
 /// The wait in this kernel function; `None` if unknown.
 pub(crate) fn of_function(name: &str) -> Option<ThreadWait> {
     let fits = |(names, wait): &&(&str, ThreadWait)| match wait {
-        // Names are compared whole, because other functions of pipes have names that begin like these.
+        // Whole names are compared, because other functions of pipes have names that begin like these.
         ThreadWait::In(_) | ThreadWait::Out(_) => names.split(' ').any(|whole| name == whole),
         _ => begins_with_any(name, names),
     };
@@ -667,7 +667,7 @@ mod tests {
         assert_eq!(of_function("futex_do_wait"), Some(ThreadWait::Is(ThreadState::Lock)));
         assert_eq!(of_function("folio_wait_bit_common"), Some(ThreadWait::Is(ThreadState::Disk)));
         assert_eq!(of_function("rq_qos_wait"), Some(ThreadWait::Is(ThreadState::Disk)));
-        // Functions of pipes are matched by whole name, and this name only begins like one.
+        // Functions of pipes are matched by their whole names. This name only begins like one of them.
         assert_eq!(of_function("pipe_readable"), None);
         assert_eq!(of_function("0"), None);
     }

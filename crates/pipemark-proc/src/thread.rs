@@ -102,8 +102,8 @@ impl Thread {
         let asleep = if state == 'D' { ThreadState::Disk } else { ThreadState::Other };
         if self.access == ProcFile::Wchan {
             match self.function().as_deref() {
-                // The thread has just started to run, or the kernel hides the function and the file always has this
-                // content.
+                // The thread has just started to run, or the kernel hides the function, so that the file always has
+                // this content.
                 None | Some("0" | "") => {
                     self.misses += 1;
                     if self.misses == 1 {
@@ -120,7 +120,8 @@ impl Thread {
         }
         Some(match asleep {
             ThreadState::Disk => ThreadWait::Is(ThreadState::Disk),
-            // The thread may sleep for any reason. Unless the stage's neighbours decide, its state is unknown.
+            // The thread may sleep for any reason. Its state is unknown unless the states of the stage's neighbours
+            // show it.
             _ => ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Unknown },
         })
     }

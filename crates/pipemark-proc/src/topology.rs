@@ -60,7 +60,8 @@ impl<'p> PipeGraph<'p> {
         self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
     }
 
-    /// The holders of the other end of a pipe. For each, `true` if the end counts as its standard input or output.
+    /// The holders of the other end of a pipe. For each, `true` if the end counts as the holder's standard input or
+    /// output.
     fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
         let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
         holders.filter_map(move |(&other, ends)| {
@@ -95,7 +96,7 @@ fn pipe_graph(processes: &[Process]) -> PipeGraph<'_> {
     };
     let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, ends_to_stages(process))));
     for (&pid, ends) in &all {
-        // Removes inherited ends that another process uses, such as the /dev/fd/63 of another process substitution.
+        // Removes inherited ends that another process uses, such as /dev/fd/63 of another process substitution.
         let inherited = |end: &PipeEnd| {
             let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
             let uses =
@@ -319,8 +320,8 @@ fn shape(pids: &[u32], graph: &PipeGraph<'_>) -> StageShape {
     StageShape { pids, ins, outs }
 }
 
-/// Sorts stages in the order of the data. Keeps the given order where the data allows several orders or flows in a
-/// cycle.
+/// Sorts stages in the order of the data. If the data allows several orders, or flows in a cycle, keeps the given
+/// order.
 pub fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();
     while !left.is_empty() {

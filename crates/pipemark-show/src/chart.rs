@@ -29,7 +29,7 @@ pub enum Scale {
     Linear,
     /// Equal steps for equal ratios.
     Log,
-    /// Like `Log`, but with a place for 0: log(1 + figure / c), where c is this number, which is above 0.
+    /// Like `Log`, but with a place for 0: log(1 + figure / c). This number is c, which is above 0.
     LogWithZero(f64),
     /// A share q of a whole is placed at −log10(1 − q), so that 90 % is at 1 and 99 % at 2.
     Nines,

@@ -8,7 +8,8 @@ use crate::{Align, Cell, Fit, Grid, Row, Style};
 const MIN_WIDTH: usize = 6;
 /// The minimum width of wrapped columns while optional columns can still be omitted.
 const COMFORTABLE_WIDTH: usize = 20;
-/// The widths of a bar, in terminal columns. Shorter bars have too low a resolution, and longer bars show no more.
+/// The allowed widths of a bar, in terminal columns. Shorter bars have too low a resolution, and longer bars show no
+/// more.
 const BAR_WIDTHS: std::ops::RangeInclusive<usize> = 8..=48;
 const GAP: usize = 2;
 /// A reason is printed beside the labels if there is room for at least this number of columns, and otherwise below

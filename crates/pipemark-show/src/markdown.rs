@@ -56,7 +56,7 @@ fn grid(grid: &Grid) -> String {
     parts.join("\n\n")
 }
 
-/// Neutral text with all characters escaped that are special in Markdown, HTML or a table.
+/// Neutral text, in which all characters that are special in Markdown, HTML or a table are escaped.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, c) in text.chars().enumerate() {

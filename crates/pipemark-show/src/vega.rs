@@ -151,7 +151,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
-    // Published figures are placed below the measured figure, never between it and its bar.
+    // Published figures are placed below the measured figure, never between the measured figure and its bar.
     let published = chart.series.iter().any(|series| series.role == SeriesRole::Published);
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
@@ -194,7 +194,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     for (key, value) in TEMPLATES["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
-    // Text that would overlap its neighbours is omitted. The tooltip and the table show it.
+    // A cell's text that would overlap its neighbours is omitted. The tooltip and the table show the text.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let row = words_channel(&chart.y, "row", "letters", 0.5);
     let parts = vec![("column", column), ("row", row), ("colours", TEMPLATES[colours].clone()), ("room", json!(room))];
@@ -258,7 +258,7 @@ impl<'a> VegaFigures<'a> {
             let label = |(multiple, name): &(f64, &str)| {
                 format!("datum.value >= {multiple} ? format(datum.value / {multiple}, '.4~r') + ' {name}{per}' : ")
             };
-            // The expression is made of our own table of units, and contains no text from a file.
+            // The expression is made from pipemark's own table of units, and contains no text from a file.
             axis["labelExpr"] =
                 json!(unit.multiples().iter().map(label).collect::<String>() + "format(datum.value, '.3~r')");
         }

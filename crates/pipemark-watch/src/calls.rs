@@ -49,7 +49,7 @@ fn share(stage: &StageFigures) -> f64 {
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
-/// for something else, such as a client for its server.
+/// for something else, such as a client that waits for its server.
 fn computes_or_waits_for_cpu(stage: &StageFigures) -> bool {
     stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
 }

@@ -213,7 +213,7 @@ fn corrected_shares(
     let at_once = if cpus > 0 { threads.min(cpus as f64) } else { threads };
     let mut least = (most / threads.max(1.0)).max(share(run) / at_once.max(1.0)).min(1.0);
     if counts.changed {
-        // For threads and children that came and went, only their time on a CPU is known, not their number.
+        // If threads and children came and went, only their time on a CPU is known, not their number.
         least = if cpus > 0 { (share(run) / cpus as f64).min(1.0) } else { 0.0 };
     }
     if running < least && running < 1.0 {
@@ -263,7 +263,7 @@ fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
     const MIN_READS: f64 = 1000.0;
     /// The minimum number of reads per write.
     const MIN_READS_PER_WRITE: f64 = 4.0;
-    /// The maximum share of time for which the stage waits for input, or its writers for room.
+    /// The maximum share of time for which the stage waits for input, or for which its writers wait for room.
     const MAX_WAITS: f64 = 0.02;
     /// The minimum share of time for which the stage runs.
     const MIN_RUNS: f64 = 0.9;
@@ -430,8 +430,8 @@ fn set_rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
         let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
         pipe.bytes_per_second = match (out, input) {
-            // If one end counts less, some of its calls are not counted. If it counts more, the rest belongs to other
-            // files.
+            // If one end counts fewer bytes, some of its calls are not counted. If it counts more, the additional bytes
+            // belong to other files.
             (Some(out), Some(input)) if out > input * SAME_RATE && !stages[pipe.from - 1].writes_others => Some(out),
             (Some(out), Some(input)) if input > out * SAME_RATE && !stages[pipe.to - 1].reads_others => Some(input),
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),

@@ -224,7 +224,8 @@ pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remed
     named_once(figures, stages.filter_map(|stage| Some((stage, of_stage(stage)?))))
 }
 
-/// The first row of the table that applies to a stage's program. Rows that need more CPUs apply only if `parallel`.
+/// The first row of the table that applies to a stage's program. Rows that need more CPUs apply only if `parallel` is
+/// set.
 fn of_program(
     stage: &StageFigures,
     verdict: &PipelineVerdict,

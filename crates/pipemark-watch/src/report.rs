@@ -126,7 +126,7 @@ pub struct Phase {
     pub verdict: PipelineVerdict,
 }
 
-/// Figures of a stage. Shares are of the time in which it existed, from 0 to 1.
+/// Figures of a stage. Shares are of the time in which the stage existed, from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageFigures {

@@ -31,10 +31,10 @@ const AT_FULL_RATE: Duration = Duration::from_millis(500);
 /// The number of samples over which the cost of a sample is averaged. One sample in ten is followed by a scan.
 const SMOOTHED: u32 = 64;
 
-/// In one of this many samples, the other threads of a running stage are sampled too.
+/// One sample in this many also covers the other threads of a running stage.
 const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
 
-/// In one of this many samples, stages of several processes are checked for file locks.
+/// One sample in this many also checks stages of several processes for file locks.
 const SAMPLES_PER_LOCK_CHECK: u32 = 8;
 
 /// The maximum number of processes of a stage that are checked for file locks.
@@ -138,8 +138,8 @@ pub struct WatchedPipe {
     pub(super) unread_since: Option<Instant>,
     /// For the pipe's writer and its reader: the number of consecutive samples in which this end has waited.
     pub(super) waiting: [u32; 2],
-    /// For the pipe's writer and its reader: how often this end had run when it last waited; `None` if that wasn't
-    /// read.
+    /// For the pipe's writer and its reader: the number of time slices that this end had had when it last waited;
+    /// `None` if that wasn't read.
     pub(super) slices: [Option<u64>; 2],
     /// Which end was last found waiting: `true` for the writer, `false` for the reader.
     pub(super) last: Option<bool>,
@@ -217,8 +217,8 @@ pub struct Watcher {
     pub(super) limits: WatchLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
-    /// Processes of the command whose parents ended before they were found, such as background processes: their pids
-    /// and start times.
+    /// Orphans: processes of the command, such as background processes, whose parents had ended before the orphans were
+    /// found. Maps their pids to their start times.
     pub(super) orphans: BTreeMap<u32, u64>,
     /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
@@ -329,7 +329,7 @@ impl Watcher {
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
         let several = 3..=MAX_PROCESSES_FOR_LOCKS;
-        // Stages are sampled in a different order each time, because sampling the first may wake the next.
+        // Each sample begins with a different stage, because sampling one stage may wake the next.
         let first = self.random as usize % self.stages.len().max(1);
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
@@ -390,7 +390,7 @@ impl Watcher {
                 }
                 (true, true) => otherwise,
             };
-            // A thread's known state counts if it precedes the unsure one in the order of states.
+            // A known state of another thread counts if it precedes the inferred state in the order of states.
             let moment = &mut moments[stage];
             moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
             match decided {
@@ -567,7 +567,7 @@ fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProce
     strange
 }
 
-/// How often a stage of a single thread has run; `None` for other stages.
+/// The number of time slices that a stage of a single thread has had; `None` for other stages.
 fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<u64> {
     let [pid] = stage.pids[..] else { return None };
     match &mut known.get_mut(&pid)?.threads[..] {
@@ -606,7 +606,7 @@ impl WatchedStage {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Other)
             }
-            // The pipe was opened since the last full scan, probably to a process just started.
+            // The pipe was opened since the last full scan, probably to a process that has just started.
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if !self.outer.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Children)
             }

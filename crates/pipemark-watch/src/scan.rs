@@ -40,7 +40,7 @@ const SEARCH: Duration = Duration::from_secs(1);
 const SCAN_PAUSES: [u32; 2] = [200, 500];
 /// The interval of scans of all processes of the machine, long after a change.
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
-/// A younger pipe isn't opened to read its capacity, because a short pipeline may be about to end.
+/// A younger pipe isn't opened to read its capacity, because the pipeline may be short and about to end.
 const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
 /// The maximum number of stages. Later stages, such as more rounds of a loop, are counted with the last stage.
 const MAX_STAGES: usize = 400;
@@ -127,8 +127,8 @@ fn collates(program: &str, environment: &[u8]) -> bool {
     language.is_some_and(|language| !["C", "POSIX"].contains(&language))
 }
 
-/// The environment of a process when it started. If it is unreadable and this program started the process, this
-/// program's own environment is returned, which the process has inherited.
+/// The environment of a process when it started. If it is unreadable and this program started the process, returns this
+/// program's own environment, which the process inherited.
 fn environment(pid: u32, is_child: bool) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| {
         let own = std::env::vars_os().filter(|_| is_child);

@@ -10,7 +10,7 @@ use crate::live::LivePipeline;
 use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use crate::verdict::{is_unsampled, percent};
 
-/// The maximum number of stages that are all shown in full. With more stages, only the busiest are.
+/// Up to this number of stages, all are shown in full. With more stages, only the busiest are.
 const MAX_FULL: usize = 30;
 /// The number of points of history shown beside a stage.
 const HISTORY_POINTS: usize = 10;

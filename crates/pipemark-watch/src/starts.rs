@@ -42,7 +42,7 @@ struct Starts {
 fn starts(stage: &StageFigures) -> Option<Starts> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= MIN_STARTS)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
-    // The share is of the CPU time that the stage got, because other programs may have taken the rest.
+    // The share is relative to the CPU time that the stage got, because other programs may have used the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
     // `cpu_wait` lacks the waits of processes that have exited. If other programs use the CPUs, these waits show only
@@ -113,7 +113,7 @@ mod tests {
         let compress = StageFigures { faults_per_second: 30_000.0, cpu: Some(1.6), ..starter(200.0, 1.5) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), compress, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
-        // Forty-five processes start per second and take 20 ms each: for 100 KiB, and for 1 MiB.
+        // Forty-five processes start per second and take 20 ms each, once for 100 KiB and once for 1 MiB.
         let jq =
             |bytes| StageFigures { faults_per_second: 20_000.0, bytes_per_start: Some(bytes), ..starter(45.0, 0.7) };
         let found = |bytes| verdict(&line(vec![stage(1, 2, 0, 98), jq(bytes), stage(3, 3, 97, 0)]));

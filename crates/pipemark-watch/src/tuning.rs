@@ -54,8 +54,8 @@ struct CountedStage {
 }
 
 impl CountedStage {
-    /// Chooses the last stage that moves a relevant number of bytes. Bytes that a larger pipe merely holds have not
-    /// arrived at that stage. `None` if no stage moves enough.
+    /// Chooses the last stage that moves a relevant number of bytes; `None` if there is none. Bytes that a larger pipe
+    /// merely holds have not arrived at that stage.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<CountedStage> {
         let figures = PipelineFigures::of(watcher, interval);
         let count = |place: usize, reads: bool| {
@@ -270,7 +270,7 @@ impl Tuning {
         self.pipes.iter().all(|pipe| pipe.ended || (pipe.now > pipe.before) == self.large)
     }
 
-    /// Makes all pipes large, or restores them. Returns `false` if a pipe is still too full to shrink.
+    /// Makes all pipes large, or restores their old capacities. Returns `false` if a pipe is still too full to shrink.
     fn resize(&mut self, watcher: &Watcher, large: bool, patience: Duration) -> bool {
         const PAUSE: Duration = Duration::from_millis(2);
         self.large = large;

@@ -12,7 +12,7 @@ const MIN_SAMPLES: u32 = 20;
 /// A CPU limit, a tracer or repeated stop signals limit a stage only if they stop it for at least this share of the
 /// time.
 const THROTTLED: f64 = 0.10;
-/// Stages are short of CPUs if they want more than this multiple of the CPUs that they may use.
+/// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
 const CPUS_WANTED: f64 = 1.25;
 /// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
 const RUNS: f64 = 0.15;
@@ -29,7 +29,7 @@ pub(super) const BOTH_WAIT: f64 = 0.12;
 const MIN_WAITS: f64 = 10.0;
 /// A pipe has bursts if the waits of its two ends alternate at least this many times.
 const MIN_TURNS: u32 = 3;
-/// A stage with more context switches per second than this spends part of its time on them.
+/// A stage with more context switches per second than this spends part of its time on these switches.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages are balanced if their busy shares differ by less than this.
 pub(crate) const BALANCED: f64 = 0.10;
@@ -295,8 +295,8 @@ fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage, cause: cycle.cause().to_owned(), ..verdict })
 }
 
-/// The verdict `Inconclusive`, if too few samples were taken to distinguish the two busiest stages, or a small pipe
-/// from a slow stage.
+/// The verdict `Inconclusive`, if too few samples or too much overhead make it impossible to distinguish the two
+/// busiest stages.
 fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     let gap = busy(first) - busy(second);
@@ -525,7 +525,7 @@ fn hidden_stage(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pip
     (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 
-/// The verdict that all stages wait for each other's pipes. While data moves, some stage is busy at any moment.
+/// The verdict that all stages wait for each other. While data moves, at least one stage is busy at any moment.
 fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "No data moves: the stages wait for each other, or for a pipe that no process uses.";

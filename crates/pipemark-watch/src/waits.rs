@@ -279,8 +279,8 @@ fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
     }
 }
 
-/// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
-/// first.
+/// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send. Sockets with
+/// `true` come first.
 fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Vec<(u64, bool)> {
     let mut found: Vec<(u64, bool)> = Vec::new();
     for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {

@@ -124,7 +124,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills the remaining processes of this run, as the guards do. The guards may have been killed.
+/// Kills the remaining processes of this run, as the guards do, in case the guards have been killed.
 pub fn kill_remaining() {
     if let Some((marks, _)) = GUARDED.get()
         && let Some(own) = marks.as_encoded_bytes().rsplit(|&byte| byte == b' ').next()

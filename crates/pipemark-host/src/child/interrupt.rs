@@ -1,4 +1,4 @@
-//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor. Waits for other descriptors until one of these signals
+//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor, and waits for other descriptors until one of these signals
 //! arrives.
 
 use std::io::{self, Read};

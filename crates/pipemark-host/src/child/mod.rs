@@ -1,12 +1,12 @@
 //! Child processes. Only this module starts processes, waits for them and reaps them.
 //!
 //! [`Child::start`] starts a command in a [`ProcessGroup`]: this program itself ([`ourselves`]) or any other.
-//! [`Child::start_foreign`] starts a foreign program that never outlives pipemark, on one CPU if requested, and keeps
-//! the beginning of its standard error. The program can be held before its first instruction, so that counters and
-//! clocks start there ([`Child::wait_until_held`], [`Child::release`]).
+//! [`Child::start_foreign`] starts a foreign program (not pipemark) that never outlives pipemark, on one CPU if
+//! requested, and keeps the beginning of its standard error. The program can be held before its first instruction, so
+//! that counters and clocks start there ([`Child::wait_until_held`], [`Child::release`]).
 //!
 //! [`Child::wait`] waits until a deadline and reaps the child. [`wait_for_first`] waits for the first of several
-//! children without reaping it. [`wait_readable`] waits for sockets and pipes. All three return when the user
+//! children to end, without reaping it. [`wait_readable`] waits for sockets and pipes. All three return when the user
 //! interrupts. A dropped child is killed with its process group and reaped.
 
 pub mod error;

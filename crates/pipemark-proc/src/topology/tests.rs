@@ -217,15 +217,15 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
     for seed in [11, 12] {
         assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12]], "{seed}");
     }
-    // If its output is piped elsewhere, its standard error doesn't lead to a stage.
+    // If the process's output is piped elsewhere, its standard error doesn't lead to a stage.
     let lines: [Line<'_>; 3] =
         [(11, 10, 11, &[(1, 100, Out), (2, 101, Out)]), (12, 10, 11, &[(0, 100, In)]), (13, 10, 11, &[(0, 101, In)])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
 }
 
 /// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to
-/// another. The parent holds both ends of these two pipes. For each worker there is a further pipe, which shows the
-/// parent that the worker has ended.
+/// another. The parent holds both ends of these two pipes. Each worker also has a pipe that shows the parent that the
+/// worker has ended.
 #[test]
 fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
     let lines: [Line<'_>; 5] = [

@@ -61,8 +61,8 @@ struct Witness {
 /// Signals that are not intercepted: SIGCHLD, and the signals that stop a process in the terminal's background.
 const NOT_INTERCEPTED: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Signals to leave alone: `NOT_INTERCEPTED`, and those ignored when this program started. The latter stay ignored for
-/// the pipeline too, as under nohup or in a shell's background.
+/// Signals to leave alone: `NOT_INTERCEPTED`, and signals that were ignored when this program started, for example by
+/// nohup. The pipeline ignores these too.
 fn signals_left_alone() -> Vec<i32> {
     let was_ignored =
         |signal: &i32| signals::is_ignored(*signal) && (*signal != libc::SIGPIPE || sigpipe_was_ignored());
@@ -147,7 +147,8 @@ impl Witness {
         Some(Witness { child, questions, reports, asked: 0, answered: 0 })
     }
 
-    /// Whether the witness may still report a signal that this process received. Asks the witness once it is time to.
+    /// Whether the witness may still report a signal that this process received. Asks the witness once [`GRACE`] has
+    /// passed since the signal came.
     fn may_report(&mut self, received: &mut Received, now: Instant) -> bool {
         match received.question {
             None if now >= received.since + GRACE => {
