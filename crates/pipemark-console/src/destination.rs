@@ -22,7 +22,7 @@ use pipemark_model::neutral;
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// A file. A regular file is replaced as a whole. A device or a FIFO is written into.
+    /// A file. A regular file is replaced as a whole. A device or a FIFO is written to.
     File(PathBuf),
 }
 
@@ -31,8 +31,8 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
-            // `/dev/stdout` isn't replaced by name: if standard output is a regular file, that would discard its
-            // content.
+            // `/dev/stdout` counts as standard output. If standard output is a regular file, replacing it by name would
+            // discard its content.
             "-" | "/dev/stdout" => Destination::Stdout,
             _ => Destination::File(text.into()),
         })
@@ -48,7 +48,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// An output could not be written. The text is a message for the user.
+/// The error that an output could not be written. Its text is a message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the {what} to {destination}: {cause}; {}", self.advice())]
 pub struct OutputError {
@@ -75,7 +75,7 @@ impl Destination {
     /// Checks that the destination can be written, before time is spent on measuring.
     ///
     /// # Errors
-    /// If the directory does not exist or isn't check_writable, the path is a directory, or standard output is closed.
+    /// If the directory does not exist or isn't writable, the path is a directory, or standard output is closed.
     pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
         let Destination::File(path) = self else { return check_stdout_open().map_err(|cause| self.error(what, cause)) };
         let outcome = match Target::of(path) {
@@ -86,12 +86,11 @@ impl Destination {
         outcome.map_err(|cause| self.error(what, cause))
     }
 
-    /// Writes `content`, called `what` in messages. A reader that has closed the pipe (EPIPE) is no error, because it
-    /// needs no more output.
+    /// Writes `content`, called `what` in messages. A pipe that its reader has closed (EPIPE) is no error, because the
+    /// reader needs no more output.
     ///
     /// # Errors
-    /// If `content` is an error, or could not be written. A regular file is then unchanged, and no temporary file is
-    /// left.
+    /// If `content` is an error, or cannot be written. A regular file is then unchanged, and no temporary file is left.
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
         let write = |content: String| match self {
             Destination::Stdout => {
@@ -104,7 +103,7 @@ impl Destination {
         content.and_then(write).map_err(|cause| self.error(what, cause))
     }
 
-    /// Whether writing here would write to the file at `path`, by this name or another.
+    /// Whether writing to this destination would write to the file at `path`, possibly under another name.
     pub fn is_same_file(&self, path: &Path) -> bool {
         let Destination::File(own) = self else { return false };
         let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
@@ -168,7 +167,7 @@ impl Draft {
                 }
                 Ok(Draft::Unnamed(file))
             }
-            // Not every file system supports unnamed files. If the error has another cause, it occurs again here.
+            // Not every file system supports unnamed files. An error with another cause occurs again here.
             Err(_) => {
                 let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
                 Ok(Draft::Named(draft_name().permissions(permissions).tempfile_in(folder)?))

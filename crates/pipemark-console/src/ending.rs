@@ -21,7 +21,7 @@ pub mod exit {
     pub const NOT_VERIFIED: u8 = 3;
     /// `compare` or `ab` reached the verdict "worse", and `--fail-on` names it.
     pub const WORSE: u8 = 10;
-    /// A trial is on one side only, or was not measured on both sides.
+    /// A trial exists on one side only, or was not measured on both sides.
     pub const MISSING: u8 = 11;
     /// Like [`WORSE`], for the verdict "inconclusive".
     pub const INCONCLUSIVE: u8 = 12;
@@ -92,7 +92,7 @@ impl From<serde_json::Error> for ExitError {
     }
 }
 
-/// An error of writing to standard output. If the reader has left, that is no failure: the exit code is 0.
+/// An error while writing to standard output. If the reader has closed the pipe, the exit code is 0.
 impl From<io::Error> for ExitError {
     fn from(error: io::Error) -> ExitError {
         match error.kind() {
@@ -144,7 +144,7 @@ fn escape_line(line: &str) -> String {
         .collect()
 }
 
-/// Checks that standard output is open, for code that doesn't write through a [`crate::Destination`].
+/// Checks that standard output is open. Used by code that doesn't write through a [`crate::Destination`].
 ///
 /// # Errors
 /// If standard output was closed when the program started.
@@ -161,7 +161,7 @@ pub fn check_stdout() -> Result<(), ExitError> {
 /// If /proc isn't mounted, or signals cannot be caught.
 pub fn catch_interrupts() -> Result<Interrupt, ExitError> {
     guard::start();
-    // Each end is started through /proc/self/exe.
+    // Writers and readers are started through /proc/self/exe.
     if !Path::new("/proc/self/exe").exists() {
         return Err(ExitError::failed("pipemark needs /proc, which is not mounted; as root: mount -t proc proc /proc"));
     }

@@ -1,5 +1,5 @@
-//! Output for GitHub jobs: the tables in the summary of the step, and an annotation with the reason for a failure.
-//! Outside GitHub, nothing is written.
+//! Output for GitHub jobs. Writes the tables to the summary of the step, and annotates the job with the reason for a
+//! failure. Outside GitHub, nothing is written.
 
 use std::env::var_os;
 use std::fs::File;
@@ -31,7 +31,7 @@ pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), Exi
     Ok(())
 }
 
-/// A workflow command, which GitHub accepts on standard output or standard error.
+/// A workflow command. GitHub accepts it on standard output and standard error.
 fn annotation(verb: &str, word: &str, sheet: &Sheet) -> String {
     let last = sheet.blocks.iter().rev().find_map(|block| match block {
         pipemark_show::Block::Notes(notes) => notes.last().map(|note| note.text.clone()),

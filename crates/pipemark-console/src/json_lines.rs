@@ -35,7 +35,7 @@ impl JsonLines {
     /// Writes a line without buffering.
     ///
     /// # Errors
-    /// If the line cannot be written. If the reader of standard output has closed it, the error has exit code 0.
+    /// If the line cannot be written. If the reader of standard output has closed the pipe, the error has exit code 0.
     pub fn line(&mut self, value: &impl Serialize) -> Result<(), ExitError> {
         let text = serde_json::to_string(value)? + "\n";
         let written = match &mut self.file {

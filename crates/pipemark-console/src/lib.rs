@@ -1,4 +1,4 @@
-//! Shared by all verbs: exit codes ([`ExitError`], [`exit`]), output files ([`ExportOptions`], [`Destination`]),
+//! Code that all verbs share: exit codes ([`ExitError`], [`exit`]), output files ([`ExportOptions`], [`Destination`]),
 //! messages and progress ([`say`], [`Progress`]), options for verdicts ([`verdict`]), and output for GitHub jobs
 //! ([`github`]).
 #![forbid(unsafe_code)]

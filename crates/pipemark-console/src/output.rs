@@ -26,16 +26,16 @@ pub enum Format {
     Csv,
     /// All results, on one line
     Json,
-    /// A gauge for each estimate; an export only, like the next
+    /// OpenMetrics, with a gauge for each estimate. This format and the following ones are only for exports.
     #[value(skip)]
     OpenMetrics,
-    /// A figure for each trial
+    /// JSON with a figure for each trial
     #[value(skip)]
     Benchmark,
-    /// As hyperfine writes it
+    /// JSON as hyperfine writes it
     #[value(skip)]
     Hyperfine,
-    /// As Bencher reads it
+    /// JSON as Bencher reads it
     #[value(skip)]
     Bencher,
 }
@@ -118,7 +118,7 @@ fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The options for exports, which are written in addition to what is printed. For verbs that measure or compare.
+/// The options of verbs that measure or compare, for exports. Exports are written in addition to what is printed.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ExportOptions {
@@ -207,7 +207,7 @@ impl<'a> Targets<'a> {
     /// Checks before the measurement that no two exports have the same destination.
     ///
     /// # Errors
-    /// A message, if two have the same destination.
+    /// A message, if two exports have the same destination.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         if self.stdout_taken {
@@ -225,10 +225,10 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Checks before measuring several sessions that each format can represent several sessions.
+    /// Checks, before several sessions are measured, that each format can represent several sessions.
     ///
     /// # Errors
-    /// A message, if one cannot.
+    /// A message, if a format cannot.
     pub fn check_sessions(&self) -> Result<(), String> {
         let mut forms = self.all().map(|(_, form)| form);
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {

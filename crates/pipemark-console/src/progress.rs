@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar;
 
 use pipemark_model::neutral;
 
-/// The time before the progress line appears. Shorter measurements show none.
+/// The time before the progress line appears. Shorter measurements show no progress line.
 const MIN_ELAPSED: Duration = Duration::from_secs(1);
 /// The width of the progress bar in characters.
 const BAR_WIDTH: usize = 20;

@@ -22,7 +22,7 @@ pub fn threshold(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
     match number {
         Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err(format!("'{}' is not a threshold; use per cent from 0% to under 100%, such as 5%", neutral(text))),
+        _ => Err(format!("'{}' is not a threshold; use a percentage from 0% to below 100%, such as 5%", neutral(text))),
     }
 }
 
@@ -31,8 +31,8 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
     threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
 }
 
-/// The text of the interval that decides the verdict. Without one, the interval of the runs; without that too, the
-/// number of runs on each side.
+/// The text of the interval that decides the verdict. If there is no such interval, the interval of the runs. If there
+/// are no intervals at all, the number of runs on each side.
 pub fn interval(comparison: &Comparison) -> String {
     let runs = comparison.low.zip(comparison.high);
     match comparison.judged().or(runs).unzip() {

@@ -78,8 +78,8 @@ fn cache_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The start of /proc/cpuinfo with the first CPU's block, which is used for all CPUs. Reading the whole file makes the
-/// kernel query every CPU's clock.
+/// The start of /proc/cpuinfo, with the block of the first CPU. This block is used for all CPUs, because reading the
+/// whole file makes the kernel query every CPU's clock.
 pub fn cpuinfo(files: &SystemFiles) -> String {
     files.read_prefix("/proc/cpuinfo", 8 << 10).unwrap_or_default()
 }

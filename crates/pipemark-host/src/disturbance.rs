@@ -1,5 +1,5 @@
 //! Disturbances of a measurement: CPU time taken by other processes or by the hypervisor, CPU pressure, throttling, a
-//! slow clock source, a frequency that may change. Reading the counters is separate from judging the changes.
+//! slow clock source, and a CPU frequency that may change.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::limits::ControlGroups;
 const MIN_STEAL: f64 = 1.0;
 /// The minimum load by other processes that is reported, in CPUs.
 const MIN_LOAD: f64 = 0.1;
-/// The greatest load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
+/// The maximum load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
 /// of CPUs in different ways, so small differences mean nothing.
 const IGNORED_LOAD_TICKS: u64 = 10;
 /// The minimum CPU pressure before the start that is reported, in per cent.
@@ -81,7 +81,7 @@ fn own_ticks(stat: &str) -> Option<u64> {
 pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     let both =
         || host.topology.iter().filter_map(|place| Some((start.cpus.get(&place.cpu)?, end.cpus.get(&place.cpu)?)));
-    // Idle time may decrease a little: proc_stat(5) on iowait.
+    // Idle time may decrease a little, because of iowait: proc_stat(5).
     let spent = |of: fn(&Ticks) -> u64| both().map(|(before, after)| of(after).saturating_sub(of(before))).sum::<u64>();
     let [busy, idle, steal] = [spent(|ticks| ticks.busy), spent(|ticks| ticks.idle), spent(|ticks| ticks.steal)];
     let (count, total) = (both().count() as f64, (busy + idle + steal) as f64);
@@ -102,7 +102,7 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
         warnings.push(Warning::CpuPressure { percent: pressure.cpu });
     }
     if let (Some(before), Some(after)) = (start.throttled, end.throttled) {
-        // The throttled time is summed over all CPUs, so the elapsed time is too.
+        // The throttled time is summed over all CPUs, so the elapsed time is multiplied by their number.
         let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * count.max(1.0);
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
         // An elapsed time of 0 gives NaN, which is never above the limit.
@@ -120,7 +120,7 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     warnings
 }
 
-/// Clock sources that take a microsecond or more to read, because each reading is a system call and accesses a device.
+/// Clock sources that take a microsecond or more to read. Each reading is a system call that accesses a device.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "refined-jiffies"];
 
 #[cfg(test)]

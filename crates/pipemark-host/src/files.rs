@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use pipemark_model::Cpu;
 
-/// The largest number of bytes read from a file. The longest file is the mount table of a machine with hundreds of
+/// The maximum number of bytes read from a file. The longest file is the mount table of a machine with hundreds of
 /// containers.
 const MAX_BYTES: u64 = 256 << 10;
 
@@ -33,7 +33,7 @@ impl SystemFiles {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The first `bytes` bytes of a file. The kernel generates some files during the read, so a shorter read is
+    /// The first `bytes` bytes of a file. The kernel generates some files while they are read, so a shorter read is
     /// cheaper.
     pub fn read_prefix(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
         // Enough to read most files at once.
@@ -59,7 +59,7 @@ impl SystemFiles {
         self.line(path)?.parse().ok()
     }
 
-    /// The number in the line `KEY NUMBER` of a file of such lines; `None` if no line has this key.
+    /// The number after `key` in a file of lines `KEY NUMBER`; `None` if no line has this key.
     pub fn entry(&self, path: impl AsRef<Path>, key: &str) -> Option<u64> {
         let text = self.text(path)?;
         text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key)?.1.trim().parse().ok()

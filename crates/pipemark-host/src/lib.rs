@@ -76,9 +76,9 @@ const PRESSURE_SAMPLES: u32 = 3;
 /// The length of each of these samples.
 const PRESSURE_SAMPLE_TIME: Duration = Duration::from_millis(200);
 
-/// Like [`survey`], for use before a measurement. CPU pressure over the last ten seconds includes pipemark's own
-/// previous run. If the pressure is high, this function idles while it samples the pressure caused by others, and keeps
-/// the lowest sample: the first may include the end of the previous run.
+/// Like [`survey`], for use before a measurement. The CPU pressure over the last ten seconds includes that of
+/// pipemark's own previous run. So if the pressure is high, this function idles and samples the pressure that other
+/// processes cause. It keeps the lowest sample, because the first one may include the end of the previous run.
 pub fn survey_before_measuring() -> Host {
     let mut host = survey();
     if let Some(pressure) = &mut host.pressure {

@@ -1,5 +1,5 @@
-//! The limits on memory, CPU time and processes set by the control groups of this process, in both versions of control
-//! groups.
+//! The limits that the control groups of this process set on memory, CPU time and processes, in both versions of
+//! control groups.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -102,8 +102,8 @@ impl ControlGroups {
         self.throttled(&SystemFiles::live())
     }
 
-    /// The longest time for which a CPU limit has throttled one of the groups since its creation, summed over CPUs.
-    /// `None` if the kernel doesn't report it.
+    /// The time for which a CPU limit has throttled a group since its creation, summed over CPUs: the longest of all
+    /// groups. `None` if the kernel doesn't report it.
     pub fn throttled(&self, files: &SystemFiles) -> Option<Duration> {
         let time = |folder: &PathBuf| {
             let entry = |key| files.entry(folder.join("cpu.stat"), key);
@@ -113,14 +113,14 @@ impl ControlGroups {
         self.cpu.iter().filter_map(time).max()
     }
 
-    /// The largest number of periods in which one of the groups was throttled (nr_throttled). `None` if the kernel
-    /// doesn't report it.
+    /// The number of periods in which a group was throttled (nr_throttled): the largest of all groups. `None` if the
+    /// kernel doesn't report it.
     pub fn times_throttled(&self, files: &SystemFiles) -> Option<u64> {
         self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
     }
 }
 
-/// The used fields of a line in /proc/PID/mountinfo: proc_pid_mountinfo(5).
+/// The fields used from a line of /proc/PID/mountinfo: proc_pid_mountinfo(5).
 struct Mount<'a> {
     root: &'a str,
     point: &'a str,

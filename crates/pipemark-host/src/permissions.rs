@@ -172,8 +172,8 @@ pub fn probe_all(files: &SystemFiles) -> Vec<Permission> {
     Facility::iter().map(permission).collect()
 }
 
-/// Returns whether this process may exceed all pipe limits, and whether it may exceed the per-user limits. The first is
-/// probed, because a capability inside a user namespace lifts no limit.
+/// Returns two flags: whether this process may exceed all pipe limits, and whether it may exceed the per-user limits.
+/// The first is probed, because a capability inside a user namespace lifts no limit.
 pub fn pipe_limits_lifted(files: &SystemFiles, pipe_max_size: u64) -> (bool, bool) {
     let all = usize::try_from(pipe_max_size)
         .ok()

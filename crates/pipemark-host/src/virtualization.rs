@@ -23,7 +23,7 @@ pub fn detect(files: &SystemFiles, cpuinfo: &str) -> Virtualization {
 }
 
 fn hypervisor(files: &SystemFiles) -> Option<&'static str> {
-    // Laptops and bare-metal cloud machines have a hypervisor's vendor too, so the product decides.
+    // Laptops and bare-metal cloud machines may have a hypervisor's vendor too, so the product name decides.
     let product = files.line("/sys/class/dmi/id/product_name").unwrap_or_default();
     let metal = product.ends_with(".metal") || product.starts_with("Surface") || product.starts_with("MacBook");
     include_str!("hypervisors.txt").lines().filter(|line| !line.starts_with('#')).find_map(|line| {

@@ -1,4 +1,4 @@
-//! Finds the other ends of sockets with sock_diag(7), which needs no privileges for one's own sockets.
+//! Finds the other ends of sockets with sock_diag(7), which needs no privileges for sockets of the same user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,7 +25,7 @@ const TCP: u8 = 6;
 /// A socket and its peer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SocketState {
-    /// The inode of the other end; `None` if it isn't on this machine.
+    /// The inode of the other end; `None` if that end isn't on this machine.
     pub peer: Option<u64>,
     /// Bytes waiting to be read.
     pub receive_queue: u64,
@@ -47,7 +47,7 @@ pub struct TcpState {
     pub buffer_limited: u64,
 }
 
-/// All visible sockets, by inode. Empty where the kernel doesn't support sock_diag.
+/// All visible sockets, by inode. Empty if the kernel doesn't support sock_diag.
 pub fn all_sockets(with_tcp: bool) -> BTreeMap<u64, SocketState> {
     let mut found = BTreeMap::new();
     for message in dump(&unix_request()) {
@@ -111,7 +111,7 @@ fn dump(request: &[u8]) -> Vec<Vec<u8>> {
     let Some(socket) = open() else { return found };
     let mut buffer = vec![0; 64 << 10];
     loop {
-        // Replies to a dump are complete when the next part is requested, so the call doesn't wait.
+        // The kernel has completed each reply to a dump when the next one is requested, so this call doesn't wait.
         let Ok((length, _)) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) else { return found };
         if length == 0 {
             return found;
@@ -202,12 +202,12 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
 }
 
-/// A process observed to wait in a read or write of a socket: its pid, the socket's inode, and the direction.
+/// A process that was observed waiting in a read or write on a socket: its pid, the socket's inode, and the direction.
 pub type SocketUse = (u32, u64, Direction);
 
-/// Turns socket pairs between a process and its descendant into links like pipes. These are the pairs that are the
-/// descendant's standard input, output or error, as Node and other programs create them. They are also the pairs on
-/// which one process was observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
+/// Turns socket pairs between a process and its descendant into links like pipes. Two kinds of pairs qualify: pairs
+/// that are the descendant's standard input, output or error, as Node creates them, and pairs on which one process was
+/// observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
 pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if uses.is_empty() && !processes.iter().any(standard) {
@@ -241,7 +241,7 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
             }
         }
     }
-    // After a fork both processes hold both ends. Only their waits show which process uses which end.
+    // After a fork, both processes hold both ends. Only their waits show which process uses which end.
     let place_of = |pid: u32| processes.iter().position(|process| process.pid == pid);
     let fd_of = |place: usize, inode: u64| {
         processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)

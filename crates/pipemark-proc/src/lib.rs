@@ -1,7 +1,7 @@
-//! What can be seen of running processes and their pipes from outside, without judging it: [`process`] reads a process,
-//! its counters and its descriptors from /proc, [`thread`] and [`state`] tell what a thread waits for, [`connections`]
-//! finds the other ends of sockets, [`locks`] finds the holders of locks on files, and [`topology`] finds the processes
-//! that form a pipeline. [`watched`] keeps the files of a process open for repeated reading.
+//! Reads what running processes and their pipes show to other programs. [`process`] reads a process, its counters and
+//! its descriptors from /proc. [`thread`] and [`state`] determine what a thread waits for. [`connections`] finds the
+//! other ends of sockets, [`locks`] finds the holders of file locks, and [`topology`] finds the processes that form a
+//! pipeline. [`watched`] keeps the files of a process open for repeated reading.
 #![forbid(unsafe_code)]
 
 pub mod capacity;

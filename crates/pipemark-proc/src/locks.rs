@@ -1,16 +1,16 @@
-//! Locks on files, of flock(2) and fcntl(2), as /proc shows them: who waits for one, and who holds it.
+//! Finds the processes that wait for a file lock (flock(2), fcntl(2)) and those that hold it, from /proc.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-/// A locked file, as /proc/locks names it: the device's numbers, and the inode.
+/// A locked file, identified as in /proc/locks: by the device's numbers and the inode.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedFile {
     device: String,
     inode: u64,
-    /// Whether the lock belongs to a process, as those of fcntl(2) do. Others belong to a descriptor, which children
-    /// inherit.
+    /// Whether the lock belongs to a process, like a lock of fcntl(2). Other locks belong to a descriptor, which
+    /// children inherit.
     pub of_process: bool,
 }
 
@@ -18,12 +18,12 @@ pub struct LockedFile {
 struct Lock {
     /// Whether the process waits for the lock.
     waits: bool,
-    /// 0 or negative if the kernel doesn't tell.
+    /// 0 or negative if the kernel doesn't report it.
     pid: i64,
     file: LockedFile,
 }
 
-/// A line such as `7: -> FLOCK  ADVISORY  WRITE 5072 fd:01:2756 0 EOF`.
+/// Parses a line such as `7: -> FLOCK  ADVISORY  WRITE 5072 fd:01:2756 0 EOF`.
 fn lock_of(line: &str) -> Option<Lock> {
     let mut words = line.split_ascii_whitespace().skip(1).peekable();
     let waits = words.next_if_eq(&"->").is_some();
@@ -35,14 +35,14 @@ fn lock_of(line: &str) -> Option<Lock> {
     Some(Lock { waits, pid, file: LockedFile { device, inode, of_process: kind == "POSIX" } })
 }
 
-/// The file whose lock a process waits for; `None` if it waits for none, or the kernel doesn't tell.
+/// The file whose lock a process waits for; `None` if it waits for none, or if the kernel doesn't report it.
 pub fn waited_for(pid: u32) -> Option<LockedFile> {
     let text = fs::read_to_string("/proc/locks").ok()?;
     let found = text.lines().filter_map(lock_of).find(|lock| lock.waits && lock.pid == i64::from(pid));
     found.map(|lock| lock.file)
 }
 
-/// The files that a process has locked, or that were locked through a descriptor which it has inherited.
+/// The files that a process has locked, or that were locked through a descriptor that the process has inherited.
 pub fn held_by(pid: u32) -> BTreeSet<LockedFile> {
     let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
@@ -51,7 +51,7 @@ pub fn held_by(pid: u32) -> BTreeSet<LockedFile> {
     texts.flat_map(|text| -> Vec<LockedFile> { locks(text) }).collect()
 }
 
-/// A line of fdinfo: that of /proc/locks after the word "lock:".
+/// Parses a line of fdinfo, which is `lock:` followed by a line of /proc/locks.
 fn of_descriptor(line: &str) -> Option<LockedFile> {
     lock_of(line.strip_prefix("lock:")?).map(|lock| lock.file)
 }

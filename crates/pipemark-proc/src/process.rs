@@ -1,5 +1,5 @@
-//! Reads processes from /proc: their identity, their pipes and their counters. Opens only files of /proc, so nothing
-//! that is watched is affected.
+//! Reads processes from /proc: their identity, their pipes and their counters. Opens only files in /proc, so the
+//! watched processes aren't affected.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -72,7 +72,7 @@ pub struct Process {
     /// The kernel's state letter: `S`, `R`, `T` and others.
     pub state: char,
     pub threads: u32,
-    /// Whether it is a kernel thread.
+    /// Whether the process is a kernel thread.
     pub of_kernel: bool,
     /// CPU time including reaped children, in clock ticks.
     pub ticks: u64,
@@ -109,7 +109,8 @@ impl OtherFiles {
     }
 }
 
-/// The flag of a kernel thread. The parent's pid doesn't identify one: in a container, pid 2 is an ordinary process.
+/// The flag of a kernel thread. A parent with pid 2 doesn't identify one, because in a container pid 2 is an ordinary
+/// process.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// A file of /proc that is read repeatedly.
@@ -261,7 +262,7 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
     Ok(found)
 }
 
-/// Whether a file is a terminal or /dev/null. Every process has such files open, and few processes read or write much
+/// Whether a file is a terminal or /dev/null. Most processes have such files open, and few processes read or write much
 /// there.
 fn is_idle_device(path: &str) -> bool {
     let name = fs::read_link(path).unwrap_or_default();
@@ -273,8 +274,8 @@ pub(crate) fn end_of(path: &str) -> Option<(PipeId, Direction)> {
     Some((pipe_of(path)?, direction_of(path)?))
 }
 
-/// The pipe or FIFO at a path; `None` if it is another file. The query sends no request to a file server, which may
-/// hang.
+/// The pipe or FIFO at a path; `None` if it is another file. The query sends no request to a network file server,
+/// because such a request may hang.
 pub(crate) fn pipe_of(path: &str) -> Option<PipeId> {
     file_of(path).filter(|(kind, _)| *kind == FileType::Fifo).map(|(_, id)| id)
 }
@@ -308,8 +309,8 @@ pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 
-/// The pid and name of a process that holds this end of a pipe, among those given. Prefers one that has the end as
-/// standard input or output.
+/// The pid and name of a process that holds this end of a pipe, among the given processes. Prefers a process that has
+/// the end as standard input or output.
 pub fn holder_of_pipe(processes: &[Process], pipe: PipeId, direction: Direction) -> Option<(u32, String)> {
     let fd = if direction == Direction::Out { 1 } else { 0 };
     let end = |process: &Process| {
@@ -329,8 +330,8 @@ pub fn all() -> Vec<Process> {
     others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
 }
 
-/// The children that these threads of a process started; `None` where the kernel does not list them. The process is
-/// given by its pid or `"self"`.
+/// The children that these threads of a process started; `None` if the kernel doesn't list them. The process is given
+/// by its pid or `"self"`.
 pub fn children(pid: impl Display, threads: &[u32]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for &thread in threads {
@@ -349,7 +350,7 @@ pub fn children(pid: impl Display, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
-/// A process and all of its descendants, itself first. Processes that have exited meanwhile are skipped.
+/// A process and all of its descendants, the process first. Processes that have exited meanwhile are skipped.
 pub fn family(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
@@ -366,7 +367,7 @@ fn field(text: &str, key: &str) -> Option<u64> {
     pipemark_host::field(text, key)?.parse().ok()
 }
 
-/// Whether a process has a terminal open at any descriptor but standard input and error.
+/// Whether a process has a terminal open at any descriptor other than standard input and error.
 pub fn uses_terminal(pid: u32) -> bool {
     let others = numbers(&format!("/proc/{pid}/fd")).into_iter().filter(|fd| ![0, 2].contains(fd));
     others.filter_map(|fd| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()).any(|path| is_terminal(&path))
@@ -377,7 +378,8 @@ pub(crate) fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 
-/// The bytes that a process and its reaped children have read and written, and the numbers of their calls.
+/// The bytes that a process and its reaped children have read and written, and the numbers of their read and write
+/// calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoCounts {
     pub read: u64,
@@ -434,14 +436,14 @@ pub fn control_groups(pid: u32) -> String {
     text(format!("/proc/{pid}/cgroup")).unwrap_or_default()
 }
 
-/// The name of the process that traces this one with ptrace(2); `None` if none does.
+/// The name of the process that traces the process `pid` with ptrace(2); `None` if none does.
 pub fn tracer(pid: u32) -> Option<String> {
     let status = text(format!("/proc/{pid}/status")).ok()?;
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
     if tracer == 0 { None } else { Process::read_stat(tracer).map(|process| process.comm) }
 }
 
-/// Whether a process waits because its control group is frozen. False where the kernel hides the functions in which
+/// Whether a process waits because its control group is frozen. False if the kernel hides the functions in which
 /// processes wait.
 pub fn is_frozen(pid: u32) -> bool {
     // The freezers of cgroup version 2 and 1.

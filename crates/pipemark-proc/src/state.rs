@@ -3,7 +3,8 @@
 use crate::process::{Direction, PipeId};
 use crate::thread;
 
-/// The state of a thread at one moment. A stage has the state of its threads that comes first in this order.
+/// The state of a thread at one moment. Of the states of its threads, a stage has the one that comes first in this
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadState {
     /// The thread runs or waits for a CPU. Only counters, not samples, can separate the two.
@@ -40,8 +41,8 @@ pub enum ThreadWait {
     In(Option<PipeId>),
     /// The thread waits for room in this pipe; `None`: in any pipe that its stage writes.
     Out(Option<PipeId>),
-    /// The thread waits for input, for room or for something else, as the fields say. The neighbours of its stage
-    /// decide for which.
+    /// The thread waits for input, for room or for something else, whichever of these the fields allow. The states of
+    /// its stage's neighbours show which.
     Unsure {
         ins: bool,
         outs: bool,
@@ -116,10 +117,11 @@ pub(crate) trait ThreadView {
 /// The descriptors that a call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descriptors {
-    /// Input from, or room in, any of these.
+    /// The call waits for input from any of these descriptors, or for room in it.
     Files(Vec<(u64, Direction)>),
     Children,
-    /// The opening of a file, such as a FIFO whose other end isn't open: the address of its name, and the flags.
+    /// The call opens a file, such as a FIFO whose other end isn't open. Holds the address of the file's name, and the
+    /// flags.
     Open(u64, u64),
     /// A lock, probably held by another thread.
     Lock,
@@ -236,12 +238,13 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 /// Poll events for writing.
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
-/// An event that pipes never raise. Requested alone, it marks a wait for the pipe's other end with a time limit.
+/// An event that pipes never raise. A thread that polls for this event alone waits, with a time limit, for the pipe's
+/// other end.
 const RDBAND: u32 = libc::POLLRDBAND as u32;
-/// EPOLLET: the descriptor is watched for changes only.
+/// EPOLLET: only changes of the descriptor are reported.
 const EDGE: u32 = 1 << 31;
 
-/// Whether a call moves bytes that the counters of reads and writes miss.
+/// Whether a call moves bytes that the kernel's counters of reads and writes miss.
 pub(crate) fn is_uncounted(call: &SystemCall) -> bool {
     matches!(call.number, libc::SYS_splice | libc::SYS_tee | libc::SYS_vmsplice | libc::SYS_io_uring_enter)
 }
@@ -327,7 +330,7 @@ fn waits_in(thread: &dyn ThreadView) -> Option<ThreadWait> {
     of_function(&thread.function()?)
 }
 
-/// The wait of a call that moves bytes from one descriptor to another, which may wait for either.
+/// The wait of a call that moves bytes from one descriptor to another. The call may wait for either descriptor.
 fn moving(from: WaitTarget, to: WaitTarget, thread: &dyn ThreadView) -> ThreadWait {
     match (from, to) {
         (WaitTarget::In(_), WaitTarget::Out(_)) => match waits_in(thread) {
@@ -377,7 +380,7 @@ fn pollfds(call: &SystemCall, thread: &dyn ThreadView) -> Vec<(u64, u32)> {
     let Some(bytes) = thread.memory(call.arguments[0], count * 8) else { return Vec::new() };
     let four = |at: &[u8]| u32::from_ne_bytes([at[0], at[1], at[2], at[3]]);
     let each = bytes.chunks_exact(8).map(|one| (four(one), four(&one[4..]) & 0xffff));
-    // pipemark's relay inverts its input's descriptor while it lets the pipe fill, so that poll ignores it.
+    // pipemark's relay inverts its input's descriptor while it lets the pipe fill, so that poll ignores the descriptor.
     let each = each.map(|(fd, events)| (if events == RDBAND && fd > i32::MAX as u32 { !fd } else { fd }, events));
     each.filter(|&(fd, _)| fd <= i32::MAX as u32).map(|(fd, events)| (fd.into(), events)).collect()
 }
@@ -431,7 +434,7 @@ fn begins_with_any(name: &str, like: &str) -> bool {
     like.split(' ').any(|begin| name.starts_with(begin))
 }
 
-/// Kernel functions and what they wait for, by the beginnings of their names. The first match counts.
+/// Kernel functions, by the beginnings of their names, and what a thread in them waits for. The first match counts.
 const FUNCTIONS: [(&str, ThreadWait); 12] = [
     ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", ThreadWait::In(None)),
     ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", ThreadWait::Out(None)),
@@ -457,7 +460,7 @@ const FUNCTIONS: [(&str, ThreadWait); 12] = [
 /// The wait in this kernel function; `None` if unknown.
 pub(crate) fn of_function(name: &str) -> Option<ThreadWait> {
     let fits = |(names, wait): &&(&str, ThreadWait)| match wait {
-        // Names are compared whole, because other functions of pipes have names that begin like these.
+        // Whole names are compared, because other functions of pipes have names that begin like these.
         ThreadWait::In(_) | ThreadWait::Out(_) => names.split(' ').any(|whole| name == whole),
         _ => begins_with_any(name, names),
     };
@@ -603,7 +606,7 @@ mod tests {
         // pipemark's relay polls like this to let a pipe fill, and to let it drain.
         assert_eq!(polls(&[pollfd(!0, 0x80)]), ThreadWait::In(Some(INPUT)));
         assert_eq!(polls(&[pollfd(1, 0x200)]), ThreadWait::Out(Some(OUTPUT)));
-        // The call polls one pipe only for the other end being closed.
+        // The call polls the second pipe only to learn that its other end was closed.
         assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), ThreadWait::In(Some(INPUT)));
     }
 
@@ -664,7 +667,7 @@ mod tests {
         assert_eq!(of_function("futex_do_wait"), Some(ThreadWait::Is(ThreadState::Lock)));
         assert_eq!(of_function("folio_wait_bit_common"), Some(ThreadWait::Is(ThreadState::Disk)));
         assert_eq!(of_function("rq_qos_wait"), Some(ThreadWait::Is(ThreadState::Disk)));
-        // Functions of pipes are matched by whole name, and this name only begins like one.
+        // Functions of pipes are matched by their whole names. This name only begins like one of them.
         assert_eq!(of_function("pipe_readable"), None);
         assert_eq!(of_function("0"), None);
     }

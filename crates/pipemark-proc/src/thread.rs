@@ -1,4 +1,4 @@
-//! One thread of a watched process. Its files in /proc are kept open if there are few.
+//! One thread of a watched process. Its files in /proc are kept open if the limit on descriptors allows it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use crate::state::{self, Descriptors, SyscallLine, SystemCall, ThreadState, Thre
 
 /// The number of consecutive samples without a kernel function after which the thread counts as unreadable.
 const MAX_MISSES: u32 = 10;
-/// The largest number of times that a thread is reported as strange because it waits for a Unix socket. The socket may
-/// lead to a stage.
+/// The maximum number of times that a thread is reported as strange because it waits for a Unix socket, which may lead
+/// to a stage.
 const MAX_REPORTS: u32 = 200;
 
 /// The files of /proc that show what a thread does, the most detailed first.
@@ -24,11 +24,11 @@ const MAX_REPORTS: u32 = 200;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProcFile {
-    /// The system call that it waits in, with the descriptor.
+    /// The system call that a thread waits in, with the descriptor.
     Syscall,
-    /// The kernel function that it waits in.
+    /// The kernel function that a thread waits in.
     Wchan,
-    /// Only whether it runs or sleeps.
+    /// Only whether a thread runs or sleeps.
     Stat,
 }
 
@@ -87,7 +87,7 @@ impl Thread {
                     }
                     return Some(wait);
                 }
-                // The file is not permitted, or not in this kernel.
+                // Access to the file is denied, or this kernel doesn't have it.
                 Err(error) if is_refused(&error) && !self.is_gone() => self.access = ProcFile::Wchan,
                 Ok(None) | Err(_) => return None,
             }
@@ -102,8 +102,8 @@ impl Thread {
         let asleep = if state == 'D' { ThreadState::Disk } else { ThreadState::Other };
         if self.access == ProcFile::Wchan {
             match self.function().as_deref() {
-                // The thread has just started to run, or the kernel hides the function and the file always has this
-                // content.
+                // The thread has just started to run, or the kernel hides the function, so that the file always has
+                // this content.
                 None | Some("0" | "") => {
                     self.misses += 1;
                     if self.misses == 1 {
@@ -120,7 +120,8 @@ impl Thread {
         }
         Some(match asleep {
             ThreadState::Disk => ThreadWait::Is(ThreadState::Disk),
-            // The thread may sleep for any reason. Unless the stage's neighbours decide, its state is unknown.
+            // The thread may sleep for any reason. Its state is unknown unless the states of the stage's neighbours
+            // show it.
             _ => ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Unknown },
         })
     }
@@ -130,7 +131,7 @@ impl Thread {
     }
 
     /// The descriptors of the call in which the thread was last observed waiting for something other than a pipe. The
-    /// list passed to poll(2) is read only now, because a program keeps it at one address.
+    /// list passed to poll(2) is read only now. Programs keep this list at one address.
     pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Direction)> {
         match self.outside.map(|call| state::descriptors_in(pid, &call)) {
             Some(Descriptors::Files(files)) => files,
@@ -235,14 +236,14 @@ pub(crate) fn watched(pid: u32, epoll: u64) -> Vec<(u64, u32)> {
     watched.collect()
 }
 
-/// The kind of a descriptor that is no known end of a pipe.
+/// The kind of a descriptor that isn't a known end of a pipe.
 fn target_of(pid: u32, fd: u64) -> WaitTarget {
     let path = format!("/proc/{pid}/fd/{fd}");
     let link = fs::read_link(&path).unwrap_or_default();
     let name = link.to_string_lossy();
     let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     if starts(&["socket:"]) {
-        // An extended attribute has the name of the socket's protocol, and reading it needs no open.
+        // An extended attribute holds the name of the socket's protocol. Reading the attribute opens no file.
         let mut protocol = [0; 32];
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
         if protocol[..length].starts_with(b"UNIX") { WaitTarget::Local } else { WaitTarget::Socket }
@@ -266,8 +267,8 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
     }
 }
 
-/// The kinds of the ends that a process holds, by descriptor. A process that holds both ends of a pipe may wait for
-/// itself, as event loops do.
+/// The kinds of the pipe ends that a process holds, by descriptor. A process that holds both ends of a pipe may wait
+/// for itself, as event loops do.
 pub(crate) fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
     let holds = |pipe: PipeId, direction: Direction| {
         ends.iter().any(|end| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both))

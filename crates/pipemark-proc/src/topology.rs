@@ -1,9 +1,9 @@
-//! Determines from the data read about processes which of them form a pipeline, and which form one stage. Pure.
+//! Determines which processes form a pipeline, and which of them form one stage, from data that was already read. Pure.
 //!
 //! Standard input and output are followed to the holders of the other end. Other descriptors are followed only between
-//! processes of one group or family, because those of a shell or a terminal would lead to the whole session. Standard
-//! error is followed only to the standard input of a process of the same group, and only if no other pipe is written:
-//! 'a 2>&1 >file | b'.
+//! processes of one group or family, because descriptors of a shell or a terminal would lead to the whole session.
+//! Standard error is followed only to the standard input of a process of the same group, and only if the process writes
+//! to no other pipe, as in 'a 2>&1 >file | b'.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,8 @@ impl<'p> PipeGraph<'p> {
         self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
     }
 
-    /// The holders of the other end of a pipe. For each, `true` if the end counts as its standard input or output.
+    /// The holders of the other end of a pipe. For each, `true` if the end counts as the holder's standard input or
+    /// output.
     fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
         let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
         holders.filter_map(move |(&other, ends)| {
@@ -95,7 +96,7 @@ fn pipe_graph(processes: &[Process]) -> PipeGraph<'_> {
     };
     let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, ends_to_stages(process))));
     for (&pid, ends) in &all {
-        // Removes inherited ends that another process uses, such as the /dev/fd/63 of another process substitution.
+        // Removes inherited ends that another process uses, such as /dev/fd/63 of another process substitution.
         let inherited = |end: &PipeEnd| {
             let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
             let uses =
@@ -134,7 +135,7 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
 }
 
 /// If a group has one unreadable process, gives it the ends that the group lacks: ends of pipes that no other process
-/// of the group reads or writes. With several such processes, it isn't known which process has which end.
+/// of the group reads or writes. With several unreadable processes, it isn't known which process has which end.
 pub fn fill_gaps(processes: &mut [Process]) {
     let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
     let hidden: Vec<(u32, u32)> = processes
@@ -176,7 +177,7 @@ pub fn fill_gaps(processes: &mut [Process]) {
 }
 
 /// The stages of the pipeline that contains `seeds`, each once, in the order of the data. A process without a pipe
-/// belongs to the stage of its parent. Without any pipe the seeds are one stage.
+/// belongs to the stage of its parent. Without any pipe, the seeds are one stage.
 pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageShape> {
     let graph = pipe_graph(processes);
     let sides = find_joined(&graph, seeds, reach);
@@ -219,7 +220,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
     let outer =
         |one: &StageShape| StageShape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
     let mut stages: Vec<StageShape> = shapes.iter().map(outer).collect();
-    // Stages are sorted by start time where the data leaves the order open.
+    // If the data leaves the order open, stages are sorted by start time.
     stages.sort_by_key(|stage| graph.processes[&stage.pids[0]].start);
     upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
 }
@@ -293,7 +294,7 @@ fn stage_by_process(graph: &PipeGraph<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -
         };
         let family = ends.keys().copied().filter(|&pid| pid != elder && graph.is_ancestor(elder, pid));
         let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();
-        // A shell that only waits for the pipeline it was asked to run is no stage.
+        // A shell that only waits for the pipeline it was asked to run is not a stage.
         if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
             stage_of.remove(&elder);
             continue;
@@ -319,8 +320,8 @@ fn shape(pids: &[u32], graph: &PipeGraph<'_>) -> StageShape {
     StageShape { pids, ins, outs }
 }
 
-/// Sorts stages in the order of the data. Keeps the given order where the data allows several orders or flows in a
-/// cycle.
+/// Sorts stages in the order of the data. If the data allows several orders, or flows in a cycle, keeps the given
+/// order.
 pub fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();
     while !left.is_empty() {

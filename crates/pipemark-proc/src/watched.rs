@@ -10,7 +10,7 @@ use crate::thread::{Thread, targets};
 #[derive(Debug)]
 pub struct WatchedProcess {
     pub process: Process,
-    /// The kinds of the ends of pipes that it holds, by descriptor.
+    /// The kinds of the pipe ends that the process holds, by descriptor.
     pub ends: BTreeMap<u32, WaitTarget>,
     pub threads: Vec<Thread>,
     stat: ProcReader,
@@ -21,7 +21,7 @@ pub struct WatchedProcess {
 }
 
 impl WatchedProcess {
-    /// With `keep` the files stay open.
+    /// With `keep`, the process's files stay open.
     pub fn new(process: Process, keep: bool) -> WatchedProcess {
         let pid = process.pid;
         let file = |name: &str| ProcReader::new(format!("/proc/{pid}/{name}"), keep);
@@ -42,7 +42,7 @@ impl WatchedProcess {
         WatchedProcess::new(process, false)
     }
 
-    /// Replaces the process by a later reading of it.
+    /// Replaces the process with a later reading of it.
     pub fn update(&mut self, process: Process) {
         self.ends = targets(process.ends.as_deref().unwrap_or_default());
         self.process = process;

@@ -32,7 +32,7 @@ pub enum Block {
     Gap,
 }
 
-/// The meaning of a piece of text. Each renderer decides how it looks.
+/// The meaning of a piece of text. Each renderer decides how the text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Style {
     /// The main text.
@@ -73,7 +73,7 @@ impl Note {
 
     /// A command to paste, which is indented and not wrapped.
     pub fn command(text: &str) -> Note {
-        // Blanks are no mark in other formats.
+        // Formats other than the terminal ignore a blank mark.
         Note { mark: " ".to_owned(), ..Note::new("", Style::Plain, text) }
     }
 

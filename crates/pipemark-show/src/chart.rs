@@ -18,7 +18,7 @@ pub enum ChartKind {
 pub enum Colouring {
     /// From `low` to `high` on a logarithmic scale. The better end has the stronger colour.
     Sequential { low: f64, high: f64, more_is_better: bool },
-    /// From a factor of 1 / `most` to `most`, around 1.
+    /// Factors from 1 / `most` to `most`, centred on 1.
     Diverging { most: f64 },
 }
 
@@ -29,9 +29,9 @@ pub enum Scale {
     Linear,
     /// Equal steps for equal ratios.
     Log,
-    /// Like `Log`, but with a place for 0: log(1 + figure / c), where c is this number, which is above 0.
+    /// Like `Log`, but with a place for 0: log(1 + figure / c). This number is c, which is above 0.
     LogWithZero(f64),
-    /// Shares q of a whole, placed at −log10(1 − q): 1 is 90 %, 2 is 99 %.
+    /// A share q of a whole is placed at −log10(1 − q), so that 90 % is at 1 and 99 % at 2.
     Nines,
     /// Names, one after the other.
     Names,
@@ -101,7 +101,7 @@ named!(SeriesRole: Measured Fit Published Distribution Limit);
 pub struct Series {
     /// The name in the legend; empty if the chart has one series.
     pub label: String,
-    /// What the points are.
+    /// The meaning of the points.
     pub role: SeriesRole,
     /// The points.
     pub points: Vec<Point>,
@@ -116,7 +116,7 @@ pub struct Point {
     pub y: f64,
     /// The ends of the figure's interval, along the axis of figures; `None` without an interval.
     pub interval: Option<(f64, f64)>,
-    /// In a heat map, the value that sets the colour; `None` for a cell that isn't ranked and in other charts.
+    /// In a heat map, the value that sets the colour; `None` for an unranked cell, and in other charts.
     pub value: Option<f64>,
     /// In a heat map, the text of the cell; otherwise empty.
     pub brief: String,

@@ -1,9 +1,9 @@
 //! Renders a sheet as one self-contained page, which loads nothing and runs only its own script.
 //!
-//! Text from other sources enters the page in three ways, each safe on its own: through a template that escapes all
-//! text, as JSON for the charts with every `<` escaped, and compressed in base 64. A Content-Security-Policy allows the
-//! one script and the one style by their hashes. It forbids everything else, including the evaluation of text and the
-//! network.
+//! Text from other sources enters the page in three ways, each of which is safe: through a template that escapes all
+//! text, as JSON for the charts with every `<` escaped, and as compressed data in base 64. A Content-Security-Policy
+//! allows the one script and the one style by their hashes. It forbids everything else, including network access and
+//! the evaluation of text as code.
 
 use std::io::{self, Read, Write};
 
@@ -184,7 +184,7 @@ fn table(grid: &Grid, group: &RowGroup) -> Json {
     json!({"kind": "table", "caption": group.caption, "labels": labels, "columns": columns, "rows": group.rows})
 }
 
-/// Escapes the characters in JSON that are special in HTML, or line ends in older JavaScript.
+/// Escapes the characters in JSON that are special in HTML, and those that end a line in older JavaScript.
 fn escape_json(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {

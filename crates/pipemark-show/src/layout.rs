@@ -4,14 +4,16 @@
 use crate::terminal::{Colour, abridge, pad, width, wrap};
 use crate::{Align, Cell, Fit, Grid, Row, Style};
 
-/// The minimum width of elastic columns. The minimum of wrapped columns is twice as much.
+/// The minimum width of elastic columns. Wrapped columns have twice this minimum.
 const MIN_WIDTH: usize = 6;
 /// The minimum width of wrapped columns while optional columns can still be omitted.
 const COMFORTABLE_WIDTH: usize = 20;
-/// The widths of a bar, in terminal columns. Shorter bars have too low a resolution, and longer bars show no more.
+/// The allowed widths of a bar, in terminal columns. Shorter bars have too low a resolution, and longer bars show no
+/// more.
 const BAR_WIDTHS: std::ops::RangeInclusive<usize> = 8..=48;
 const GAP: usize = 2;
-/// The minimum room in columns to print a reason beside the labels. With less room it is printed below them.
+/// A reason is printed beside the labels if there is room for at least this number of columns, and otherwise below
+/// them.
 const MIN_REASON_WIDTH: usize = 24;
 
 /// A visible column, and its widths on the terminal.
@@ -54,7 +56,7 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns with widths that fit the line. Bars are omitted first, then optional columns from the last one on.
+/// The columns, with widths that fit the line. Bars are omitted first, then optional columns, the last one first.
 fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
@@ -90,7 +92,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     };
     shrink(grid, &mut shrunk, room, shortest);
     if total(&shrunk) > room {
-        // Some columns are printed below in any case. The labels, which are repeated there, get half of the line.
+        // Some columns are printed below in any case. The labels are repeated there, so they get half of the line.
         let labels = slots.iter().take_while(|slot| slot.index < grid.labels).count();
         shrink(grid, &mut slots[..labels], room / 2, shortest);
     } else {
@@ -103,7 +105,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     slots
 }
 
-/// Narrows the widest columns until all fit, none below `least`.
+/// Narrows the widest columns until all fit. Makes no column narrower than `least`.
 fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Fit) -> usize) {
     while total(slots) > room {
         let shrinks = |slot: &&mut Slot| slot.text > least(grid.columns[slot.index].fit);
@@ -130,7 +132,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
             let heading: &Vec<String> = &headings[index];
             let text = (part + heading.len()).checked_sub(height).and_then(|part| heading.get(part));
             let slot = slots[index];
-            // Marks have no heading. A column of figures is aligned with the end of its heading.
+            // Marks have no heading. Figures end where their heading ends.
             let room = if grid.columns[slot.index].side == Align::Right {
                 slot.text.max(text.map_or(0, |text| width(text)))
             } else {
@@ -233,7 +235,7 @@ fn width_without_colour(line: &str) -> usize {
 pub(super) fn bar(low: f64, high: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let share = |share: f64| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-    // The number is at most 8 times the terminal's width, so it fits a usize.
+    // The number of eighths is at most 8 times the terminal's width, so it fits a usize.
     let eighths = (share(high) * (columns * 8) as f64).round() as usize;
     let certain = (share(low) * columns as f64).round() as usize;
     let full = eighths / 8;

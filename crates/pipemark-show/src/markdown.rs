@@ -16,7 +16,7 @@ fn block(block: &Block) -> String {
         Block::Code(text) => text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n"),
         Block::Gap => String::new(),
         Block::Grid(own) => grid(own),
-        Block::Chart(chart) => format!("*{}: a chart, which a page shows*", escaped(&chart.title)),
+        Block::Chart(chart) => format!("*{}: chart, shown only in HTML*", escaped(&chart.title)),
         Block::Notes(notes) => {
             let line = |note: &crate::Note| match note.mark.as_str() {
                 "" | " " | "•" => format!("- {}", escaped(&note.text)),
@@ -56,7 +56,7 @@ fn grid(grid: &Grid) -> String {
     parts.join("\n\n")
 }
 
-/// Neutral text with all characters escaped that are special in Markdown, HTML or a table.
+/// Neutral text, in which all characters that are special in Markdown, HTML or a table are escaped.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, c) in text.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! Renders a sheet for a terminal, in its full width.
+//! Renders a sheet for a terminal, using the terminal's full width.
 
 use textwrap::{WordSeparator, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -153,8 +153,8 @@ pub(super) fn pad(text: &str, columns: usize, side: Align) -> String {
     }
 }
 
-/// `text` cut to `columns`, with an ellipsis if it was cut. It is cut after a word, unless less than half would be
-/// left.
+/// `text` cut to `columns`, with an ellipsis if it was cut. The cut comes after a word, unless less than half of the
+/// text would remain.
 pub(super) fn abridge(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

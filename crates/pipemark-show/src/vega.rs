@@ -1,6 +1,6 @@
 //! Charts as Vega-Lite specifications. The library lays out scales and axes, and `page/charts.json` defines the marks.
-//! Text from a file is only ever a value in `data` or in a scale's domain. It is never part of an expression, a field's
-//! name or an address, so the library draws it as text.
+//! Text from a file occurs only as a value in `data` or in a scale's domain. Such text is never part of an expression,
+//! a field's name or an address, so the library draws it as text.
 
 use std::sync::LazyLock;
 
@@ -11,8 +11,8 @@ use pipemark_model::{Unit, distinct};
 use crate::plot::ascending;
 use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
 
-/// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME, or by the template NAME if
-/// there is no such part. If there is neither, the string and its key are omitted.
+/// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME or, if there is no such part,
+/// by the template NAME. Without either, the string and its key are omitted.
 static TEMPLATES: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("page/charts.json")).expect("the built-in templates are valid JSON")
 });
@@ -63,12 +63,12 @@ fn fill_template(form: &Value, parts: &[(&str, Value)]) -> Value {
     }
 }
 
-/// Names of properties that every JavaScript object has. The library looks names up in objects, and draws nothing for a
-/// name in this list.
+/// Names of properties that every JavaScript object has. The library looks up the names of curves and rows in objects,
+/// and draws nothing for a name in this list.
 const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
                           __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
 
-/// The chart with a zero-width space behind each name that is a property of every object.
+/// The chart with a zero-width space after each name that is a property of every object.
 fn with_drawable_names(chart: &Chart) -> Chart {
     let mut chart = chart.clone();
     let labels = chart.series.iter_mut().map(|series| &mut series.label);
@@ -130,7 +130,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
             return datum;
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
-        // The figure is placed to the right of the interval.
+        // The text of the figure is placed to the right of the interval.
         datum["e"] = along.value(end(point.y, &series.label));
         if let Some((low, high)) = point.interval {
             datum["l"] = along.value(low.min(beyond));
@@ -151,7 +151,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
-    // Published figures are placed below the measured figure, never between it and its bar.
+    // Published figures are placed below the measured figure, never between the measured figure and its bar.
     let published = chart.series.iter().any(|series| series.role == SeriesRole::Published);
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
@@ -184,7 +184,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => "sequential",
         Colouring::Diverging { .. } => "diverging",
     };
-    // If there are many columns, some names are omitted instead.
+    // If there are many columns, names are not wrapped, but some names are omitted.
     let letters = match chart.x.names.len() {
         columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
         _ => "99".to_owned(),
@@ -194,7 +194,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     for (key, value) in TEMPLATES["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
-    // Text that would overlap its neighbours is omitted. The tooltip and the table show it.
+    // A cell's text that would overlap its neighbours is omitted. The tooltip and the table show the text.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let row = words_channel(&chart.y, "row", "letters", 0.5);
     let parts = vec![("column", column), ("row", row), ("colours", TEMPLATES[colours].clone()), ("room", json!(room))];
@@ -212,8 +212,8 @@ fn place(colouring: Colouring, value: f64) -> f64 {
     }
 }
 
-/// Converts figures for an axis. On a proportional axis they are multiples of a unit named in the title, so that the
-/// library finds round numbers. On other axes the labels have the unit.
+/// Converts figures for an axis. On a proportional axis, figures are multiples of a unit named in the title, so that
+/// the library finds round numbers. On other axes the labels have the unit.
 struct VegaFigures<'a> {
     axis: &'a Axis,
     divisor: f64,
@@ -258,7 +258,7 @@ impl<'a> VegaFigures<'a> {
             let label = |(multiple, name): &(f64, &str)| {
                 format!("datum.value >= {multiple} ? format(datum.value / {multiple}, '.4~r') + ' {name}{per}' : ")
             };
-            // The expression is made of our own table of units, and contains no text from a file.
+            // The expression is made from pipemark's own table of units, and contains no text from a file.
             axis["labelExpr"] =
                 json!(unit.multiples().iter().map(label).collect::<String>() + "format(datum.value, '.3~r')");
         }
@@ -267,7 +267,8 @@ impl<'a> VegaFigures<'a> {
 }
 
 /// A channel of names, in lines of as many letters as the expression `letters` allows. The library puts the first line
-/// where a single line would be, so a name of several lines is raised by the fraction `share` of its further lines.
+/// where a single line would be, so a name of several lines is raised by the fraction `share` of the height of its
+/// other lines.
 fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
@@ -282,8 +283,8 @@ fn datum(point: &Point, series: &str, role: &str) -> Value {
     json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
 }
 
-/// Rounds to five significant digits: more aren't visible, and a mailed page should be small. Whole numbers stay exact,
-/// because a rounded one could lie beyond the end of an axis.
+/// Rounds to five significant digits, because more aren't visible and a mailed page should be small. Whole numbers stay
+/// exact, because a rounded one could lie beyond the end of an axis.
 fn round_digits(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() < 9e15 {
         true => json!(value as i64),

@@ -1,5 +1,5 @@
 //! Advice for a verdict: rows of the table of remedies, and remedies for any program. Omits remedies that this machine
-//! refuses or for which it has no resources left. Omits experiments that take longer than a short pipeline runs.
+//! doesn't allow or has no resources for, and experiments that would outlast the pipeline.
 
 use std::collections::BTreeSet;
 
@@ -186,8 +186,8 @@ fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Reme
     Some(remedy("pipe-capacity-too", text, ""))
 }
 
-/// A buffer larger than a pipe, between the two stages. `relay --buffer` takes less time and CPU than mbuffer: see
-/// bench/relay.py.
+/// A buffer larger than a pipe, between the two stages. `pipemark relay --buffer` takes less time and CPU than mbuffer:
+/// see bench/relay.py.
 fn burst_buffer_remedy(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy {
     let size = buffer(burst::size(pipe).unwrap_or(0.0));
     let mebibytes = size.0 >> 20;

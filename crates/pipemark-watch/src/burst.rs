@@ -8,7 +8,8 @@ use crate::report::PipeFigures;
 /// The largest pipe, unless an administrator has raised /proc/sys/fs/pipe-max-size.
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
-/// A burst this many times the size of the largest pipe clearly exceeds it: two samplings of a pipeline differ by less.
+/// A burst clearly exceeds the largest pipe if it is larger by more than this factor. The sizes measured in two
+/// samplings of a pipeline differ by less.
 const CLEAR_FACTOR: f64 = 4.0;
 
 /// The size of a burst in bytes: what the writer would have written during one of its waits, or the reader would have

@@ -1,4 +1,4 @@
-//! Small reads and writes: whether the calls limit a pipeline, and which stage makes them small. Pure.
+//! Judges whether small reads and writes limit a pipeline, and which stage causes them. Pure.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
@@ -7,21 +7,20 @@ use crate::verdict::{BALANCED, BUSY, busy, name, percent};
 /// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
 /// bytes or more.
 const SMALL_CALL: f64 = 2048.0;
-/// Calls limit a stage that spends at least this share of its CPU time in the kernel, if it does little between them.
+/// Calls limit a stage that spends at least this share of its CPU time in the kernel, if it computes little per call.
 const LIMITING_SHARE: f64 = 0.25;
-/// Calls limit a stage that spends at least this share of its CPU time in the kernel, whatever it does between them.
+/// Calls limit a stage that spends at least this share of its CPU time in the kernel, however long it computes per call.
 const MOST: f64 = 0.5;
-/// A stage that spends less time than this in user mode per call does little between calls, in seconds. Formatting a
-/// line in an interpreter takes about 1 µs.
+/// A stage computes little per call if it takes less CPU time than this in user mode, in seconds. Formatting a line in
+/// an interpreter takes about 1 µs.
 const LITTLE_SECONDS: f64 = 2.5e-6;
-/// Above this share of CPU time in the kernel, small calls are mentioned, because the stage's busy share then is no
-/// bound of the gain.
+/// If a stage spends at least this share of its CPU time on small calls, its busy share doesn't bound the gain.
 const NOTABLE_SHARE: f64 = 0.10;
-/// The longest kernel time per call, in seconds. If a stage has more, something other than its calls takes it. On a
-/// virtual machine, a call that woke a process on another CPU took up to 12 µs.
+/// The maximum kernel time per call, in seconds. If the mean is longer, the kernel time is spent on something other
+/// than calls. On a virtual machine, a call that woke a process on another CPU took up to 12 µs.
 const MAX_CALL_SECONDS: f64 = 25e-6;
-/// Sizes per call of two stages count as equal within this factor. A message that is written by one call may be read by
-/// two, one of them for its length.
+/// The sizes per call of two stages are considered equal within this factor. A message that is written by one call may
+/// be read by two calls, the first of which reads the length.
 const SAME_SIZE: f64 = 2.5;
 
 /// The small calls of a stage.
@@ -65,12 +64,12 @@ fn limit(stage: &StageFigures) -> bool {
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
-/// for something else, such as a client for its server.
+/// for something else, such as a client that waits for its server.
 fn computes_or_waits_for_cpu(stage: &StageFigures) -> bool {
     stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
 }
 
-/// Whether calls take so much of a stage's time that its busy share gives no bound.
+/// Whether small calls take so much of a stage's time that its busy share doesn't bound the gain.
 pub fn matter(stage: &StageFigures) -> bool {
     share(stage) >= NOTABLE_SHARE
 }
@@ -92,7 +91,7 @@ pub fn mention(stage: &StageFigures) -> Option<String> {
 /// The verdict that small calls limit the pipeline; `None` if they don't.
 pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let top = busy(order[0]);
-    // Both ends of a pipe pay for small pieces: the writer wakes the reader.
+    // Small pieces cost time at both ends of a pipe, because the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
     let payer = order.iter().filter(near).find(|stage| limit(stage) && computes_or_waits_for_cpu(stage))?;
     let (culprit, by_writes) = origin(figures, payer)?;
@@ -108,7 +107,7 @@ pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opti
         rate(calls.per_second)
     );
     if culprit.number != payer.number {
-        text.push_str(&format!(" {} must make as many calls.", name(figures, payer.number)));
+        text.push_str(&format!(" {} must make just as many calls.", name(figures, payer.number)));
     }
     let cause = match (by_writes, both, bytes <= 1.0) {
         (_, true, _) => "small reads and writes",
@@ -120,8 +119,8 @@ pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opti
     Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
 }
 
-/// The stage that causes the small pieces that `payer` reads or writes. With it `true` if its writes cause them, or
-/// `false` if its reads do.
+/// The stage that causes the small pieces that `payer` reads or writes. The flag is `true` if its writes cause them,
+/// and `false` if its reads do.
 fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
     let writer_of = |stage: &StageFigures| {
         let pipe = figures.pipes.iter().find(|pipe| pipe.to == stage.number)?;

@@ -46,7 +46,7 @@ impl Watcher {
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
                 // `late` means that the process used no time before sampling began. The start times of children aren't
-                // compared, because they are known to 10 ms only.
+                // compared, because they are known only to 10 ms.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LIBRARY_LOAD_TIME);
@@ -71,8 +71,8 @@ impl Watcher {
             let before = stage.totals;
             stage.totals = now;
             if !interval && before.ticks.is_some() {
-                // Within an interval, the ticks at its start are kept, because part of an interval may be shorter than
-                // a tick.
+                // Within an interval, the tick counts from its start are kept, because part of an interval may be
+                // shorter than a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
                 stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
             }

@@ -61,7 +61,7 @@ fn holds(process: &WaitingProcess, pipe: PipeId, direction: Direction) -> Option
     process.ends.iter().find(end).map(|end| end.fd)
 }
 
-/// Processes that could end the wait for a pipe, as indices into `all`: the holders of its other end.
+/// Processes that could end the wait for a pipe, as indices into `all`: the holders of the pipe's other end.
 fn unblockers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
     let other = if end.direction == Direction::In { Direction::Out } else { Direction::In };
     (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()

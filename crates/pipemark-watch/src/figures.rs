@@ -1,4 +1,4 @@
-//! Turns counts into figures.
+//! Turns the counts of samples and counters into shares and rates.
 
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::topology::upstream_first;
@@ -23,7 +23,7 @@ pub struct PipelineFigures {
     pub places: Vec<usize>,
     /// Processes that have waited for each other for a second; `None` if there are none.
     pub cycle: Option<WaitCycle>,
-    /// Limits of the machine on which advice depends.
+    /// This machine's limits, on which advice depends.
     pub limits: WatchLimits,
     /// The pipeline as typed; `None` if unknown.
     pub typed: Option<String>,
@@ -54,8 +54,8 @@ impl PipelineFigures {
         PipelineFigures::of_places(watcher, interval, indices_of_kept(watcher, interval))
     }
 
-    /// Figures of a part of the time. Stages and pipes have the same numbers as for the whole time. Stages that didn't
-    /// exist in this part have no shares.
+    /// Figures of a part of the time that `whole` covers. Stages and pipes keep the numbers that they have in `whole`.
+    /// Stages that didn't exist in this part have no shares.
     pub fn of_part(watcher: &Watcher, interval: &Interval, whole: &PipelineFigures) -> PipelineFigures {
         let mut figures = PipelineFigures::of_places(watcher, interval, whole.places.clone());
         let missing = |pipe: &PipeFigures| PipeFigures {
@@ -80,7 +80,7 @@ impl PipelineFigures {
         figures
     }
 
-    /// Figures of the stages at these places, in this order.
+    /// Figures of the stages with these indices, in this order.
     fn of_places(watcher: &Watcher, interval: &Interval, kept: Vec<usize>) -> PipelineFigures {
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
         let mut stages: Vec<StageFigures> =
@@ -92,14 +92,14 @@ impl PipelineFigures {
             {
                 let share = |count: u32| f64::from(count) / f64::from(counts.samples);
                 let step = interval.seconds / f64::from(interval.samples.max(1));
-                // If two stages have the same output and one of them writes to the other, it only passed its output on,
-                // as tar does to gzip.
+                // If two stages have the same output pipe and one of them writes to the other, the first one only
+                // passed its output pipe on, as tar does to gzip.
                 let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
                 let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
                 if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
-                // A long wait at the end is not part of a burst.
+                // Waits that a buffer could not save, such as a long one at the end, are not part of a burst.
                 let length = |waits: &EndWaits, end: usize| {
                     let mean = waits.seconds(counts.samples, step)?;
                     let saved = counts.lengths[end] as f64 / f64::from(counts.absorbable) * step;
@@ -122,7 +122,7 @@ impl PipelineFigures {
             }
         }
         count_polling_as_waiting(&mut stages, &pipes);
-        // Correcting a stage's waits corrects those of its pipes in proportion.
+        // If a stage's waits were corrected, the waits at its pipes are corrected in proportion.
         for pipe in &mut pipes {
             let seen = |number: usize, state: ThreadState| {
                 let Some(counts) = interval.stages.get(kept[number - 1]) else { return 0.0 };
@@ -134,7 +134,7 @@ impl PipelineFigures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
-        // A parent and its child may hold more pipes than they use. An example is a pipe that only shows that the other
+        // A parent and its child may be joined by pipes that carry no data, such as one that only shows that the other
         // process has exited.
         let waited = |pipe: &PipeFigures| pipe.writer_waits + pipe.reader_waits > 0.0;
         let used: Vec<[usize; 2]> = pipes
@@ -165,7 +165,8 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
     let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
     let counts = |place: usize| {
-        // A shell that starts a short pipeline isn't joined to it by a pipe, and exists for a small part of the time.
+        // A stage that no pipe joins to others may be a shell that starts the pipeline. It counts only if it existed
+        // for at least half as long as the longest stage.
         let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
         seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
     };
@@ -184,23 +185,23 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
 }
 
 /// The part of the waits of both ends that a buffer between them would save, from 0 to 1. It is 0 if the reader waits
-/// first and the writer afterwards, as before a program that reads everything and then computes.
+/// first and the writer afterwards, as with a reader that takes everything and then computes.
 fn absorbable(counts: &PipeCounts) -> f64 {
     let both = counts.writer.waits.min(counts.reader.waits);
     if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
 }
 
 /// Corrects the sampled shares by the exact CPU counters. A thread that wakes up during a sample waits for the CPU that
-/// the sampler uses, so it seems to run. So if the sampled share is above the exact time running and waiting for a CPU,
-/// the excess is added to the waits. Conversely, a stage runs at least as long as its `threads` did on average, so a
-/// deficit is taken from the waits.
+/// the sampler uses, so it seems to run. So if the sampled share of running is above the counted time of running and
+/// waiting for a CPU, the excess is added to the waits. Conversely, a stage runs at least as long as its `threads` did
+/// on average, so a deficit is taken from the waits.
 fn corrected_shares(
     counts: &Counts,
     seconds: f64,
     (threads, cpus): (f64, usize),
     (reads, writes): (bool, bool),
 ) -> [f64; ThreadState::COUNT] {
-    /// With more context switches per second than this, waits are short, and count as waits for pipes.
+    /// Above this number of context switches per second, waits are short, and count as waits for pipes.
     const MANY_SWITCHES: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
@@ -212,7 +213,7 @@ fn corrected_shares(
     let at_once = if cpus > 0 { threads.min(cpus as f64) } else { threads };
     let mut least = (most / threads.max(1.0)).max(share(run) / at_once.max(1.0)).min(1.0);
     if counts.changed {
-        // For threads and children that came and went, only their time on a CPU is known, not their number.
+        // If threads and children came and went, only their time on a CPU is known, not their number.
         least = if cpus > 0 { (share(run) / cpus as f64).min(1.0) } else { 0.0 };
     }
     if running < least && running < 1.0 {
@@ -256,13 +257,13 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     }
 }
 
-/// Whether a stage reads in a loop, mostly in vain, instead of waiting for input from these stages.
+/// Whether a stage reads in a loop and mostly gets no data, instead of waiting for input from `writers`.
 fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
     /// The minimum number of reads per second.
     const MIN_READS: f64 = 1000.0;
     /// The minimum number of reads per write.
     const MIN_READS_PER_WRITE: f64 = 4.0;
-    /// The maximum share of time for which the stage waits for input, or its writers for room.
+    /// The maximum share of time for which the stage waits for input, or for which its writers wait for room.
     const MAX_WAITS: f64 = 0.02;
     /// The minimum share of time for which the stage runs.
     const MIN_RUNS: f64 = 0.9;
@@ -270,7 +271,7 @@ fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
     else {
         return false;
     };
-    // A stage that takes its input in small pieces has a full pipe, or waits at times.
+    // If a stage really takes its input in small pieces, its input pipe is full, or the stage sometimes waits.
     let runs = stage.computing + stage.waiting_for_cpu >= MIN_RUNS && stage.starved <= MAX_WAITS;
     let in_vain = |writer: &&StageFigures| {
         let pieces = writer.bytes_per_write.is_some_and(|written| bytes * MIN_READS_PER_WRITE < written);
@@ -279,7 +280,7 @@ fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
     !writers.is_empty() && (bytes < 1.0 || runs && writers.iter().all(in_vain))
 }
 
-/// Counts the time in which stages only ask for input as time of waiting for it.
+/// Counts the time that stages spend polling for input as waiting for input.
 fn count_polling_as_waiting(stages: &mut [StageFigures], pipes: &[PipeFigures]) {
     for at in 0..stages.len() {
         let writers =
@@ -294,7 +295,7 @@ fn count_polling_as_waiting(stages: &mut [StageFigures], pipes: &[PipeFigures]) 
     }
 }
 
-/// The minimum number of checks of file locks from which their share is known.
+/// With fewer checks of file locks than this, the share of time spent waiting for locks is not known.
 const MIN_LOCK_SAMPLES: u32 = 4;
 
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
@@ -325,7 +326,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         Some(bytes as f64 / calls as f64)
     };
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
-    // A child's time is counted when the child is reaped, so it can exceed the time available in this interval.
+    // A child's CPU time is counted when the child is reaped, so it can exceed the CPU time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
     let most = most.min(stage.threads.max(1) as f64);
     let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
@@ -414,12 +415,12 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     }
 }
 
-/// Sets the rate of each pipe to the count of the end that counts all of the pipe's bytes. An end that also uses other
-/// files counts too much. Then sets the same rates at the stages' ends.
+/// Sets the rate of each pipe to the rate of the end whose count covers exactly the pipe's bytes. The count of an end
+/// that also uses other files is too high. Then sets the stages' input and output rates to the rates of their pipes.
 fn set_rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
-    /// The counts of the two ends of a pipe count as equal within this factor.
+    /// The rates of the two ends of a pipe are considered equal within this factor.
     const SAME_RATE: f64 = 1.1;
-    // Whether the pipe is the only one that its writer writes, and the only one that its reader reads.
+    // Whether the pipe is the only one that its writer writes to, and the only one that its reader reads from.
     let alone = |pipe: &PipeFigures| {
         let only = |end: fn(&PipeFigures) -> usize| pipes.iter().filter(|other| end(other) == end(pipe)).count() == 1;
         (only(|pipe| pipe.from), only(|pipe| pipe.to))
@@ -429,14 +430,14 @@ fn set_rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
         let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
         pipe.bytes_per_second = match (out, input) {
-            // If one end counts less, some of its calls are not counted. If it counts more, the rest belongs to other
-            // files.
+            // If one end counts fewer bytes, some of its calls are not counted. If it counts more, the additional bytes
+            // belong to other files.
             (Some(out), Some(input)) if out > input * SAME_RATE && !stages[pipe.from - 1].writes_others => Some(out),
             (Some(out), Some(input)) if input > out * SAME_RATE && !stages[pipe.to - 1].reads_others => Some(input),
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),
             (Some(out), Some(input)) if input < out / 50.0 => Some(out),
             (Some(out), Some(input)) => Some(out.min(input)),
-            // The reader's count may be of other files.
+            // The reader's count may include other files.
             (None, Some(_)) if pipe.is_socket && stages[pipe.to - 1].reads_others => None,
             (out, input) => out.or(input),
         };
@@ -452,8 +453,9 @@ fn set_rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
     }
 }
 
-/// Sets the rates of the pipes of a stage that writes several. If it writes a multiple of its input, as tee does, each
-/// pipe gets all of the input. Otherwise the readers' counts are only right if they sum up to the stage's output.
+/// Sets the rates of the pipes of each stage that writes to several pipes. If the stage writes a multiple of its input,
+/// as tee does, each pipe gets all of the input. Otherwise the readers' counts are right only if they add up to the
+/// stage's output.
 fn set_rates_of_copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
     const SAME: f64 = 0.1;
     let alike = |a: f64, b: f64| (a / b - 1.0).abs() <= SAME;
@@ -640,7 +642,7 @@ mod tests {
         // The stage was never observed to wait, so the kinds of its ends decide.
         assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
-        // The stage runs at least as long as its threads on average.
+        // The stage runs for at least as long as its threads did on average.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
             (corrected_shares(&counts(0, 100, 0), 1.0, (2.0, 2), (true, true))[ThreadState::Running as usize] * 100.0)

@@ -7,9 +7,9 @@ use crate::programs;
 use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::name;
 
-/// Seconds without output.
+/// The minimum time without output, in seconds.
 const MIN_SILENCE: f64 = 1.0;
-/// A stage that is busy for more than this share has work to do.
+/// A stage that computes or uses the disk for more than this share of the time has work to do.
 const AT_WORK: f64 = 0.3;
 /// If a stage holds its output back, its reader waits for at least this share of the time.
 const MIN_READER_WAITS: f64 = 0.8;
@@ -24,8 +24,7 @@ fn writes_full_buffers(stage: &StageFigures) -> bool {
     stage.wrote_before.is_none_or(|bytes| bytes >= MIN_BUFFER * 0.9)
 }
 
-/// Whether no reader of a stage has read anything. The stage's earlier writes were then messages on standard error. What
-/// readers did read was written by the stage's children.
+/// Whether no reader of a stage reads anything. The stage's earlier writes were then messages on standard error.
 fn nothing_arrived(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).map(|pipe| pipe.to);
     readers.all(|number| figures.stages[number - 1].bytes_in_per_second.is_none_or(|rate| rate == 0.0))
@@ -64,7 +63,7 @@ fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Opt
     upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
 }
 
-/// The option that makes a stage fill its buffer before it writes, if its reader waits for that.
+/// The option that makes a stage fill its buffer before it writes, if a reader waits for the stage's output.
 fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
     let option = programs::fills_first(&stage.words)?;
     let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);

@@ -1,4 +1,4 @@
-//! What samples and counters add up to between two moments, for each stage and pipe. Pure.
+//! Sums of samples and counters between two moments, for each stage and pipe. Pure.
 
 use pipemark_proc::state::ThreadState;
 
@@ -7,15 +7,15 @@ use pipemark_proc::state::ThreadState;
 pub struct Counts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
-    /// How often a signal stopped the stage, as far as sampled.
+    /// How often samples found the stage newly stopped by a signal.
     pub stops: u32,
     /// Samples of a stage with several threads, taken while one of the threads ran.
     pub hunger_samples: u32,
-    /// The samples among these in which another thread waited for input.
+    /// Those of `hunger_samples` in which another thread waited for input.
     pub hungry: u32,
     /// Samples of a stage with several processes in which file locks were checked.
     pub lock_samples: u32,
-    /// The samples among these in which several of its processes waited for file locks, and fewer ran.
+    /// Those of `lock_samples` in which several of the stage's processes waited for file locks, and fewer ran.
     pub queued: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,
@@ -41,7 +41,7 @@ pub struct Counts {
     pub starts: u64,
     /// Page faults of the processes that the stage reaped.
     pub faults: u64,
-    /// Bytes that the stage and the processes that it reaped have read and written, counted whenever it reaped some;
+    /// Bytes that the stage and its reaped processes read and wrote, in the periods in which the stage reaped any;
     /// `None` if unknown.
     pub reaped_bytes: Option<u64>,
     pub switches: Option<u64>,
@@ -86,9 +86,9 @@ impl EndWaits {
         self.squares += next.squares;
     }
 
-    /// Mean length of the waits in seconds, weighted by length. `None` unless there are several waits that are clearly
-    /// longer than the sampling step and than chance explains. A stage that first only waits and then only works has
-    /// phases, not bursts. `step` is the time between samples in seconds.
+    /// Mean length of the waits in seconds, weighted by length. `None` unless there are several waits, and these are
+    /// clearly longer than the sampling step and than random waits would be. A stage that first only waits and then
+    /// only works has phases, not bursts. `step` is the time between samples in seconds.
     pub(super) fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
         const MIN_WAITS: u32 = 10;
         const MIN_ALIKE: f64 = 1.5;
@@ -113,12 +113,13 @@ pub struct PipeCounts {
     pub turns: u32,
     /// Samples in which the reader waited for bytes that the writer could have written during an earlier wait for room.
     pub absorbable: u32,
-    /// Sums over these samples: the length of the writer's wait before the sample, and the length of the reader's wait,
-    /// in samples.
+    /// Two sums over the samples in `absorbable`, each in samples: the lengths of the writer's earlier waits, and the
+    /// lengths of the reader's waits.
     pub lengths: [u64; 2],
 }
 
-/// Counts of each stage and pipe from one moment to another, in the order in which they were found.
+/// Counts of each stage and pipe from one moment to another. Stages and pipes are in the order in which they were
+/// found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
     /// Seconds since sampling began.

@@ -1,8 +1,8 @@
 //! Finds the bottleneck of a running pipeline, from outside. A [`Watcher`] samples its processes many times a second, a
 //! [`Timeline`] stores the counts, and a [`PipelineReport`] holds the figures and the verdict: see
-//! `examples/verdict.rs`. Data flow: `scan` and `sampler` read processes with `pipemark-proc` and count, `figures` turns
-//! counts into figures, `verdict` judges. Everything but the reading is pure. [`sheet`] lays out a report, `screen` draws
-//! it live, [`verbs`] implements why, watch and tune.
+//! `examples/verdict.rs`. Data flow: `scan` and `sampler` read processes with `pipemark-proc` and count, `figures`
+//! turns counts into figures, and `verdict` finds the bottleneck. [`sheet`] lays out a report, `screen` draws it live,
+//! [`verbs`] implements why, watch and tune.
 #![forbid(unsafe_code)]
 
 mod advice;

@@ -1,4 +1,4 @@
-//! Judges the other end of a socket that a stage waits for. Pure.
+//! Judges whether the other end of a socket that a stage waits for is the bottleneck. Pure.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};

@@ -1,4 +1,4 @@
-//! Stores a pipeline's counts by interval, and divides its time into phases with a verdict each.
+//! Stores a pipeline's counts by interval. Divides its time into phases, each with a verdict.
 
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
@@ -6,7 +6,7 @@ use crate::report::Phase;
 use crate::sampler::Watcher;
 use crate::verdict::verdict;
 
-/// The largest number of intervals kept. Beyond it, neighbouring intervals are merged in pairs.
+/// The maximum number of intervals kept. Beyond it, neighbouring intervals are merged in pairs.
 const MAX_INTERVALS: usize = 720;
 /// The largest number of stage counts in these intervals. Beyond it, intervals are merged too.
 const MAX_COUNTS: usize = 72_000;
@@ -14,7 +14,8 @@ const MAX_COUNTS: usize = 72_000;
 const MIN_SECONDS: f64 = 1.0;
 /// The shortest phase, as a share of the whole time.
 const MIN_SHARE: f64 = 0.1;
-/// Two phases differ if the busy shares of their leading stages differ by at least this.
+/// Neighbouring phases differ if the busy share of each one's busiest stage is larger by more than this than in the
+/// other phase.
 const MIN_CHANGE: f64 = 0.3;
 
 /// Counts by interval, in bounded memory.
@@ -56,7 +57,7 @@ impl Timeline {
         Interval::total(&self.intervals)
     }
 
-    /// The phases, at most eight, with different leading stages.
+    /// The phases. The busiest stage changes from each phase to the next.
     pub fn phases(&self, watcher: &Watcher) -> Vec<Phase> {
         let whole = self.total();
         let shortest = MIN_SECONDS.max(whole.seconds * MIN_SHARE);

@@ -148,8 +148,8 @@ pub fn rate_limit(words: &[String]) -> Option<&'static str> {
     options.iter().copied().find(|option| has(option))
 }
 
-/// The memory in bytes that a `sort` was given with -S or --buffer-size; `None` without one, or for a share of all
-/// memory.
+/// The memory in bytes that -S or --buffer-size gives to `sort`; `None` without such an option, or if it gives a
+/// percentage.
 pub fn sort_memory(words: &[String]) -> Option<u64> {
     let mut rest = words.iter().skip(1).filter(|_| program(words) == "sort");
     let size = loop {

@@ -10,9 +10,9 @@ use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures};
 use crate::typed::{Segment, begins_with, names, quote, segment, split};
 use crate::verdict::{kind_name, name, reasons};
 
-/// The minimum number of idle CPUs with which there is room for parallel work.
+/// Parallel work is advised only if at least this number of CPUs is idle.
 const MIN_IDLE_CPUS: f64 = 0.3;
-/// The maximum number of remedies shown for a stage. Rows for any program follow those for the stage's program.
+/// The maximum number of remedies shown for a stage.
 const MAX_REMEDIES: usize = 4;
 
 /// With less memory than this, in bytes, sort merges many temporary files.
@@ -91,7 +91,7 @@ fn feeds_itself(stage: &StageFigures, figures: &PipelineFigures) -> bool {
 }
 
 /// Whether a stage sends messages over a pair of sockets, or to a process of the same program that it started. A pair
-/// of sockets is found only if a process was observed waiting for the other.
+/// of sockets is found only if a process was observed waiting for the other process.
 fn sends_messages(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     let alone = figures.typed.as_deref().is_some_and(|typed| begins_with(typed, &stage.name));
     let same = |number: usize| number != stage.number && figures.stages[number - 1].name == stage.name;
@@ -153,7 +153,7 @@ impl RemedyRow {
     }
 
     fn remedy(&self, typed: &Segment) -> Remedy {
-        // If a command has two counts of threads, the later one counts.
+        // If a command sets the number of threads twice, the later number applies.
         let mut rest = split(&typed.rest);
         if self.parallel {
             rest = without_one_thread(&rest);
@@ -187,14 +187,14 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
         |row: &&&RemedyRow| !row.under.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
     let is_own = |row: &&&RemedyRow| !row.program.is_empty() || !row.under.is_empty();
     let mut own: Vec<&&RemedyRow> = rows.iter().filter(is_own).collect();
-    // A program that another one started can't be replaced on its own.
+    // A program that another program started can't be replaced on its own.
     if own.iter().any(|row| !row.by.is_empty()) {
         own.retain(|row| !row.by.is_empty() || row.command.is_empty());
     }
     let named: Vec<&&RemedyRow> = own.iter().copied().filter(|row| typed_as(row)).collect();
     let mut own: Vec<Remedy> =
         if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
-    // The stage already starts several processes at a time.
+    // The stage already runs several processes at a time, so remedies that need more CPUs are omitted.
     own.extend(repeated_command(stage).and_then(|command| of_program(&command, verdict, figures, false)));
     let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
     // Rows for any program apply only where no row matches this one.
@@ -203,7 +203,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
 
 /// Remedies that make the stages use less CPU time. Remedies that use more CPUs are omitted.
 pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
-    /// The minimum number of CPUs that a stage uses for a remedy to be worthwhile.
+    /// A stage that uses fewer CPUs than this gets no remedy.
     const MIN_CPUS: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
@@ -213,7 +213,7 @@ pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
     named_once(figures, stages.into_iter().filter_map(|stage| Some((stage, computing(stage)?))))
 }
 
-/// The best remedy for each of the two stages of a verdict that are about as busy.
+/// The best remedy for each of the two stages of a verdict that finds them about equally busy.
 pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remedy> {
     let stages = [verdict.stage, verdict.next].into_iter().flatten();
     let stages = stages.filter_map(|number| figures.stages.get(number - 1));
@@ -224,7 +224,8 @@ pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remed
     named_once(figures, stages.filter_map(|stage| Some((stage, of_stage(stage)?))))
 }
 
-/// The first row of the table that applies to a stage's program. Rows that need more CPUs apply only if `parallel`.
+/// The first row of the table that applies to a stage's program. Rows that need more CPUs apply only if `parallel` is
+/// set.
 fn of_program(
     stage: &StageFigures,
     verdict: &PipelineVerdict,
@@ -236,7 +237,7 @@ fn of_program(
     Some(row.remedy(&segment(figures, stage)))
 }
 
-/// Remedies with the name of their stage, each once.
+/// Prefixes each remedy with the name of its stage, and drops duplicates.
 fn named_once<'f>(
     figures: &PipelineFigures,
     remedies: impl Iterator<Item = (&'f StageFigures, Remedy)>,

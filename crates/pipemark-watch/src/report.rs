@@ -48,19 +48,19 @@ pub enum VerdictKind {
     Cpu,
     Throttled,
     Balanced,
-    /// Small reads or writes, whose calls take the time.
+    /// Small reads or writes: the calls cost more than the bytes.
     Calls,
     /// A stage keeps its output in a buffer.
     Held,
-    /// Bursts larger than any pipe.
+    /// A stage writes or reads bursts that are larger than any pipe.
     Burst,
     /// Processes wait for each other in a cycle.
     Deadlock,
-    /// A process or host at the other end of a socket.
+    /// A process or host at the other end of a socket or pipe.
     Peer,
-    /// Starting processes.
+    /// A stage spends its time starting processes.
     Starts,
-    /// Two candidates that are statistically tied.
+    /// Two bottlenecks are about equally likely.
     Inconclusive,
     #[default]
     Unknown,
@@ -75,10 +75,10 @@ pub struct PipelineVerdict {
     pub stage: Option<usize>,
     /// The number of a pipe, from 1 at the source.
     pub pipe: Option<usize>,
-    /// A word or two, such as `computing`.
+    /// A short reason, such as `computing`.
     pub reason: String,
     pub text: String,
-    /// How many times as fast the pipeline can get at most if this is fixed; `None` if unknown.
+    /// The largest speed-up of the pipeline if this bottleneck is removed, as a factor; `None` if unknown.
     pub bound: Option<f64>,
     /// The number of the stage that is then the bottleneck.
     pub next: Option<usize>,
@@ -109,7 +109,7 @@ pub enum Certainty {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
-    /// Its row in the table of remedies, such as `gzip-pigz`.
+    /// The remedy's id in the table of remedies, such as `gzip-pigz`.
     pub id: String,
     pub text: String,
     /// A command for the shell; empty if there is none.
@@ -126,7 +126,7 @@ pub struct Phase {
     pub verdict: PipelineVerdict,
 }
 
-/// Figures of a stage. Shares are of the time in which it existed, from 0 to 1.
+/// Figures of a stage. Shares are of the time in which the stage existed, from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageFigures {
@@ -138,9 +138,9 @@ pub struct StageFigures {
     pub pid: u32,
     pub processes: usize,
     pub threads: usize,
-    /// The share of the whole time in which it existed.
+    /// The share of the whole time in which the stage existed.
     pub present: f64,
-    /// The share in which it was neither starved nor blocked nor unknown.
+    /// The share of time in which the stage was neither starved nor blocked nor unknown.
     pub busy: f64,
     pub starved: f64,
     pub blocked: f64,
@@ -155,11 +155,11 @@ pub struct StageFigures {
     pub stopped: f64,
     pub other: f64,
     pub unknown: f64,
-    /// Whether its descriptors are unreadable. Its position is then inferred from other stages.
+    /// Whether the stage's descriptors are unreadable. The stage's position is then inferred from other stages.
     pub hidden: bool,
-    /// CPUs that it used.
+    /// The mean number of CPUs that the stage used.
     pub cpu: Option<f64>,
-    /// CPUs that it waited for.
+    /// The mean number of CPUs that the stage waited for.
     pub cpu_wait: Option<f64>,
     pub bytes_in_per_second: Option<f64>,
     pub bytes_out_per_second: Option<f64>,
@@ -172,85 +172,87 @@ pub struct StageFigures {
     pub bytes_per_read: Option<f64>,
     #[serde(default)]
     pub bytes_per_write: Option<f64>,
-    /// CPUs that it used in the kernel, part of `cpu`, measured in steps of 10 ms.
+    /// The part of `cpu` that the stage used in the kernel, measured in steps of 10 ms.
     #[serde(default)]
     pub kernel: Option<f64>,
-    /// Processes that it started, as far as known: from the machine's count, and from those that it reaped.
+    /// Processes that the stage started, estimated from the machine's count of new processes and from the processes
+    /// that the stage reaped.
     #[serde(default)]
     pub starts_per_second: Option<f64>,
-    /// CPUs used by processes that it started and reaped.
+    /// The mean number of CPUs used by processes that the stage started and reaped.
     #[serde(default)]
     pub cpu_of_children: Option<f64>,
-    /// Bytes that it has read since its last write.
+    /// Bytes that the stage has read since its last write.
     #[serde(default)]
     pub held_bytes: Option<u64>,
-    /// Seconds since its last write.
+    /// Seconds since the stage's last write.
     #[serde(default)]
     pub seconds_silent: Option<f64>,
-    /// The other end of a socket that it waits for.
+    /// The other end of a socket or pipe that the stage waits for.
     #[serde(default)]
     pub peer: Option<PeerFigures>,
     pub switches_per_second: Option<f64>,
     pub throttled: Option<f64>,
-    /// Its position in the file that it reads, from 0 to 1.
+    /// The position in the file that the stage reads, from 0 to 1.
     pub progress: Option<f64>,
     /// Seconds until the end of that file, at the current rate.
     pub seconds_left: Option<f64>,
-    /// The difference between its running share in samples and in the kernel's counters. The shares above are corrected
-    /// by this difference. Null if the counters are missing.
+    /// The difference between the stage's running share in samples and in the kernel's counters. The shares above are
+    /// corrected by this difference. Null if the counters are missing.
     #[serde(default)]
     pub sampling_error: Option<f64>,
-    /// The CPUs that it may use.
+    /// The CPUs that the stage may use.
     #[serde(skip)]
     pub cpus: Vec<usize>,
-    /// Its processes at the end.
+    /// The stage's processes at the end.
     #[serde(skip)]
     pub pids: Vec<u32>,
-    /// A description of what it waits for in the time of `other`; null if unknown.
+    /// What the stage waits for in the time of `other`; `None` if unknown.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
-    /// The share of time in which one of its threads waits for input while others run.
+    /// The share of time in which one of the stage's threads waits for input while others run.
     #[serde(skip)]
     pub hungry: f64,
-    /// Whether it reads in a loop, mostly in vain, instead of waiting for input. That time counts as `starved`.
+    /// Whether the stage reads in a loop and mostly gets no data, instead of waiting for input. That time counts as
+    /// `starved`.
     #[serde(skip)]
     pub polls: bool,
-    /// The share of time in which several of its processes wait for file locks, and fewer run.
+    /// The share of time in which several of the stage's processes wait for file locks, and fewer run.
     #[serde(skip)]
     pub queued: f64,
-    /// How often a signal stopped it, as far as sampled.
+    /// How often samples found the stage newly stopped by a signal.
     #[serde(skip)]
     pub stops: u32,
     #[serde(skip)]
     pub stops_per_second: f64,
-    /// The program that traces it, such as strace; null if none was seen to stop it.
+    /// The program that traces the stage, such as strace; null if no tracer was found to stop the stage.
     #[serde(default)]
     pub tracer: Option<String>,
-    /// Whether its control group is frozen.
+    /// Whether the stage's control group is frozen.
     #[serde(default)]
     pub frozen: bool,
-    /// Page faults of processes that it started and reaped.
+    /// Page faults of processes that the stage started and reaped.
     #[serde(skip)]
     pub faults_per_second: f64,
-    /// Mean bytes that each process that it started has read and written, with what it reads at its start.
+    /// Mean bytes that each process started by the stage has read and written, including what it reads while starting.
     #[serde(skip)]
     pub bytes_per_start: Option<f64>,
-    /// Its command line.
+    /// The stage's command line.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// Whether it may read files or sockets besides its pipes.
+    /// Whether the stage may read files or sockets besides its pipes.
     #[serde(skip)]
     pub reads_others: bool,
-    /// Whether it may write files or sockets besides its pipes.
+    /// Whether the stage may write files or sockets besides its pipes.
     #[serde(skip)]
     pub writes_others: bool,
-    /// Whether it compares text by the rules of a language.
+    /// Whether the stage compares text by locale rules.
     #[serde(skip)]
     pub collates: bool,
-    /// Mean bytes per write before it fell silent.
+    /// Mean bytes per write before the stage stopped writing.
     #[serde(skip)]
     pub wrote_before: Option<f64>,
-    /// Its activity over time, in a record.
+    /// The stage's activity over time; only with `--record`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moments: Vec<StageMoment>,
 }
@@ -279,34 +281,33 @@ pub struct PipeFigures {
     pub writer_waits: f64,
     pub reader_waits: f64,
     pub bytes_per_second: Option<f64>,
-    /// The mean length of the writer's waits in seconds, weighted by length; null if the waits are too short for
-    /// samples.
+    /// The mean length of the writer's waits in seconds, weighted by length; null if the waits are too short to sample.
     #[serde(default)]
     pub stretch: Option<f64>,
-    /// The same for the reader.
+    /// The mean length of the reader's waits, as in `stretch`.
     #[serde(default)]
     pub reader_stretch: Option<f64>,
-    /// Whether it is a pair of sockets, whose capacity can't be changed.
+    /// Whether the pipe is a pair of sockets, whose capacity can't be changed.
     #[serde(default)]
     pub is_socket: bool,
-    /// How often the waits of its two ends alternated, where that was sampled.
+    /// How often the waits of the pipe's two ends alternated; null if not sampled.
     #[serde(skip)]
     pub turns: Option<u32>,
-    /// The part of the waits of both ends that a buffer would save; `None` where it isn't known.
+    /// The part of the waits of both ends that a buffer would save, from 0 to 1; null if unknown.
     #[serde(skip)]
     pub absorbable: Option<f64>,
 }
 
-/// The other end of a socket.
+/// The other end of a socket or pipe that a stage waits for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerFigures {
-    /// A process on this machine, or an address.
+    /// The name of a process on this machine, or an address.
     pub name: String,
     pub pid: Option<u32>,
-    /// Whether it is a TCP connection; otherwise it is a Unix socket or a pipe.
+    /// Whether the connection is TCP. Otherwise it is a Unix socket or a pipe.
     pub tcp: bool,
-    /// Whether it is a pipe or FIFO to a process outside the pipeline.
+    /// Whether the connection is a pipe or FIFO to a process outside the pipeline.
     #[serde(default)]
     pub pipe: bool,
     /// Whether the stage waits to send, rather than to receive.
@@ -315,17 +316,17 @@ pub struct PeerFigures {
     pub receive_queue: u64,
     /// Bytes in the socket that wait to be sent.
     pub send_queue: u64,
-    /// Of the time with data to send, the share in which the receiver's window limited TCP.
+    /// The share of the time with data to send in which the receiver's window limited TCP.
     pub window_limited: Option<f64>,
-    /// Of the time with data to send, the share in which TCP's own buffer limited it.
+    /// The share of the time with data to send in which TCP's send buffer limited it.
     pub buffer_limited: Option<f64>,
 }
 
-/// A larger error of sampled shares is reported as rough.
+/// If the error of a stage's sampled shares is larger than this, the samples are reported as rough.
 const MAX_SAMPLING_ERROR: f64 = 0.05;
 
 impl PipelineReport {
-    /// The form in which a document stores the report.
+    /// Converts the report to the form in which result files store it.
     ///
     /// # Errors
     /// When a figure is not a number.
@@ -333,10 +334,10 @@ impl PipelineReport {
         serde_json::value::to_raw_value(self).map(Watched)
     }
 
-    /// Reads the report from the form stored in a document.
+    /// Reads the report from the form in which result files store it.
     ///
     /// # Errors
-    /// When the document has another form.
+    /// When the result file has another form.
     pub fn from_record(watched: &Watched) -> serde_json::Result<PipelineReport> {
         serde_json::from_str(watched.0.get())
     }

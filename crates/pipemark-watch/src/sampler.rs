@@ -19,21 +19,22 @@ use crate::report::PeerFigures;
 use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
-/// The share of one CPU that this program aims to take with up to [`FEW_STAGES`] stages, and with more. To stay below
-/// it, samples are taken less often, but at most [`MAX_PERIODS`] apart on average. Starting and the verdict come on top.
+/// The share of one CPU that sampling aims to use: with up to [`FEW_STAGES`] stages, and with more. To stay below it,
+/// samples are taken less often, but on average at most [`MAX_PERIODS`] apart. Starting and the verdict use additional
+/// CPU time.
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.012];
 pub(super) const FEW_STAGES: usize = 10;
 const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
-/// How long few stages are sampled at the full rate.
+/// How long up to [`FEW_STAGES`] stages are sampled at the full rate.
 const AT_FULL_RATE: Duration = Duration::from_millis(500);
 
-/// The number of samples over which the cost of one is smoothed. One in ten is followed by a scan.
+/// The number of samples over which the cost of a sample is averaged. One sample in ten is followed by a scan.
 const SMOOTHED: u32 = 64;
 
-/// In one of this many samples, the other threads of a running stage are sampled too.
+/// One sample in this many also covers the other threads of a running stage.
 const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
 
-/// In one of this many samples, stages of several processes are checked for file locks.
+/// One sample in this many also checks stages of several processes for file locks.
 const SAMPLES_PER_LOCK_CHECK: u32 = 8;
 
 /// The maximum number of processes of a stage that are checked for file locks.
@@ -62,7 +63,7 @@ pub struct SamplingOptions {
     pub period: Duration,
 }
 
-/// A stage. It outlives the scans, which update it.
+/// A stage. Each scan updates it.
 #[derive(Debug, Clone, Default)]
 pub struct WatchedStage {
     pub name: String,
@@ -98,7 +99,7 @@ pub struct WatchedStage {
     pub(super) stopped: bool,
     /// The name of the program that traces the stage.
     pub(super) tracer: Option<String>,
-    /// Whether the stage's control group was frozen at the last look.
+    /// Whether the stage's control group was frozen when last checked.
     pub(super) frozen: bool,
     pub(super) totals: Totals,
     /// The stage's command line.
@@ -137,13 +138,13 @@ pub struct WatchedPipe {
     pub(super) unread_since: Option<Instant>,
     /// For the pipe's writer and its reader: the number of consecutive samples in which this end has waited.
     pub(super) waiting: [u32; 2],
-    /// For the pipe's writer and its reader: how often this end had run when it last waited; `None` if that wasn't
-    /// read.
+    /// For the pipe's writer and its reader: the number of time slices that this end had had when it last waited;
+    /// `None` if that wasn't read.
     pub(super) slices: [Option<u64>; 2],
     /// Which end was last found waiting: `true` for the writer, `false` for the reader.
     pub(super) last: Option<bool>,
     /// The writer's waits for room, oldest first. For each wait: its length in samples, and how many of these samples
-    /// have not been used up by waits of the reader.
+    /// have not yet been offset by waits of the reader.
     pub(super) ahead: VecDeque<(u32, u32)>,
 }
 
@@ -177,7 +178,7 @@ impl WatchedPipe {
         }
     }
 
-    /// Uses up a sample of the writer's last wait that has one left. Returns the length of this wait in samples.
+    /// Offsets one sample of the writer's last wait that still has one. Returns the length of this wait in samples.
     fn absorb(&mut self) -> Option<u32> {
         let (length, left) = self.ahead.back_mut()?;
         let length = *length;
@@ -201,11 +202,11 @@ pub struct Watcher {
     pub(super) groups: Vec<(String, ControlGroups)>,
     pub(super) current: Interval,
     pub(super) found: ScanState,
-    /// CPU time per sample, with scans and all else that this program does, smoothed.
+    /// Smoothed CPU time per sample, including scans and all other work of this program.
     cost: Duration,
     /// CPU time of this process at the end of the last sample.
     spent: Duration,
-    /// The number of samples that `cost` is the mean of, up to [`SMOOTHED`].
+    /// The number of samples averaged in `cost`, up to [`SMOOTHED`].
     taken: u32,
     random: u64,
     pub(super) born_after: u64,
@@ -216,8 +217,8 @@ pub struct Watcher {
     pub(super) limits: WatchLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
-    /// Processes of the command whose parents ended before they were found, such as background processes: their pids
-    /// and start times.
+    /// Orphans: processes of the command, such as background processes, whose parents had ended before the orphans were
+    /// found. Maps their pids to their start times.
     pub(super) orphans: BTreeMap<u32, u64>,
     /// Sockets that processes were observed waiting for.
     pub(super) socket_uses: BTreeSet<SocketUse>,
@@ -258,7 +259,7 @@ impl Watcher {
             found: ScanState::nothing(now),
             cost: Duration::ZERO,
             spent: Duration::ZERO,
-            // Starting costs more than the samples that follow, so the first ones count for less.
+            // Starting costs more than later samples do, so the first samples have less weight.
             taken: 16,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
@@ -301,7 +302,7 @@ impl Watcher {
         stages.into_iter().any(|stage| stage.states[ThreadState::Terminal as usize] > 0)
     }
 
-    /// The least detailed file that a thread has to be read from; the requested file before any thread is known.
+    /// The least detailed file from which a thread is read; the requested file until a thread is known.
     pub fn access(&self) -> ProcFile {
         let threads = self.known.values().flat_map(|known| &known.threads);
         threads.map(Thread::access).max().unwrap_or(self.options.access)
@@ -328,7 +329,7 @@ impl Watcher {
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
         let several = 3..=MAX_PROCESSES_FOR_LOCKS;
-        // Stages are sampled in a different order each time, because sampling the first may wake the next.
+        // Each sample begins with a different stage, because sampling one stage may wake the next.
         let first = self.random as usize % self.stages.len().max(1);
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
@@ -359,14 +360,14 @@ impl Watcher {
         self.taken = (self.taken + 1).min(SMOOTHED);
         self.cost = (self.cost * (self.taken - 1) + spent.saturating_sub(self.spent)) / self.taken;
         self.spent = spent;
-        // The scan comes last, because a process that wakes on this CPU meanwhile would seem to run.
+        // The scan comes last, because a process that wakes on this CPU during the scan would seem to run.
         if now >= self.found.next {
             self.scan();
         }
         self.read_capacities(now);
     }
 
-    /// Decides a stage's state by its neighbours if its own threads leave it open.
+    /// Infers a stage's state from its neighbours if its own threads don't show it.
     fn resolve(&self, moments: &mut [Moment]) {
         let state = |moments: &[Moment], stage: usize| moments[stage].state;
         for stage in 0..moments.len() {
@@ -389,7 +390,7 @@ impl Watcher {
                 }
                 (true, true) => otherwise,
             };
-            // A thread's known state counts if it precedes the unsure one in the order of states.
+            // A known state of another thread counts if it precedes the inferred state in the order of states.
             let moment = &mut moments[stage];
             moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
             match decided {
@@ -566,7 +567,7 @@ fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProce
     strange
 }
 
-/// How often a stage of a single thread has run; `None` for other stages.
+/// The number of time slices that a stage of a single thread has had; `None` for other stages.
 fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<u64> {
     let [pid] = stage.pids[..] else { return None };
     match &mut known.get_mut(&pid)?.threads[..] {
@@ -583,7 +584,7 @@ fn is_queued(pids: &[u32]) -> bool {
     waiting >= 2 && waiting > found.len() - waiting
 }
 
-/// Whether a thread of a running stage waits for input, so that the stage would take more input. `None` if all of its
+/// Whether a thread of a running stage waits for input, so that the stage could take more input. `None` if all of its
 /// threads run.
 fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<bool> {
     let (mut hungry, mut count) = (false, 0);
@@ -599,13 +600,13 @@ fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>
 }
 
 impl WatchedStage {
-    /// A thread's wait as other stages see it. A pipe within the stage leads to none of them.
+    /// A thread's wait as seen from other stages. A pipe within the stage leads to no other stage.
     fn as_seen_by_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Other)
             }
-            // The pipe was opened since the last full scan, probably to a process just started.
+            // The pipe was opened since the last full scan, probably to a process that has just started.
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if !self.outer.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Children)
             }
@@ -621,7 +622,7 @@ impl WatchedStage {
     }
 }
 
-/// The state of processes that this one waits for and that the last scan didn't find, such as the next command of a
+/// The state of processes that this process waits for and that the last scan didn't find, such as the next command of a
 /// loop. Also checks their descendants, down to `levels` levels.
 fn state_of_new_processes(
     stage: &WatchedStage,

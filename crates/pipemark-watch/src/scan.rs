@@ -35,12 +35,12 @@ const FULL_SCAN: Duration = Duration::from_secs(2);
 const FULL_SCAN_STRANGE: Duration = Duration::from_millis(400);
 /// The interval of scans of all processes of the machine, shortly after a change.
 const SEARCH: Duration = Duration::from_secs(1);
-/// After a check or a full scan, the next one waits for this multiple of its CPU time, with up to [`FEW_STAGES`] stages
-/// and with more.
+/// The pause after a check or a full scan, as a multiple of its CPU time: with up to [`FEW_STAGES`] stages, and with
+/// more.
 const SCAN_PAUSES: [u32; 2] = [200, 500];
-/// The interval of scans of all processes of the machine, otherwise.
+/// The interval of scans of all processes of the machine, long after a change.
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
-/// A younger pipe isn't opened to read its capacity, because a short pipeline may be about to end.
+/// A younger pipe isn't opened to read its capacity, because the pipeline may be short and about to end.
 const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
 /// The maximum number of stages. Later stages, such as more rounds of a loop, are counted with the last stage.
 const MAX_STAGES: usize = 400;
@@ -115,7 +115,7 @@ pub(super) fn typed_text(subject: &Subject) -> Option<String> {
     None
 }
 
-/// Whether a program compares text by the rules of a language. `environment` is the content of /proc/PID/environ.
+/// Whether a program compares text by locale rules. `environment` is the content of /proc/PID/environ.
 fn collates(program: &str, environment: &[u8]) -> bool {
     const BY_ORDER: [&str; 5] = ["sort", "join", "comm", "uniq", "ls"];
     let value = |name: &str| {
@@ -127,8 +127,8 @@ fn collates(program: &str, environment: &[u8]) -> bool {
     language.is_some_and(|language| !["C", "POSIX"].contains(&language))
 }
 
-/// The environment of a process when it started. If it is unreadable and this program started the process, this
-/// program's own environment is returned, which the process has inherited.
+/// The environment of a process when it started. If it is unreadable and this program started the process, returns this
+/// program's own environment, which the process inherited.
 fn environment(pid: u32, is_child: bool) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| {
         let own = std::env::vars_os().filter(|_| is_child);
@@ -185,13 +185,13 @@ impl Watcher {
         connections::join_socket_pairs(&mut processes, &self.socket_uses);
         let shapes = match &self.subject {
             Subject::Child(root) => {
-                // A process that only starts others and waits for them is no stage; one that reads their output or
-                // feeds them is.
+                // A process that only starts others and waits for them is not a stage. A process that reads their
+                // output or feeds them is a stage.
                 let is_part = topology::uses_own_family(&processes, *root);
                 let parts = processes.iter().filter(|process| process.pid != *root || is_part);
                 let parts: Vec<Process> = parts.cloned().collect();
                 let pids: Vec<u32> = parts.iter().map(|process| process.pid).collect();
-                // If a process only passed an end to its child, the end counts as the child's.
+                // If a process only passed an end of a pipe to its child, the end counts as the child's.
                 let mut shapes = topology::stages(&parts, &pids, Reach::Given);
                 let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
                 if no_pipe && !self.pipes.is_empty() && !parts.is_empty() {
@@ -229,7 +229,7 @@ impl Watcher {
     }
 
     /// The stages at the end of a pipeline, when no pipe joins them any more: the remaining processes of each stage,
-    /// and new ones.
+    /// and stages of new processes.
     fn remaining(&self, parts: &[Process]) -> Vec<StageShape> {
         let lives = |pid: &u32| parts.iter().any(|process| process.pid == *pid && process.state != 'Z');
         let left = |stage: &WatchedStage| stage.pids.iter().copied().filter(lives).collect::<Vec<u32>>();
@@ -243,7 +243,7 @@ impl Watcher {
         shapes
     }
 
-    /// Notes which processes wait in a read or write of a socket. The socket may join them to other processes of their
+    /// Notes which processes wait in a read or write on a socket. The socket may join them to other processes of their
     /// family.
     fn note_socket_uses(&mut self, processes: &[Process]) {
         let is_ours = |process: &&Process| {
@@ -315,7 +315,7 @@ impl Watcher {
 
     /// Merges this scan with the last one. Matches each stage with an earlier stage, or adds it.
     fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &[u32]) {
-        // Each thread opens up to four files, and each process as many. Together they may use half of the descriptors.
+        // Each thread and each process opens up to four files. Together they may use half of the available descriptors.
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
         let mut open = self.known.values().map(|known| known.threads.len() as u64).sum::<u64>();
         let mut before = std::mem::take(&mut self.known);
@@ -417,7 +417,8 @@ impl Watcher {
         [parent(pid), parent(pid).and_then(parent)]
     }
 
-    /// The process that names a stage: its first, or the one that a shell or similar wrapper started to do its work.
+    /// The process that names a stage: its first process, or the process that a shell or similar wrapper started to do
+    /// its work.
     fn naming_process(&self, shape: &StageShape) -> &Process {
         const STARTERS: [&str; 14] = [
             "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
@@ -502,8 +503,8 @@ impl Watcher {
         }
     }
 
-    /// Updates the pipes between the current stages. A pipe between the same two stages counts as the same, whatever
-    /// its inode.
+    /// Updates the pipes between the current stages. A pipe between the same two stages counts as the same pipe,
+    /// whatever its inode.
     fn update_pipes(&mut self, shapes: &[StageShape], places: &[usize]) {
         let now = Some(Instant::now());
         for (writer, &from) in shapes.iter().zip(places) {

@@ -10,7 +10,7 @@ use crate::live::LivePipeline;
 use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use crate::verdict::{is_unsampled, percent};
 
-/// The maximum number of stages that are all shown in full. With more stages, only the busiest are.
+/// Up to this number of stages, all are shown in full. With more stages, only the busiest are.
 const MAX_FULL: usize = 30;
 /// The number of points of history shown beside a stage.
 const HISTORY_POINTS: usize = 10;
@@ -29,8 +29,8 @@ pub fn why(report: &PipelineReport) -> Sheet {
     sheet
 }
 
-/// The live report. One sheet has the stages with the busy share of each over time, in the order of the data or the
-/// busiest first. Another sheet has the rest. `narrow` omits pipes and rates.
+/// The live report, in two sheets. One has the stages and the busy share of each over time, in the order of the data or
+/// the busiest first. The other has the rest. `narrow` omits pipes and rates.
 pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, narrow: bool) -> [Sheet; 2] {
     let [mut stages, mut verdict] = <[Sheet; 2]>::default();
     let mut grid = grid(report, history, busiest_first);
@@ -127,7 +127,7 @@ fn thousands(count: f64) -> String {
     if count < 9_999.5 { format!("{count:.0}") } else { format!("{:.0}k", count / 1e3) }
 }
 
-/// The unit of all rates in the table. Small rates beside a large one don't affect it.
+/// The unit of all rates in the table. Rates that are small beside the largest don't affect it.
 fn unit_of_rates(stages: &[&StageFigures]) -> ColumnUnit {
     let rates = stages.iter().flat_map(|stage| [stage.bytes_in_per_second, stage.bytes_out_per_second]).flatten();
     let most = rates.clone().fold(0.0, f64::max);
@@ -156,7 +156,7 @@ fn stage(figures: &StageFigures, unit: ColumnUnit, mark: bool, runs: bool) -> Ve
     ]
 }
 
-/// A pipe's row; `short` fits a live line into 80 columns.
+/// A pipe's row. With `short`, the row of a live screen fits into 80 columns.
 fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
     let to = if figures.to == after + 1 { String::new() } else { format!(" to {}", figures.to) };
     let capacity = figures.capacity.map(|bytes| format!(" {}", ByteSize(bytes))).unwrap_or_default();

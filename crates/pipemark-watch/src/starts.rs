@@ -6,35 +6,35 @@ use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, busy, name, percent};
 
-/// Starts per second from which starting processes is the work. Slower starts may take as much time, but each process
-/// then does something.
+/// From this number of starts per second, starting processes counts as the stage's work. With fewer starts, each
+/// process also does something else.
 const MIN_STARTS: f64 = 20.0;
 /// The maximum CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
 /// start.
 const MAX_CPU: f64 = 0.03;
-/// The maximum CPU time in seconds per page fault of such processes. Starting is mostly page faults, about 10 µs each.
-/// A process that also works takes more.
+/// The maximum CPU time in seconds per page fault of a process that does little but start. Starting causes page faults,
+/// which take about 10 µs each. A process that also works takes more time per fault.
 const MAX_CPU_PER_FAULT: f64 = 25e-6;
-/// The minimum share of a stage's CPU time that the started processes take.
+/// The minimum share of a stage's CPU time that the started processes use.
 const MIN_SHARE: f64 = 0.3;
-/// The minimum share of time for which such a stage works. A stage whose processes mostly sleep or wait works less.
+/// The minimum share of its busy time for which such a stage works. A stage whose processes mostly sleep or wait works
+/// less.
 const MIN_WORK: f64 = 0.4;
 
-/// The maximum number of bytes that a process reads and writes if it mostly starts, but takes longer than that. An
-/// interpreter reads 10 to 250 KiB at its start.
+/// A process that takes more CPU time than that still counts as one that mostly starts, if it reads and writes at most
+/// this number of bytes. An interpreter reads 10 to 250 KiB at its start.
 const MAX_BYTES: f64 = 320.0 * 1024.0;
-/// The maximum number of bytes per second of CPU time of such a process. A compressor with as little input is faster.
+/// The maximum number of bytes per second of CPU time of such a process. A compressor with so little input moves more.
 const MAX_BYTES_PER_SECOND: f64 = 14e6;
-/// The maximum CPU time in seconds of a process that reads and writes so little. jq takes 20 ms to start, and Java 50
-/// ms.
+/// The maximum CPU time in seconds of such a process. jq takes 20 ms to start, and Java 50 ms.
 const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;
 
 /// A stage that mostly starts processes.
 struct Starts {
     per_second: f64,
-    /// The CPUs that the processes take.
+    /// The number of CPUs that the started processes use.
     cpus: f64,
-    /// The bytes that each process reads and writes, if only these tell that it is mostly its start.
+    /// The bytes that each process reads and writes, if only this number shows that the process mostly starts.
     few_bytes: Option<f64>,
 }
 
@@ -42,11 +42,11 @@ struct Starts {
 fn starts(stage: &StageFigures) -> Option<Starts> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= MIN_STARTS)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
-    // The share is of the CPU time that the stage got, because other programs may have taken the rest.
+    // The share is relative to the CPU time that the stage got, because other programs may have used the rest.
     let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
     let spent = spent.min(cpu);
-    // `cpu_wait` lacks the waits of processes that have exited. Where other programs take the CPUs, these waits show
-    // only in the states.
+    // `cpu_wait` lacks the waits of processes that have exited. If other programs use the CPUs, these waits show only
+    // in the states.
     let runnable = stage.computing + stage.waiting_for_cpu;
     let works = runnable.max(cpu + stage.cpu_wait.unwrap_or(0.0)) >= MIN_WORK * stage.busy;
     let faults = stage.faults_per_second;
@@ -59,7 +59,7 @@ fn starts(stage: &StageFigures) -> Option<Starts> {
     found.then_some(Starts { per_second, cpus: spent, few_bytes: few_bytes.filter(|_| !only_starts) })
 }
 
-/// Whether process starts take so much of a stage's time that its busy share gives no bound.
+/// Whether process starts take so much of a stage's time that its busy share doesn't bound the gain.
 pub fn matter(stage: &StageFigures) -> bool {
     stage.starts_per_second.is_some_and(|rate| rate >= MIN_STARTS / 4.0)
 }
@@ -71,7 +71,7 @@ pub fn starts_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opt
     let (stage, found) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;
     let (name, cpus) = (name(figures, stage.number), percent(found.cpus));
     let uses = match found.few_bytes {
-        Some(bytes) => format!("they use {cpus} of one CPU, for {} each", ByteSize(bytes as u64)),
+        Some(bytes) => format!("they use {cpus} of one CPU, but move only {} each", ByteSize(bytes as u64)),
         None => format!("starting them uses {cpus} of one CPU"),
     };
     let text = format!("{name} starts {:.0} processes per second; {uses}.", found.per_second);
@@ -113,7 +113,7 @@ mod tests {
         let compress = StageFigures { faults_per_second: 30_000.0, cpu: Some(1.6), ..starter(200.0, 1.5) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), compress, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
-        // Forty-five processes start per second and take 20 ms each: for 100 KiB, and for 1 MiB.
+        // Forty-five processes start per second and take 20 ms each, once for 100 KiB and once for 1 MiB.
         let jq =
             |bytes| StageFigures { faults_per_second: 20_000.0, bytes_per_start: Some(bytes), ..starter(45.0, 0.7) };
         let found = |bytes| verdict(&line(vec![stage(1, 2, 0, 98), jq(bytes), stage(3, 3, 97, 0)]));
@@ -123,7 +123,7 @@ mod tests {
         let kind = verdict(&line(vec![stage(1, 2, 0, 98), slower, stage(3, 3, 97, 0)])).kind;
         assert_eq!(kind, VerdictKind::Stage);
         let text = found(102_400.0).text;
-        assert!(text.ends_with("they use 90 % of one CPU, for 100 KiB each."), "{text}");
+        assert!(text.ends_with("they use 90 % of one CPU, but move only 100 KiB each."), "{text}");
         // Ten processes start per second, and each computes for 90 ms.
         let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));

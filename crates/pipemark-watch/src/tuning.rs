@@ -1,4 +1,5 @@
-//! An experiment on a running pipeline: alternates larger pipes with the old ones, and compares the rates.
+//! An experiment on a running pipeline: alternates its pipes between their old and a larger capacity, and compares the
+//! rates.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -17,9 +18,10 @@ use crate::figures::PipelineFigures;
 use crate::interval::Interval;
 use crate::sampler::Watcher;
 
-/// The number of turns before anything is changed. The first turn is not counted, because the pipeline may be starting.
+/// The number of half-second turns before any pipe is changed. The first turn is not counted, because the pipeline may
+/// be starting.
 pub const BASELINE_TURNS: usize = 4;
-/// The minimum number of rounds that are compared.
+/// The minimum number of rounds for a comparison.
 pub const MIN_ROUNDS: usize = 3;
 /// The maximum number of half-second turns to wait until a pipe is empty enough to be shrunk again.
 const MAX_WAITS: usize = 4;
@@ -52,8 +54,8 @@ struct CountedStage {
 }
 
 impl CountedStage {
-    /// Chooses the last stage that moves a relevant number of bytes. Bytes that a larger pipe merely holds have not
-    /// arrived at that stage. `None` if no stage moves enough.
+    /// Chooses the last stage that moves a relevant number of bytes; `None` if there is none. Bytes that a larger pipe
+    /// merely holds have not arrived at that stage.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<CountedStage> {
         let figures = PipelineFigures::of(watcher, interval);
         let count = |place: usize, reads: bool| {
@@ -104,7 +106,8 @@ pub struct TuneOutcome {
 }
 
 impl TuneOutcome {
-    /// Both sides in the columns of `ab` and `compare`, if they were compared.
+    /// The rates with the old and with larger pipes, in the columns of `ab` and `compare`; `None` if they were not
+    /// compared.
     pub fn table(&self) -> Option<Grid> {
         let (comparison, [old, new]) = self.compared?;
         let name = format!("{} pipes", ByteSize(self.capacity));
@@ -134,7 +137,7 @@ impl TuneOutcome {
 pub struct Tuning {
     capacity: u64,
     rounds: usize,
-    /// The number of the only pipe to change; `None` for all pipes.
+    /// The number of the pipe to change; `None` for all pipes.
     only: Option<usize>,
     baseline: Vec<Interval>,
     pipes: Vec<TriedPipe>,
@@ -202,7 +205,7 @@ impl Tuning {
         watcher.pipes.iter().any(|pipe| !watcher.stages[pipe.to].hidden)
     }
 
-    /// Finds the pipes, and the bytes to count.
+    /// Finds the pipes to change, and the stage whose bytes to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
         let total = Interval::total(&self.baseline[1..]);
         let places = PipelineFigures::of(watcher, &total).places;
@@ -212,7 +215,7 @@ impl Tuning {
         if found.is_empty() {
             return Err("this is not a pipeline: no pipe connects it to another process that you may sample".to_owned());
         }
-        // The pipes are in the order of the numbers in the figures.
+        // The pipes are numbered as in the figures.
         let mut order: Vec<(usize, usize)> =
             found.iter().filter_map(|pipe| Some((number(pipe.from)?, number(pipe.to)?))).collect();
         order.sort_unstable();
@@ -242,8 +245,7 @@ impl Tuning {
         if self.pipes.is_empty() {
             return Err(format!("all pipes already hold {} or more; use a larger --capacity", ByteSize(self.capacity)));
         }
-        let nothing =
-            "there is no rate to compare: no stage moved bytes that the kernel counts (it does not count splice)";
+        let nothing = "there is no rate to compare: no stage moved bytes that the kernel counts (it does not count the bytes that splice moves)";
         self.counted = Some(CountedStage::choose(watcher, &total).ok_or(nothing)?);
         Ok(())
     }
@@ -268,7 +270,7 @@ impl Tuning {
         self.pipes.iter().all(|pipe| pipe.ended || (pipe.now > pipe.before) == self.large)
     }
 
-    /// Makes all pipes large, or restores them. Returns `false` if a pipe is still too full to shrink.
+    /// Makes all pipes large, or restores their old capacities. Returns `false` if a pipe is still too full to shrink.
     fn resize(&mut self, watcher: &Watcher, large: bool, patience: Duration) -> bool {
         const PAUSE: Duration = Duration::from_millis(2);
         self.large = large;
@@ -348,7 +350,9 @@ impl Tuning {
         let in_turns = !self.is_stuck();
         let how = match in_turns {
             true => format!("in {} rounds", self.pairs().len()),
-            false => "measured once before and once after, because a full pipe can't be made smaller".to_owned(),
+            false => {
+                "measured once before and once after the change, because a full pipe can't be made smaller".to_owned()
+            }
         };
         let side = if counted.reads { "input" } else { "output" };
         let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len().max(1) as f64;

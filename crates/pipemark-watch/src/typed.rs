@@ -98,7 +98,7 @@ pub fn begins_with(text: &str, name: &str) -> bool {
     names(&first, name) && commands(text, name).len() == 1
 }
 
-/// The command of a stage as typed; if unknown, as it runs.
+/// The command of a stage as typed or, if that is unknown, as it runs.
 pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
     let program = stage.words.first().map_or(stage.name.as_str(), |word| base(word));
     if let Some(text) = &figures.typed {
@@ -139,8 +139,8 @@ const WRAPPERS: [(&str, &str, &str); 9] = [
     ("zless", "less", ""),
 ];
 
-/// The full name of the program that the kernel calls `comm`. If a script executed the program, this is its name as
-/// typed. One of its threads may have renamed the process.
+/// The full name of the program that the kernel calls `comm`. If a script executed the program, this is the script's
+/// name as typed. `comm` may be cut to 15 bytes, or set by one of the program's threads.
 pub fn name_of(comm: &str, words: &[String], typed: Option<&str>) -> String {
     let first = words.first().map_or("", |word| base(word));
     let starts = |word: &&String| comm.len() == 15 && base(word).starts_with(comm) && base(word).len() < 40;

@@ -1,4 +1,4 @@
-//! Finds a pipeline's bottleneck from its figures. Pure: no clock and no machine.
+//! Finds a pipeline's bottleneck from its figures. Pure: no clock and no I/O.
 
 use pipemark_model::ByteSize;
 
@@ -7,47 +7,48 @@ use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::{burst, calls, held, peer, programs, starts};
 
-/// The minimum number of samples for which there is a verdict.
+/// The minimum number of samples for a verdict.
 const MIN_SAMPLES: u32 = 20;
-/// The minimum share of time for which a control group was throttled.
+/// A CPU limit, a tracer or repeated stop signals limit a stage only if they stop it for at least this share of the
+/// time.
 const THROTTLED: f64 = 0.10;
-/// Stages are short of CPUs if they want more than this multiple of the CPUs that they may use.
+/// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
 const CPUS_WANTED: f64 = 1.25;
-/// The minimum share of time that a stage runs to count as one that wants a CPU.
+/// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
 const RUNS: f64 = 0.15;
-/// A stage that is busy for more than this share is not held back by bursts.
+/// A stage that is busy for more than this share of the time is not held back by bursts.
 pub(crate) const BUSY: f64 = 0.85;
-/// The busy share above which making a stage faster may gain more than a larger pipe.
+/// The busy share above which a faster stage may gain more than a larger pipe.
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both a faster stage and a larger pipe are named if their gains differ by less than this.
 const EITHER: f64 = 0.05;
-/// The minimum share of time for which both ends of a pipe wait if the pipe is too small.
+/// A pipe is too small only if each of its two ends waits for at least this share of the time.
 pub(super) const BOTH_WAIT: f64 = 0.12;
-/// The minimum number of samples of a waiting end for which there is a verdict. `BOTH_WAIT` of `MIN_SAMPLES` would be
-/// only two.
+/// The minimum number of samples in which each end of a pipe waits, for a verdict on the pipe. `BOTH_WAIT` of
+/// `MIN_SAMPLES` would be only two.
 const MIN_WAITS: f64 = 10.0;
-/// The minimum number of alternations of the waits of the two ends of a pipe with bursts.
+/// A pipe has bursts if the waits of its two ends alternate at least this many times.
 const MIN_TURNS: u32 = 3;
-/// A stage with more context switches per second than this spends part of its time on them.
+/// A stage with more context switches per second than this spends part of its time on these switches.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages are balanced if their busy shares differ by less than this.
 pub(crate) const BALANCED: f64 = 0.10;
-/// The minimum number of samples with which stages that are nearly equally busy are distinguished.
+/// The minimum number of samples that distinguish stages that are nearly equally busy.
 const FEW_SAMPLES: u32 = 60;
-/// The share above which a state is named besides the longest one.
+/// Besides the longest state, a verdict names a state whose share of the time exceeds this.
 pub(super) const ALSO: f64 = 0.2;
-/// The busy share up to which a stage waits nearly all of the time.
+/// A stage with at most this busy share waits nearly all the time.
 const MOSTLY_WAITING: f64 = 0.1;
-/// The busy share of all stages together below which nothing moves.
+/// No data moves if the busy shares of all stages add up to less than this.
 const IDLE: f64 = 0.1;
-/// The share of time waiting for a CPU above which a stage gets faster when other stages use less CPU time.
+/// A stage that waits for a CPU for more than this share of the time gets faster when other stages use less CPU time.
 const CPU_SHORT: f64 = 0.1;
-/// The part of its time that a program may lose to another program that computes at the same time on the same core. A
-/// virtual machine doesn't show which CPUs share a core. Two gzip on a development machine lost 0.05.
+/// The share of its time that a program may lose while another program computes on the same core. A virtual machine
+/// doesn't show which CPUs share a core. On a development machine, two gzip processes lost 0.05.
 const CORE_SHARED: f64 = 0.3;
-/// The share of time above which a stopped stage does nothing else relevant.
+/// A stage counts as stopped if it is stopped for more than this share of the time.
 pub(super) const STOPPED: f64 = 0.5;
-/// The share of time above which an unreadable stage can't be judged.
+/// A stage can't be judged if its state is unknown for more than this share of the time.
 const UNKNOWN: f64 = 0.5;
 
 impl PipelineVerdict {
@@ -56,17 +57,16 @@ impl PipelineVerdict {
         PipelineVerdict { kind, reason: reason.to_owned(), cause, text, ..PipelineVerdict::default() }
     }
 
-    /// The value for no verdict, with the reason.
+    /// A report that there is no verdict, with the reason.
     pub fn unknown(reason: &str, text: impl Into<String>) -> PipelineVerdict {
         PipelineVerdict::new(VerdictKind::Unknown, reason, text.into())
     }
 }
 
-/// The minimum share of time for which a stage waits for the disk, if its computing, mostly in the kernel, counts as
-/// work for the disk.
+/// If a stage waits for the disk for at least this share of the time, its kernel time counts as work for the disk.
 const DISK_MATTERS: f64 = 0.3;
 
-/// The reasons for which a stage is busy, largest first.
+/// What a stage is busy with, and the share of time of each, largest first.
 pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let mut all = vec![
         ("computing", stage.computing),
@@ -86,8 +86,8 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     let wants = stage.computing + stage.waiting_for_cpu;
     let on_cpu = |reason: &str| ["computing", "waiting for a CPU"].contains(&reason);
     let longest = all.iter().position(|(reason, _)| on_cpu(reason));
-    // Much of the CPU time of a stage that submits requests to the disk is the kernel's, and would go with the
-    // requests.
+    // A stage that submits disk requests spends much of its CPU time in the kernel. Fewer requests would save that
+    // time.
     let kernel = stage.kernel.unwrap_or(0.0).min(stage.computing);
     let submits = stage.disk >= DISK_MATTERS
         && stage.disk + kernel > 2.0 * (stage.computing - kernel)
@@ -102,34 +102,34 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
     all
 }
 
-/// The name of a stage, with its number if others have the same name.
+/// The name of a stage, followed by its number if other stages have the same name.
 pub fn name(figures: &PipelineFigures, number: usize) -> String {
     let name = &figures.stages[number - 1].name;
     let same = figures.stages.iter().filter(|stage| stage.name == *name).count();
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
 }
 
-/// The busy share of a stage, from 0 to 1, of the time in which it existed. Samples in which one of its threads waits
-/// for input while others work don't count as busy, because the stage would take more input.
+/// The share of the whole time for which a stage is busy, from 0 to 1. Samples in which one of its threads waits for
+/// input while others work don't count as busy, because the stage could take more input.
 pub(crate) fn busy(stage: &StageFigures) -> f64 {
     if is_unsampled(stage) { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
 }
 
-/// The busy share without the time in which the stage waits for a CPU, or for something unknown, which may be another
-/// stage.
+/// The busy share minus the time in which the stage waits for a CPU or for something unknown. The unknown thing may be
+/// another stage.
 fn working_share(stage: &StageFigures) -> f64 {
     (busy(stage) - (stage.waiting_for_cpu + stage.other) * stage.present).max(0.0)
 }
 
-/// Whether part of a stage's busy time is overhead of calls, switches or starts. Faster neighbours, larger pieces or
-/// larger pipes reduce this overhead, so the busy share gives no bound.
+/// Whether part of a stage's busy time is overhead of system calls, context switches or process starts. Faster
+/// neighbours, larger pieces or larger pipes reduce this overhead, so the busy share doesn't bound the gain.
 fn has_hidden_cost(stage: &StageFigures) -> bool {
     let switched = stage.switches_per_second.is_some_and(|switches| switches > OFTEN_SWITCHED);
     switched || calls::matter(stage) || starts::matter(stage)
 }
 
-/// No larger bound is given: what the other stages do in so small a share of the time is mostly overhead of each
-/// wake-up, which shrinks when more data arrives at once.
+/// The largest bound on the gain that is reported. A larger bound would mean that the other stages are hardly busy.
+/// Wake-ups then take most of their time, and become fewer when more data arrives at once.
 const MAX_BOUND: f64 = 10.0;
 
 /// The kind's name in JSON.
@@ -158,12 +158,12 @@ pub fn percent(share: f64) -> String {
 
 /// The verdict that there were too few samples.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
-    let text = format!("Too short for a verdict: {samples} samples, where {MIN_SAMPLES} are needed (0.2 s).");
+    let text = format!("Too short for a verdict: {samples} samples; at least {MIN_SAMPLES} (0.2 s) are needed.");
     PipelineVerdict::unknown("short", text)
 }
 
-/// The verdict on a command that ended with this code. If a shell could not run the command, that is the reason for too
-/// few samples.
+/// The verdict on a command that ended with this code. If a shell could not run the command, the verdict says so
+/// instead of reporting too few samples.
 pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
     let why = match code {
         2 => "a syntax error, if the shell reported one",
@@ -207,7 +207,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if parts.len() < 2 {
         return verdict_on_pipeline(figures);
     }
-    // In a script with several pipelines, the pipeline that existed longest counts.
+    // Of several pipelines in a script, the one that existed longest determines the verdict.
     let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
     let only = |part: &[usize]| {
         let mut figures = figures.clone();
@@ -224,7 +224,7 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
 /// The numbers of the stages of each pipeline. There is one pipeline, unless several were requested or a script runs
 /// several.
 fn separate_pipelines(figures: &PipelineFigures) -> Vec<Vec<usize>> {
-    // Hidden processes may join these pipelines.
+    // What seem to be separate pipelines may be joined by a hidden process.
     if figures.stages.iter().any(|stage| stage.hidden) {
         return Vec::new();
     }
@@ -276,7 +276,7 @@ fn with_polling(mut verdict: PipelineVerdict, figures: &PipelineFigures) -> Pipe
 fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
-    // Of two stages that are about as busy, the one that works longer takes the CPU that the other one waits for.
+    // If two stages are about equally busy, the one that works longer uses the CPU that the other one waits for.
     if let [first, second, ..] = order[..]
         && busy(first) - busy(second) <= 2.0 * BALANCED
         && working_share(second) - working_share(first) > 2.0 * BALANCED
@@ -295,8 +295,8 @@ fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage, cause: cycle.cause().to_owned(), ..verdict })
 }
 
-/// The verdict `Inconclusive`, if too few samples were taken to distinguish the two busiest stages, or a small pipe
-/// from a slow stage.
+/// The verdict `Inconclusive`, if too few samples or too much overhead make it impossible to distinguish the two
+/// busiest stages.
 fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     let gap = busy(first) - busy(second);
@@ -321,7 +321,7 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
 
-/// The verdict that stages are frozen with their control group, as `docker pause` does it.
+/// The verdict that stages are frozen because their control group is paused, for example by `docker pause`.
 fn frozen(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.frozen).collect();
     let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
@@ -372,7 +372,7 @@ fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage: Some(stage.number), cause: "CPU limit by stop signals".to_owned(), ..verdict })
 }
 
-/// The verdict that stages are stopped, if they are. Ctrl-Z stops all of them.
+/// The verdict that several stages are stopped. Ctrl-Z stops all of them.
 fn stopped(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
     let [first, _, ..] = all[..] else { return None };
@@ -400,9 +400,9 @@ fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 
 /// The verdict that other programs use the CPUs, if the stages mostly wait for one.
 fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// The stages wait for at least this number of CPUs.
+    /// The minimum number of CPUs that the stages wait for.
     const WAITED: f64 = 0.5;
-    /// The stages wait for at least this multiple of the CPUs that they use.
+    /// The minimum ratio of the CPUs that the stages wait for to the CPUs that they use.
     const MORE: f64 = 2.0;
     /// The minimum share of all CPUs that other programs use.
     const OTHERS: f64 = 0.5;
@@ -421,7 +421,7 @@ fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
 }
 
-/// The verdict that the stages together want more CPUs than they may use, if they do.
+/// The verdict that the stages together need more CPUs than they may use.
 fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
@@ -439,7 +439,7 @@ fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     });
     let (cpus, sum) = short?;
     let text = format!(
-        "The stages compete for CPUs: together they need {sum:.1} CPUs, and may use {cpus}. Making any stage faster helps all of them."
+        "The stages compete for CPUs: together they need {sum:.1} CPUs, but may use only {cpus}. Making any stage faster helps all of them."
     );
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
@@ -467,7 +467,7 @@ fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
 
-/// Whether what one stage writes reaches another stage through pipes.
+/// Whether the output of one stage reaches another stage, directly or through other stages.
 fn feeds(figures: &PipelineFigures, from: usize, to: usize) -> bool {
     let mut reached = vec![from];
     let mut at = 0;
@@ -480,9 +480,9 @@ fn feeds(figures: &PipelineFigures, from: usize, to: usize) -> bool {
     reached[1..].contains(&to)
 }
 
-/// Whether stages that share CPUs gain more from a CPU for each than from one of them needing half the time.
+/// Whether stages that share CPUs gain more if each has a CPU of its own than if one of them needs half the CPU time.
 fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
-    /// The factor by which more CPUs must gain more than a faster stage.
+    /// The minimum ratio of the gain from more CPUs to the gain from a faster stage.
     const CLEARLY: f64 = 1.15;
     let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     // The share of time for which a stage would be busy if each of its threads had a CPU.
@@ -504,13 +504,13 @@ fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     with_more * CLEARLY < with_faster
 }
 
-/// The share of time in which a stage's activity isn't known. If the neighbours don't decide it, a hidden stage's wait
-/// counts as other.
+/// The share of time in which a stage's activity is unknown. For a hidden stage, this includes `other`: waits that its
+/// neighbours' states don't explain.
 fn unknown_share(stage: &StageFigures) -> f64 {
     stage.unknown + if stage.hidden { stage.other } else { 0.0 }
 }
 
-/// Whether a stage can't be sampled. It then has no shares, and can't be found to be the bottleneck.
+/// Whether a stage can't be sampled. Such a stage has no shares, so it can't be shown to be the bottleneck.
 pub fn is_unsampled(stage: &StageFigures) -> bool {
     unknown_share(stage) > UNKNOWN
 }
@@ -523,15 +523,15 @@ fn hidden_stage(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pip
     (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 
-/// The verdict that all stages wait for each other's pipes. While data moves, some stage is busy at any moment.
+/// The verdict that all stages wait for each other. While data moves, at least one stage is busy at any moment.
 fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "No data moves: the stages wait for each other, or for a pipe that no process uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
-/// The verdict that the first stages wait for input from processes outside the pipeline, or the last stages for room in
-/// pipes to such processes; `None` if they don't.
+/// The verdict that a process outside the pipeline is the bottleneck: a first stage waits for input, or a last stage
+/// waits for room in its output pipe. `None` if there is no such wait.
 fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
@@ -555,7 +555,7 @@ fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pi
     if let Some(verdict) = input.filter(longer).and_then(|input| beyond(input, "for data from")) {
         return Some(verdict);
     }
-    // Stages within the pipeline, which wait for another pipe than those of the pipeline, such as a FIFO.
+    // A stage in the middle may wait for a pipe that isn't part of the pipeline, such as a FIFO.
     let waited = |number: usize, end: fn(&PipeFigures) -> usize, share: fn(&PipeFigures) -> f64| {
         figures.pipes.iter().filter(|pipe| end(pipe) == number).map(share).fold(0.0, f64::max)
     };
@@ -592,7 +592,7 @@ fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pi
     Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
 }
 
-/// The verdict that the busiest stage limits its rate on purpose. Such a stage may wait in any call.
+/// The verdict that the busiest stage limits its rate on purpose. Such a stage may wait in any system call.
 fn deliberate_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let waits = busiest.sleep + busiest.network + busiest.other + busiest.lock;
     let option = programs::rate_limit(&busiest.words)?;
@@ -615,7 +615,7 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
         return None;
     }
     let text = format!(
-        "{} holds the pipeline back: {} of the time, several of its processes wait for a file lock, and fewer run.",
+        "{} holds the pipeline back: for {} of the time, more of its processes wait for a file lock than run.",
         name(figures, busiest.number),
         percent(busiest.queued)
     );
@@ -625,7 +625,7 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
 
 /// Whether a pipe is so small that its ends spend their time waking each other. Samples show that time as work.
 pub(super) fn is_tiny(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
-    /// The capacity in bytes of a new pipe of a user over the limit: two pages.
+    /// The capacity in bytes of a new pipe if its user is over the limit for pipes: two pages.
     const TINY: u64 = 8192;
     /// The minimum time of a context switch in seconds.
     const SWITCH: f64 = 5e-6;
@@ -655,8 +655,8 @@ fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
-    // A larger pipe gains at most the inverse of the busiest stage's share. A faster stage gains at most its share
-    // divided by the next stage's.
+    // The gain from a larger pipe is at most the inverse of the busiest stage's busy share. The gain from a faster
+    // stage is at most its busy share divided by the next stage's.
     let stage_gains = (busy(0) - MOSTLY_BUSY).min(busy(0) * busy(0) - busy(1));
     if busy(0) >= BUSY {
         return None;
@@ -672,7 +672,7 @@ fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipe
     let seen = (both * f64::from(figures.samples)).round();
     if seen < MIN_WAITS {
         let text = format!(
-            "Too short for a verdict: the ends of the pipe from {from} to {to} each waited in {seen} samples, where {MIN_WAITS} are needed."
+            "Too short for a verdict: the ends of the pipe from {from} to {to} each waited in {seen} samples; at least {MIN_WAITS} are needed."
         );
         return Some(PipelineVerdict::unknown("short", text));
     }
@@ -717,10 +717,10 @@ fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipe
     Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, sure, ..verdict })
 }
 
-/// The pipe whose two ends wait longest, and the share of time for which they wait; `None` if that is too little to
-/// matter.
+/// The pipe whose two ends both wait longest, with the smaller of the two ends' shares; `None` if that share is too
+/// small to matter.
 pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)> {
-    // Like a stage, a pipe is judged by the time in which it existed.
+    // As with stages, the shares of a pipe that existed only briefly count for less.
     let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
     let absorbable = |pipe: &PipeFigures| pipe.absorbable.unwrap_or(1.0);
     let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * absorbable(pipe) * present(pipe);
@@ -730,8 +730,8 @@ pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)>
     Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
 }
 
-/// The largest factor that a larger pipe can gain: the inverse of the busiest stage's busy share. `None` if the stages
-/// at the pipe's ends are switched often. Part of their work is then the switching itself, which a larger pipe saves.
+/// The largest speed-up that a larger pipe can give: the inverse of the busiest stage's busy share. `None` if the
+/// stages at the pipe's ends have many context switches, because a larger pipe also saves some of these.
 pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
@@ -739,7 +739,7 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    /// The minimum share of time for which stages work if they are compared by their work.
+    /// Stages that work for less than this share of the time are not compared by their work.
     const MIN_WORK: f64 = 0.25;
     let [first, second, ..] = order else { return None };
     let apart = working_share(first) - working_share(second) > 2.0 * BALANCED;
@@ -770,7 +770,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     let (reason, share) = reasons[0];
     let what = |reason: &str| match (reason, busiest.waits_for) {
         ("waiting for something else", Some(what)) => format!("waiting for {what}"),
-        // A futex doesn't show which of these the stage waits for.
+        // A futex wait looks the same for a lock, a timer and another thread.
         ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),
         _ => reason.to_owned(),
     };
@@ -796,11 +796,11 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
         text.push_str(&format!(" {calls}"));
     }
     if busiest.present < 0.9 {
-        text.push_str(&format!(" It existed for {} of the time.", percent(busiest.present)));
+        text.push_str(&format!(" That stage existed for only {} of the time.", percent(busiest.present)));
     }
     let next = order.iter().skip(1).find(|next| next.present > 0.0);
-    // The next stage may wait for a CPU only because this one uses it. The next stage's kernel time, such as waking
-    // others and copying in pieces, shrinks when this one gets faster.
+    // The next stage may wait for a CPU only because the busiest stage uses it. The next stage's kernel time, such as
+    // that for waking others and copying small pieces, shrinks when the busiest stage gets faster.
     let kernel = |next: &StageFigures| next.kernel.unwrap_or(0.0).min(next.computing);
     let alone = |next: &StageFigures| next.busy - next.waiting_for_cpu - kernel(next);
     // A stage with several threads may run on several CPUs at once.
@@ -812,17 +812,17 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
         (needs - shared(needs, next)) * next.present
     };
     let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < MAX_BOUND);
-    // A stage that waits for a CPU gets more of it when another stage takes less.
+    // A stage that waits for a CPU gets more CPU time when another stage uses less.
     let short = |stage: &StageFigures| stage.waiting_for_cpu > CPU_SHORT;
     let hides = |stage: &StageFigures| has_hidden_cost(stage) || short(stage);
-    // What the next stage waits for may be this one.
+    // The next stage's unknown waits may be for the busiest stage.
     let unclear = |next: &StageFigures| next.other > ALSO;
-    // Two runs of one program may become one, or exchange a cheaper format, and then both get faster.
+    // Two stages that run the same program could become one, or exchange a cheaper format. Both would then be faster.
     let alike = |next: &StageFigures| {
         !next.words.is_empty() && programs::program(&next.words) == programs::program(&busiest.words)
     };
     let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
-    // A stage that is busy itself, even if only because of this one, doesn't wait for it.
+    // A busy stage doesn't wait for the busiest stage, even if it is busy only because of that stage.
     let all_wait = order.iter().skip(1).all(|other| busy(other) <= MOSTLY_WAITING);
     let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / MAX_BOUND);
     let bound = bound.filter(|_| !is_hidden);

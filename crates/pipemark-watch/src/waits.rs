@@ -1,5 +1,4 @@
-//! Reads the descriptors that each thread of a pipeline waits for at one moment, if nothing moves or a stage waits for
-//! a socket.
+//! Reads which descriptors the threads of a pipeline wait for, if no data moves or a stage waits for a socket.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +15,12 @@ use crate::interval::Counts;
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 
-/// The minimum share of an interval's samples in which a stage waits for its socket.
+/// The other end of a socket or pipe is searched for if a stage waits for it in at least this share of an interval's
+/// samples.
 const MIN_WAITS: f64 = 0.3;
-/// The minimum share of an interval's samples in which a stage is stopped, for its tracer to matter.
+/// A stage's tracer is read if the stage is stopped in at least this share of an interval's samples.
 const MIN_STOPPED: f64 = 0.05;
-/// The minimum share of an interval's samples in which a stage sleeps, if it may be polling for a lock.
+/// A stage may be polling for a lock if it sleeps in at least this share of an interval's samples.
 const MIN_SLEEP_IF_POLLING: f64 = 0.9;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
@@ -34,7 +34,8 @@ pub(super) struct SocketWait {
 }
 
 impl Watcher {
-    /// Reads all waits at one moment, if they show more than samples do. Called at the end of an interval.
+    /// Reads what samples don't show: cycles of waits, tracers, frozen stages, and the other ends of sockets and pipes.
+    /// Called at the end of an interval.
     pub(super) fn read_waits(&mut self) {
         if self.current.samples > 0 && self.is_alive() {
             self.find_cycle();
@@ -52,7 +53,7 @@ impl Watcher {
         f64::from(found) / f64::from(counted.iter().sum::<u32>().max(1))
     }
 
-    /// Reads who traces the stages that something stops.
+    /// Finds the tracers of stages that are stopped for part of the time.
     fn find_tracers(&mut self) {
         for at in 0..self.stages.len() {
             let stops = self.share_of(at, &[ThreadState::Stopped]) >= MIN_STOPPED;
@@ -62,7 +63,7 @@ impl Watcher {
         }
     }
 
-    /// If no stage runs, reads whether some are frozen. Their threads show the calls in which the freezer found them.
+    /// If no stage runs, reads whether stages are frozen. A frozen thread still shows the system call that it was in.
     fn find_frozen(&mut self) {
         let runs = (0..self.stages.len()).any(|at| self.share_of(at, &[ThreadState::Running]) > MAX_WORK_IF_STUCK);
         for stage in &mut self.stages {
@@ -87,7 +88,7 @@ impl Watcher {
         if moves && self.suspected.is_none() {
             return;
         }
-        // A process that is exiting no longer waits, so the earlier result still holds.
+        // An exiting process no longer shows what it waited for, so the earlier result is kept.
         if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
             return;
         }
@@ -152,14 +153,14 @@ impl Watcher {
         }
     }
 
-    /// The start time of a process that holds this pipe, if it belongs to the command that this program started, but
-    /// the process that started it has ended. A pipe without a name that isn't this program's was made by the command.
+    /// The start time of a process that holds this pipe; `None` unless the process is an orphan of the command that
+    /// this program started. An unnamed pipe that isn't this program's own was created by that command.
     fn orphan_start(&self, pid: u32, pipe: PipeId) -> Option<u64> {
         let started = matches!(self.subject, Subject::Child(_)) && !self.orphans.contains_key(&pid);
         if !started || pid == std::process::id() || !pipe.is_nameless() || pipe.is_own() {
             return None;
         }
-        // A service that was given the pipe over a socket has a group of its own.
+        // A service that received the pipe over a socket is in another process group.
         let own = rustix::process::getpgrp().as_raw_nonzero().get().cast_unsigned();
         Process::read(pid).filter(|process| process.group == own).map(|process| process.start)
     }
@@ -198,7 +199,7 @@ impl Watcher {
             let own: BTreeSet<u64> = own_sockets(&self.stages[at], &self.known);
             let leads =
                 |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
-            // A socket whose peer the stage holds too only wakes the stage itself.
+            // If the stage also holds a socket's peer, the socket only wakes the stage itself.
             let found = found.into_iter().find_map(|(inode, sends)| Some((inode, sends, leads(inode)?)));
             let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
@@ -212,7 +213,7 @@ impl Watcher {
     }
 }
 
-/// The waits of a process, in all of its threads.
+/// What a process waits for, in all of its threads.
 fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
     let process = &known.process;
     let ends = process.ends.clone().unwrap_or_default();
@@ -249,8 +250,8 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
     found
 }
 
-/// Adds the locks on files that processes wait for, if another of these processes holds them. `polling` are processes
-/// that sleep nearly all the time.
+/// Adds the locks on files that processes wait for, if another of these processes holds the lock. `polling` has the
+/// processes that sleep nearly all the time.
 fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
     let candidates = |process: &WaitingProcess| process.free == polling.contains(&process.pid);
     if !all.iter().any(|process| candidates(process) && process.waits.is_empty()) {
@@ -261,7 +262,7 @@ fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
         let (pid, polled) = (process.pid, polling.contains(&process.pid));
         let wanted = if polled { None } else { locks::waited_for(pid) };
         let others = held.iter().filter(|(other, _)| *other != pid);
-        // A lock whose descriptor the process has inherited is its own too.
+        // A process that inherited a lock's descriptor holds the lock too.
         let own = held.iter().find(|(holder, _)| *holder == pid).map(|(_, files)| files);
         let fits = |file: &&LockedFile| match &wanted {
             Some(wanted) => *file == wanted,
@@ -278,8 +279,8 @@ fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
     }
 }
 
-/// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send; these come
-/// first.
+/// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send. Sockets with
+/// `true` come first.
 fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Vec<(u64, bool)> {
     let mut found: Vec<(u64, bool)> = Vec::new();
     for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {
@@ -290,7 +291,7 @@ fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Ve
             found.extend(files.filter_map(|(fd, direction)| Some((inode(fd)?, direction == Direction::Out))));
         }
     }
-    // A stage that waits to send is held up; one that waits to receive may only be idle.
+    // Waits to send come first, because a stage that waits to receive may only be idle.
     found.sort_by_key(|(_, sends)| !sends);
     found
 }
@@ -302,7 +303,7 @@ fn own_sockets(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> B
     now.flat_map(|process| process.others.sockets).map(|(_, inode)| inode).collect()
 }
 
-/// The other end of a socket. TCP's shares are of the time since the first reading, or else since it connected.
+/// The other end of a socket. TCP's shares are of its busy time since the first reading.
 fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<PeerFigures>) -> PeerFigures {
     let known = before.as_ref().and_then(|peer| peer.pid.map(|pid| (pid, peer.name.clone())));
     let process = known.or_else(|| state.peer.and_then(process::holder_of_socket));

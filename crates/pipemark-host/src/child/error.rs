@@ -1,4 +1,4 @@
-//! Errors: why a run gave no sample, and messages for errors of the kernel with advice.
+//! Errors of runs, and advice for errors of the kernel.
 
 use std::fmt;
 use std::io;

@@ -1,5 +1,5 @@
-//! Guards: two processes that clean up after this process when it ends or is killed. They kill all of its descendants
-//! and remove every file and queue that it named in the system. There are two guards, because one may be killed
+//! Guards: two processes that clean up after this process when it ends or is killed. They kill all of its descendants,
+//! and remove every file and queue that it named in the system. There are two guards, because one of them may be killed
 //! together with this process.
 //!
 //! Every descendant of this process has a mark of the run in its environment. The guards find descendants in /proc by
@@ -27,12 +27,13 @@ use crate::child::{Child, ProcessGroup, ourselves};
 /// The hidden verb that starts a guard, or the process that starts both guards.
 pub const GUARD_VERB: &str = "__guard";
 
-/// The environment variable with the marks of all runs that a process descends from.
+/// The environment variable with the marks of all runs that a process belongs to.
 const MARK: &str = "PIPEMARK_RUN";
 
 /// The time limit for killed processes to end.
 const MAX_TIME_TO_DIE: Duration = Duration::from_secs(10);
-/// The cleanup is complete once no marked process has been found for this time, because one may be about to start.
+/// The cleanup is complete once no marked process has been found for this time. Without this wait, a process that is
+/// just starting could be missed.
 const QUIET_TIME: Duration = Duration::from_millis(50);
 
 /// The value of [`MARK`] for this run's processes, and the file from which the guards read the names to remove.
@@ -54,8 +55,8 @@ fn try_start() -> io::Result<()> {
         .stdin(pidfd_open(getpid(), PidfdFlags::empty())?)
         .stdout(names.try_clone()?)
         .stderr(Stdio::null());
-    // The starter ends at once, so that the guards are not children of this process. If the starter was killed before
-    // it had started both guards, it is started again. More than two guards do no harm.
+    // The starter ends at once, so that the guards are not children of this process. A starter that was killed before
+    // it had started both guards is started again. More than two guards do no harm.
     for _ in 0..3 {
         let mut starter = Child::start("guard", &mut command, ProcessGroup::Own)?;
         starter.wait(Instant::now() + MAX_TIME_TO_DIE, None).map_err(io::Error::other)?;
@@ -77,8 +78,8 @@ pub(super) fn mark(command: &mut Command) {
     }
 }
 
-/// Adds `name` to what the guards remove once this process has ended: [`main`] calls `remove(name)`. `name` must not
-/// contain a newline.
+/// Adds `name` to the names that the guards remove once this process has ended, by calling the `remove` of [`main`].
+/// `name` must not contain a newline.
 pub fn remember(name: &str) {
     if let Some((_, names)) = GUARDED.get() {
         let mut names = names;
@@ -100,8 +101,8 @@ pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
 
 fn start_two(mark: &OsString) -> io::Result<()> {
     for number in ["1", "2"] {
-        // The guards don't carry the outer run's mark. So they survive when the outer run's processes are killed, and
-        // clean up the inner run.
+        // The guards don't have the outer run's mark. So they survive when the outer run's processes are killed, and
+        // can clean up the inner run.
         ourselves(GUARD_VERB).args([mark, &number.into()]).env_remove(MARK).process_group(0).spawn()?;
     }
     Ok(())
@@ -123,7 +124,7 @@ fn guard(mark: &[u8], remove: impl Fn(&str)) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills the remaining processes of this run, as the guards do. The guards may have been killed.
+/// Kills the remaining processes of this run, as the guards do, in case the guards have been killed.
 pub fn kill_remaining() {
     if let Some((marks, _)) = GUARDED.get()
         && let Some(own) = marks.as_encoded_bytes().rsplit(|&byte| byte == b' ').next()

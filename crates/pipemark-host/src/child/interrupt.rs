@@ -1,4 +1,4 @@
-//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor. Waits for other descriptors until one of these signals
+//! Delivers Ctrl-C, SIGTERM and SIGHUP through a descriptor, and waits for other descriptors until one of these signals
 //! arrives.
 
 use std::io::{self, Read};
@@ -30,7 +30,7 @@ impl Interrupt {
     }
 
     /// Makes these signals end the program with exit code `code` one second after they arrive. Call this before writing
-    /// results, because a FIFO or a terminal may block forever. Earlier signals don't count.
+    /// results, because writing to a FIFO or a terminal may block forever. Earlier signals don't count.
     ///
     /// # Errors
     /// If no thread is available.
@@ -79,7 +79,7 @@ impl AsFd for Interrupt {
 /// deadline.
 ///
 /// # Errors
-/// If the user interrupts, which takes precedence, or if the wait fails.
+/// If the user interrupts, even if a descriptor is readable, or if the wait fails.
 pub fn wait_readable(
     fds: &[BorrowedFd<'_>],
     deadline: Instant,

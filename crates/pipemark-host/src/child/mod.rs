@@ -1,12 +1,12 @@
 //! Child processes. Only this module starts processes, waits for them and reaps them.
 //!
 //! [`Child::start`] starts a command in a [`ProcessGroup`]: this program itself ([`ourselves`]) or any other.
-//! [`Child::start_foreign`] starts a foreign program that never outlives pipemark, on one CPU if requested, and keeps
-//! the beginning of its standard error. The program can be held before its first instruction, so that counters and
-//! clocks start there ([`Child::wait_until_held`], [`Child::release`]).
+//! [`Child::start_foreign`] starts a foreign program (not pipemark) that never outlives pipemark, on one CPU if
+//! requested, and keeps the beginning of its standard error. The program can be held before its first instruction, so
+//! that counters and clocks start there ([`Child::wait_until_held`], [`Child::release`]).
 //!
 //! [`Child::wait`] waits until a deadline and reaps the child. [`wait_for_first`] waits for the first of several
-//! children without reaping it. [`wait_readable`] waits for sockets and pipes. All three return when the user
+//! children to end, without reaping it. [`wait_readable`] waits for sockets and pipes. All three return when the user
 //! interrupts. A dropped child is killed with its process group and reaped.
 
 pub mod error;
@@ -41,8 +41,8 @@ pub use interrupt::{Interrupt, wait_readable};
 /// The hidden verb that makes this program execute a foreign program.
 pub const STAGE_VERB: &str = "__stage";
 
-/// The number of bytes kept of a foreign program's standard error. Further writes fail, so the program can neither fill
-/// the memory nor block until pipemark reads.
+/// The number of bytes kept of a foreign program's standard error. Further writes fail. So the program can't fill the
+/// memory, and doesn't block until pipemark reads.
 const MAX_STDERR: usize = 4096;
 
 /// The process group of a child.
@@ -86,8 +86,8 @@ pub fn ourselves(verb: &str) -> Command {
 }
 
 /// A command that starts a foreign program. The caller adds the foreign program and its arguments. The command starts
-/// this program, which makes sure that it dies with its parent, binds itself to the CPU, waits if it is held, and then
-/// executes the foreign program: see [`exec_program`].
+/// this program again. That process makes sure that it dies with its parent, binds itself to the CPU, waits if `begin`
+/// is [`Begin::Held`], and then executes the foreign program: see [`exec_program`].
 pub fn foreign(cpu: Option<Cpu>, begin: Begin) -> Command {
     let mut command = ourselves(STAGE_VERB);
     command
@@ -152,8 +152,8 @@ impl Child {
         self.end
     }
 
-    /// How the process ended, unless its exit code was `wanted`, and its standard error: `ended with exit code 2: no
-    /// such option`.
+    /// Describes how the process failed: how it ended, followed by its standard error, as in `ended with exit code 2:
+    /// no such option`. `wanted` is the exit code of success.
     pub fn describe_end(&self, wanted: u8) -> String {
         let how = match self.end.map(|(status, _)| (status, status.code())) {
             None => "has not ended".to_owned(),
@@ -165,7 +165,7 @@ impl Child {
         if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
     }
 
-    /// The resources used by the process, if its exit code was 0.
+    /// The resources used by the process, if the process's exit code was 0.
     ///
     /// # Errors
     /// How the process ended, if it failed.
@@ -251,7 +251,7 @@ impl Child {
         Ok(())
     }
 
-    /// Reaps any child of this process that has ended, this [`Child`] or another.
+    /// Reaps a child of this process that has ended: this [`Child`] or any other.
     ///
     /// # Errors
     /// None are known besides the outcomes of [`Reap`].
@@ -304,8 +304,8 @@ pub fn wait_for_first<'c>(
 }
 
 /// Called in the child. Executes the program given by `words`: this program, the hidden verb, the parent's pid, the CPU
-/// or `-`, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay: then it
-/// returns the relay's words.
+/// or `-`, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay. In that
+/// case, it returns the relay's words.
 ///
 /// # Errors
 /// The exit code, if the program could not be started. The reason is already on standard error.
@@ -339,7 +339,7 @@ pub fn exec_program(words: &[OsString]) -> Result<Vec<OsString>, u8> {
 }
 
 /// Called in the child. Makes the kernel kill this process when its parent ends. Returns whether the parent still
-/// exists: if the parent ended before this call, no signal follows.
+/// exists. If the parent ended before this call, the kernel sends no signal.
 pub fn die_with_parent(parent: u32) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
@@ -391,7 +391,7 @@ mod tests {
         drop(command);
         assert_eq!(child.wait(soon(), None), Ok(true));
         assert_eq!(child.describe_end(0), "ended with exit code 3");
-        // The reader gets the end of the file once no process has the write end open.
+        // The reader sees the end of the file once no process has the write end open.
         assert_eq!(wait_readable(&[ours.as_fd()], soon(), None), Ok(Some(0)));
     }
 

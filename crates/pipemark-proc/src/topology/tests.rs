@@ -49,7 +49,7 @@ fn a_pipeline_is_found_from_each_of_its_processes() {
     for seed in [11, 12, 13] {
         assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12], [13]], "{seed}");
     }
-    // From the shell, the same three stages are found. Process 14 is none, because nothing reads its pipe.
+    // A search from the shell finds the same three stages. Process 14 is not a stage, because nothing reads its pipe.
     assert_eq!(found(&lines, &[10], Reach::Joined).len(), 3);
 }
 
@@ -59,11 +59,11 @@ fn a_process_uses_its_family_if_it_reads_it_and_not_if_it_passes_pipes_on() {
     assert!(uses_own_family(&snapshot(&reads), 10));
     let feeds: [Line<'_>; 2] = [(10, 1, 10, &[(4, 100, Out)]), (11, 10, 10, &[(0, 100, In)])];
     assert!(uses_own_family(&snapshot(&feeds), 10));
-    // A shell with 'cat <(yes)'.
+    // A shell that runs 'cat <(yes)'.
     let hands_on: [Line<'_>; 3] =
         [(10, 1, 10, &[(63, 100, In)]), (11, 10, 10, &[(63, 100, In)]), (12, 10, 10, &[(1, 100, Out)])];
     assert!(!uses_own_family(&snapshot(&hands_on), 10));
-    // The next process reads an input of its own, from elsewhere.
+    // Both processes have an input from elsewhere.
     let waits: [Line<'_>; 2] = [(10, 1, 10, &[(0, 100, In)]), (11, 10, 10, &[(0, 100, In)])];
     assert!(!uses_own_family(&snapshot(&waits), 10));
 }
@@ -202,7 +202,7 @@ fn an_unreadable_process_fills_the_gap_of_its_group() {
     fill_gaps(&mut processes);
     let found: Vec<Vec<u32>> = stages(&processes, &[11], Reach::Joined).into_iter().map(|shape| shape.pids).collect();
     assert_eq!(found, [[11], [12], [13]]);
-    // With two unreadable processes it isn't known which has which end.
+    // With two unreadable processes, it isn't known which of them has which end.
     let mut two = snapshot(&[(11, 10, 11, &[(1, 100, Out)]), (12, 10, 11, &[]), (13, 10, 11, &[])]);
     (two[1].ends, two[2].ends) = (None, None);
     fill_gaps(&mut two);
@@ -217,15 +217,15 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
     for seed in [11, 12] {
         assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12]], "{seed}");
     }
-    // If its output is piped elsewhere, its standard error doesn't lead to a stage.
+    // If the process's output is piped elsewhere, its standard error doesn't lead to a stage.
     let lines: [Line<'_>; 3] =
         [(11, 10, 11, &[(1, 100, Out), (2, 101, Out)]), (12, 10, 11, &[(0, 100, In)]), (13, 10, 11, &[(0, 101, In)])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
 }
 
 /// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to
-/// another. The parent holds both ends of these two pipes. For each worker there is a further pipe, which shows the
-/// parent that the worker has ended.
+/// another. The parent holds both ends of these two pipes. Each worker also has a pipe that shows the parent that the
+/// worker has ended.
 #[test]
 fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
     let lines: [Line<'_>; 5] = [

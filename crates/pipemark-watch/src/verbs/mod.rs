@@ -1,4 +1,4 @@
-//! The verbs: `why` reports what limits a pipeline, `watch` shows it live, `tune` tries larger pipes on it.
+//! The verbs: `why` reports what limits a pipeline, `watch` shows a pipeline live, and `tune` tries larger pipes.
 
 pub mod signal_relay;
 pub mod tune;

@@ -1,8 +1,8 @@
 //! Relays signals to a running pipeline that this program started: each signal reaches the pipeline exactly once. A
 //! signal sent to the process group has reached the pipeline already; a signal sent to this process alone is passed on.
 //! To distinguish the two cases, a witness reports which signals were sent to the group. The witness is another process
-//! of the group, which does nothing else. A signal counts as sent to this process alone once the witness has answered a
-//! question that was asked after the signal came, however late the witness gets a CPU.
+//! of the group, which does nothing else. When a signal comes, this process asks the witness a question. If the witness
+//! answers without having reported the signal, the signal was sent to this process alone, however late the answer.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -61,8 +61,8 @@ struct Witness {
 /// Signals that are not intercepted: SIGCHLD, and the signals that stop a process in the terminal's background.
 const NOT_INTERCEPTED: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Signals to leave alone: `NOT_INTERCEPTED`, and those ignored when this program started. The latter stay ignored for
-/// the pipeline too, as under nohup or in a shell's background.
+/// Signals to leave alone: `NOT_INTERCEPTED`, and signals that were ignored when this program started, for example by
+/// nohup. The pipeline ignores these too.
 fn signals_left_alone() -> Vec<i32> {
     let was_ignored =
         |signal: &i32| signals::is_ignored(*signal) && (*signal != libc::SIGPIPE || sigpipe_was_ignored());
@@ -84,7 +84,7 @@ impl SignalRelay {
         self.queue.restore_in(command);
     }
 
-    /// Passes signals sent to this process alone to the process `to` and all of its descendants.
+    /// Passes on signals that were sent to this process alone, to the process `to` and all of its descendants.
     pub fn pass_on(&mut self, to: Pid) {
         let now = Instant::now();
         // A SIGPIPE caused by this program's own writes concerns only this program.
@@ -147,7 +147,8 @@ impl Witness {
         Some(Witness { child, questions, reports, asked: 0, answered: 0 })
     }
 
-    /// Whether the witness may still report a signal that this process received. Asks the witness once it is time to.
+    /// Whether the witness may still report a signal that this process received. Asks the witness once [`GRACE`] has
+    /// passed since the signal came.
     fn may_report(&mut self, received: &mut Received, now: Instant) -> bool {
         match received.question {
             None if now >= received.since + GRACE => {

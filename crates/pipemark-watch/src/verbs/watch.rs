@@ -87,7 +87,8 @@ struct WatchOutput {
     next: Instant,
     /// Whether the reader of the output has gone.
     gone: bool,
-    /// Whether the screen can be used. It can if the pipeline doesn't use the terminal, which is known once it runs.
+    /// Whether the screen may be used: the pipeline must not use the terminal. This is known only once the pipeline
+    /// runs.
     may_draw: bool,
     /// The error of a line that could not be written; `None` if all were written.
     broken: Option<OutputError>,

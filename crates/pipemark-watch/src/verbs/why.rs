@@ -32,8 +32,8 @@ pub const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest delay of a signal to a pipeline that is no longer sampled.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The exit code if `why` itself fails. This and the two below are those of `env` and `timeout`; other codes are the
-/// pipeline's.
+/// The exit code if `why` itself fails. This code and the next two are those of `env` and `timeout`. All other exit
+/// codes are the pipeline's.
 pub const FAILED: u8 = 125;
 /// The exit code if the command can't be executed.
 const NOT_EXECUTABLE: u8 = 126;
@@ -169,7 +169,7 @@ fn in_shell(pipeline: &OsStr) -> WatchTarget {
     WatchTarget::Start(command_of(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
 }
 
-/// The command of these words. If SIGPIPE is ignored it stays ignored, which std's Command would undo.
+/// The command of these words. If SIGPIPE is ignored, it stays ignored; std's Command alone would reset it.
 fn command_of(words: &[OsString]) -> Command {
     let ignores: &[&str] =
         if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
@@ -228,7 +228,7 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
     }
 }
 
-/// The exit that the user's request asks for.
+/// The exit status that the user's request asks for.
 pub fn exit_for(key: Option<Key>) -> VerbResult {
     if key == Some(Key::Interrupt) { Err(ExitError::code(exit::INTERRUPTED)) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::PeerFigures;
 
-/// A stage that is busy computing, starved and blocked for these shares, in per cent.
+/// A stage that computes, is starved and is blocked for these shares of the time, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     let share = |percent: u32| f64::from(percent) / 100.0;
     StageFigures {
@@ -114,14 +114,14 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     large.pipes[0].capacity = Some(1 << 20);
     assert_eq!(verdict(&large).advice, Vec::<String>::new());
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
-    // Stages that are switched often spend part of their busy time on the switching itself. A larger pipe saves that
-    // too, so it may gain more than the inverse of the busiest stage's share.
+    // Stages with many context switches spend part of their busy time on the switches. A larger pipe saves some of
+    // them, so it may gain more than the inverse of the busiest stage's share.
     let mut switched = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]);
     switched.stages[0].switches_per_second = Some(20_000.0);
     let found = verdict(&switched);
     assert_eq!((found.kind, found.bound), (VerdictKind::Pipe, None));
     assert!(!found.advice[0].contains("at most"), "{:?}", found.advice);
-    // A faster stage gains more than a larger pipe: 2.7 times against 1.2. The advice mentions the pipe too.
+    // A faster stage gains 2.7 times, a larger pipe 1.2 times. The advice mentions the pipe too.
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     let advice = found.advice.join("\n");
@@ -185,7 +185,7 @@ fn pipelines_that_nothing_joins_are_judged_each_alone() {
     assert!(found.text.starts_with("2 separate pipelines. s2 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains(". s3 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains("at most 6.9 times as fast; then s4 is the bottleneck"), "{}", found.text);
-    // In a script the pipeline that existed longest counts.
+    // Of the pipelines in a script, the one that existed longest determines the verdict.
     two.stages[..2].iter_mut().for_each(|stage| stage.present = 0.3);
     assert_eq!(verdict(&two).stage, Some(3));
 }
@@ -333,7 +333,7 @@ fn a_stage_that_is_stopped_again_and_again_is_throttled() {
     assert_eq!((found.kind, found.stage), (VerdictKind::Throttled, Some(2)), "{}", found.text);
     assert!(found.text.contains("is stopped 70 % of the time"), "{}", found.text);
     assert_eq!(found.remedies[0].id, "cpulimit");
-    // Stopped three times in two seconds, and once.
+    // The stage is stopped three times in two seconds, then once.
     for stops in [1.5, 0.5] {
         let found = verdict(&line(vec![stage(1, 2, 0, 98), limited(stops), stage(3, 2, 98, 0)]));
         assert_eq!((found.kind, found.reason.as_str()), (VerdictKind::Stage, "stopped"), "{}", found.text);
@@ -361,7 +361,7 @@ fn a_stage_that_waits_for_input_while_it_works_is_not_the_slow_one() {
     let zstd = StageFigures { threads: 5, hungry: 0.7, cpu: Some(0.9), ..stage(2, 94, 6, 0) };
     let found = verdict(&line(vec![stage(1, 97, 0, 3), zstd]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
-    // With five threads the stage may do the same in a fifth of the time.
+    // With five threads, the stage may do the same work in a fifth of the time.
     assert!(found.bound.unwrap() > 4.0, "{}", found.text);
 }
 
