@@ -159,7 +159,7 @@ impl Judge<'_> {
                 among.push(at);
             }
         }
-        // Commands that can't be compared must not be judged the same.
+        // Commands that can't be compared must not get the verdict `same`.
         for judged in judged.iter_mut().filter(|judged| judged.why.is_some()) {
             judged.verdict = Some(Verdict::Inconclusive);
         }
