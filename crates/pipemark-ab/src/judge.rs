@@ -212,7 +212,7 @@ impl Judge<'_> {
             return format!("{smallest}the change is too close to the threshold; use another --threshold");
         };
         if times > MAX_FACTOR_TO_DECIDE {
-            return format!("{smallest}too noisy to decide here");
+            return format!("{smallest}too noisy for a verdict here");
         }
         let had = if sessions == 1 { rounds as f64 } else { f64::from(sessions) };
         let more = (had * times).ceil().max(had + 1.0);

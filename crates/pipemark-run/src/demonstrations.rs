@@ -91,7 +91,7 @@ fn blocking() -> io::Result<(bool, String)> {
         filled
     };
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // The pipe is empty. Then fewer bytes are written to it than the read requested.
+    // The read finds an empty pipe. Then fewer bytes are written to the pipe than the read requested.
     let (slept_empty, returned) = while_asleep(
         read,
         |read| rustix::io::read(read, &mut [0; 4096][..]),

@@ -95,7 +95,7 @@ mod tests {
             lines.append(&mut bytes);
         }
         let text = String::from_utf8(bytes).unwrap();
-        // Files written by other versions are checked against this format, so the format must not change by accident.
+        // Stored files are verified against this format, so the format must not change by accident.
         assert_eq!(text.lines().next().unwrap(), FIRST);
         assert!(text.lines().all(|line| (80..MAX_LINE).contains(&line.len())));
         assert!(text.contains("[01/Jan/2024:00:01:"), "time advances");
