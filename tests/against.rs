@@ -143,7 +143,7 @@ fn unsupported_requests_are_refused() {
         (vec!["run", &suite, "--against", "x", "--figure", "rate=x"], "rate,UNIT=REGEX"),
         (vec!["run", &suite, "--figure", "rate,MB/s=x"], "--against"),
         (vec!["run", &suite, "--against", "x", "--against", "x"], "two programs are called 'x'"),
-        (vec!["run", "quick", "--against", "x"], "an experiment with a number of bytes"),
+        (vec!["run", "quick", "--against", "x"], "an experiment that moves a fixed number of bytes"),
         (vec!["run", &suite, "--against", "x | y"], "more than one command"),
     ] {
         let ended = pipemark(&words);

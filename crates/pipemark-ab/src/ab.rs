@@ -57,8 +57,8 @@ pub struct AbOptions {
 struct ChoiceOptions {
     /// Run once for each value, replacing {NAME} in commands, hooks and names: threads=1,2,4 or size=1..10:3
     ///
-    /// A range includes both ends; the number after the colon is its step. Several parameters run in all combinations.
-    /// Other braces, such as awk '{print}' and ${NAME}, are left alone.
+    /// A range includes both ends; the number after the colon is its step. With several parameters, every combination
+    /// of their values is run. Other braces, such as awk '{print}' and ${NAME}, are left alone.
     #[arg(long, short = 'P', value_name = "NAME=VALUES")]
     parameter: Vec<Parameter>,
     /// Name a command; repeat for each command
@@ -79,7 +79,7 @@ struct ChoiceOptions {
     yes: bool,
 }
 
-/// Options about what is done around the runs, and under which conditions the runs are made.
+/// Options for what is done around the runs, and for the conditions of the runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Around the runs")]
 struct AroundOptions {
@@ -124,7 +124,7 @@ struct AroundOptions {
     limit: Duration,
 }
 
-/// Options about the number of runs.
+/// Options for the number of runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Runs and sessions")]
 struct RoundOptions {
@@ -145,7 +145,7 @@ struct RoundOptions {
     warmup: u32,
 }
 
-/// Options about what is judged, and how.
+/// Options for figures and verdicts.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Figures and verdicts")]
 struct JudgingOptions {
@@ -164,7 +164,7 @@ struct JudgingOptions {
     /// Smallest change that counts, such as 5%
     ///
     /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within
-    /// it. The default is 0.5 % for better and worse, and 3 % for same.
+    /// PERCENT. The default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// Exit with the verdict's code if a command has this verdict; see 'pipemark help exit-codes'
@@ -172,7 +172,7 @@ struct JudgingOptions {
     fail_on: Vec<FailOnCommand>,
 }
 
-/// Options about where results go.
+/// Options for the destinations of results.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 struct AbOutputOptions {
@@ -390,7 +390,7 @@ impl AbPlan {
             &mut on_run,
         )?;
         progress.finish();
-        // Writing results to a FIFO or a terminal may block for ever, so from now on an interrupt ends the program.
+        // Writing results to a FIFO or a terminal may block forever, so from now on an interrupt ends the program.
         interrupt.end_the_program_with(exit::INTERRUPTED)?;
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =

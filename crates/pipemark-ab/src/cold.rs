@@ -14,9 +14,9 @@ use crate::conditions::open_repeatedly;
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdPages {
-    /// Pages of all files together.
+    /// The number of pages of all files together.
     pub pages: u64,
-    /// The largest number of them that were in memory before a run, although they had been dropped.
+    /// The largest number of pages that were in memory before a run, although they had been dropped.
     pub stayed: u64,
 }
 

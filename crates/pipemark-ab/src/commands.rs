@@ -115,8 +115,8 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
     }
 }
 
-/// The command's label. It is its name if it has one. Otherwise it is a letter for commands, `threads=2` for
-/// parameters, or `A threads=2` for both.
+/// The command's label: its name, if it has one. Otherwise its letter, its parameter values such as `threads=2`, or
+/// both, such as `A threads=2`.
 fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[Setting]) -> String {
     if let Some(name) = typed.names.get(at) {
         return replaced(name, settings);

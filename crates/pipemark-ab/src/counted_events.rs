@@ -9,7 +9,7 @@ use pipeio_harness::usage::scaled_count;
 const EVENTS: [Hardware; 3] = [Hardware::INSTRUCTIONS, Hardware::CPU_CYCLES, Hardware::CACHE_MISSES];
 
 /// Counters that child processes of this thread inherit, and that count from the first instruction of the child's
-/// program. This thread executes no other program, so it is not counted.
+/// program. This thread executes no other program, so its own events are not counted.
 pub struct HardwareCounters([Option<Counter>; EVENTS.len()]);
 
 impl HardwareCounters {

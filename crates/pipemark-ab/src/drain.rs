@@ -1,4 +1,4 @@
-//! Reads a command's output: counts and discards it, hashes it, or keeps it for figures in it.
+//! Reads a command's output. The output is counted and then discarded, hashed, or kept to read figures from it.
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter};
@@ -15,10 +15,10 @@ use crate::conditions::{left_open, not_run, too_long};
 
 /// Bytes read from a pipe at once.
 pub const READ_BYTES: usize = 1 << 20;
-/// The maximum number of bytes kept of each end of a stream that contains figures. Bytes between the two are only
-/// counted.
+/// The maximum number of bytes kept of the beginning, and of the end, of a stream that figures are read from. The bytes
+/// between are only counted.
 const MAX_KEPT: usize = 8 << 20;
-/// The maximum number of bytes kept of each end of a standard error that is only shown.
+/// The same maximum for a standard error that is only shown.
 const MAX_SHOWN: usize = 32 << 10;
 
 /// A stream of the command.
@@ -35,7 +35,7 @@ pub struct OutputStream {
 }
 
 impl OutputStream {
-    /// Standard output, of which nothing has been read.
+    /// Standard output, before the first read.
     pub fn output(reader: PipeReader, hashed: bool, kept: bool) -> OutputStream {
         OutputStream {
             reader,
@@ -54,7 +54,8 @@ impl OutputStream {
         OutputStream { kept, awaited: figures, ..OutputStream::output(reader, false, false) }
     }
 
-    /// Reads what is available, without waiting; splices it to /dev/null unless it is hashed or kept.
+    /// Reads the available bytes without waiting. If they are neither hashed nor kept, splices them to /dev/null
+    /// instead.
     fn take(&mut self, nowhere: &File, block: &mut [u8]) -> rustix::io::Result<usize> {
         if self.hash.is_none() && self.kept.is_none() {
             return splice(&self.reader, None, nowhere, None, READ_BYTES, SpliceFlags::MOVE | SpliceFlags::NONBLOCK);
@@ -69,7 +70,7 @@ impl OutputStream {
         Ok(count)
     }
 
-    /// Reads once what is available, and counts it; notices the end.
+    /// Reads the available bytes once and counts them, or records that the stream has ended.
     fn read(&mut self, nowhere: &File, block: &mut [u8]) -> Result<(), RunError> {
         match self.take(nowhere, block) {
             Ok(0) => self.ended = true,
@@ -117,8 +118,8 @@ impl KeptEnds {
 /// Reads the awaited streams to their ends, and waits until all stages have ended. No stage is reaped. From the other
 /// streams, reads only the bytes that were written by then.
 ///
-/// While a stage runs, `writers` keeps the streams from ending: the end of a stream and the end of its stage would each
-/// wake this thread, and a wake-up adds noticeably to the time of a short run.
+/// While a stage runs, `writers` keeps the streams open. Otherwise the end of a stream and the exit of its stage would
+/// each wake this thread, and a wake-up adds noticeably to the time of a short run.
 ///
 /// # Errors
 /// At the deadline, or when the user interrupts.
@@ -132,8 +133,8 @@ pub fn drain(
     let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
     let kept = streams.iter().any(|stream| stream.hash.is_some() || stream.kept.is_some());
     let mut block = vec![0; if kept { READ_BYTES } else { 0 }];
-    // The last stage mostly ends last. Only one descriptor is polled at a time, because with --concurrent there may be
-    // many stages.
+    // The last stage usually exits last. Only one descriptor is polled at a time, because with --concurrent there may
+    // be many stages.
     let mut running = stages.iter().rev();
     let mut next = || running.next().map(Child::pidfd).transpose().map_err(not_run);
     let mut stage = next()?;
@@ -144,7 +145,7 @@ pub fn drain(
         let mut open: Vec<&mut OutputStream> = streams.iter_mut().filter(|stream| !stream.ended).collect();
         if stage.is_none() && open.iter().all(|stream| !stream.awaited) {
             for stream in open {
-                // One read takes all that a pipe holds.
+                // One read empties the pipe.
                 if wait_readable(&[stream.reader.as_fd()], Instant::now(), None)?.is_some() {
                     stream.read(&nowhere, &mut block)?;
                 }

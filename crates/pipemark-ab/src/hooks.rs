@@ -10,23 +10,23 @@ use pipemark_model::neutral;
 
 use crate::conditions::{RunConditions, not_run, too_long};
 
-/// The hooks of a command; each is optional.
+/// The hooks of a command. Each is optional.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    /// Once, before the first run.
+    /// Runs once, before the first run.
     pub setup: Option<String>,
-    /// Before each run.
+    /// Runs before each run.
     pub prepare: Option<String>,
-    /// After each run.
+    /// Runs after each run.
     pub conclude: Option<String>,
-    /// Once, after the last run.
+    /// Runs once, after the last run.
     pub cleanup: Option<String>,
 }
 
 /// Runs a hook to its end, if there is one. Its output goes to standard error.
 ///
 /// # Errors
-/// When it fails or takes too long (the message names its flag); or the user interrupts.
+/// When the hook fails or takes too long, or the user interrupts. The message names the hook's flag.
 pub fn run_hook(
     flag: &str,
     text: Option<&String>,

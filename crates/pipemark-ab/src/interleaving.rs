@@ -39,7 +39,7 @@ const MAX_PADDING: usize = 4096;
 /// The plan of the rounds.
 #[derive(Debug, Clone)]
 pub struct RoundPlan {
-    /// Rounds of each session. `None`: from [`MIN_ROUNDS`] on, as the budget and the precision require.
+    /// The number of rounds of each session. `None` leaves the number to the budget and the precision.
     pub rounds: Option<u32>,
     pub sessions: u32,
     /// Warm-up rounds of each session, which don't count.
@@ -57,7 +57,7 @@ pub struct RoundPlan {
     pub memory: bool,
     /// Files whose pages are dropped before each run.
     pub cold: Vec<PathBuf>,
-    /// Whether a failed command becomes a row while the others are still measured.
+    /// Whether to report a failed command in a row, and continue with the other commands.
     pub keep_going: bool,
     /// Whether to print the expected time.
     pub announced: bool,
@@ -123,7 +123,7 @@ impl CommandRuns {
     }
 }
 
-/// Receives each run as it ends: its command, the run, and whether it warmed up.
+/// Called with the command and the run when a run has ended.
 pub type OnRun<'a> = dyn FnMut(&CommandEntry, &RunRecord) -> Result<(), ExitError> + 'a;
 
 /// Runs all rounds.
@@ -257,7 +257,8 @@ impl Runner<'_> {
                     if self.rounds.commands[at].failed.is_some() {
                         continue;
                     }
-                    // An estimate takes time quadratic in the runs, and leaves cold caches to the next run.
+                    // Computing an estimate takes time quadratic in the number of runs, and leaves cold caches for the
+                    // next run.
                     if progress.is_shown() {
                         progress.update(done, total, &self.latest_figure(at));
                     }
@@ -320,7 +321,7 @@ impl Runner<'_> {
         }
         let mut printed = Default::default();
         let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt, &mut printed);
-        // Standard error with figures in it is read, not shown, unless the run failed.
+        // A standard error that figures are read from is shown only if the run failed.
         if !self.kept || ran.is_err() {
             self.messages.add(at, &printed[1], progress);
         }
@@ -331,8 +332,8 @@ impl Runner<'_> {
     }
 
     fn mode(&self, session: u32, hashed: bool) -> RunMode {
-        // Each session shifts the stack by another distance, the same for all commands, to sample different memory
-        // layouts.
+        // Each session shifts the stack by a different distance, which is the same for all commands, to sample
+        // different memory layouts.
         RunMode {
             hashed,
             kept: self.kept,
@@ -341,11 +342,12 @@ impl Runner<'_> {
         }
     }
 
-    /// Measures the shell's start, if a command is short enough for it to matter: the time by which a command takes
-    /// longer when a shell starts it. The command is the shell itself, because it is certainly there.
+    /// Measures the shell's start: the time by which a command takes longer if a shell starts it. Does nothing unless a
+    /// command is short enough for that to matter. The command measured is the shell itself, because it is certainly
+    /// installed.
     ///
-    /// The time of an empty command would be too long: it includes the creation and the exit of a process, but a shell
-    /// replaces itself by its last command.
+    /// The time of an empty shell command would be too long. It includes the creation and the exit of a process,
+    /// whereas a shell replaces itself by its last command.
     fn measure_shell(&mut self, session: u32, random: &mut SplitMix64) -> Result<(), ExitError> {
         let shortest = |command: &CommandRuns| command.runs.iter().filter_map(|run| run.figures[0]).reduce(f64::min);
         let short = self
@@ -388,8 +390,8 @@ impl Runner<'_> {
         order
     }
 
-    /// Checks that outputs are equal, so that only commands that do the same work are compared. Commands with other
-    /// parameters may have other outputs.
+    /// Checks that outputs are equal, so that only commands that do the same work are compared. Commands with different
+    /// parameters may have different outputs.
     fn check_output(&mut self, at: usize, ran: &PipelineRun) -> Result<(), ExitError> {
         let first = ran.hash.is_some() || self.rounds.commands[at].runs.is_empty();
         if first && self.rounds.commands[at].hash.is_none() {
@@ -430,7 +432,7 @@ impl Runner<'_> {
         made >= MAX_ROUNDS || elapsed >= self.plan.budget || is_due && self.is_precise()
     }
 
-    /// Whether the runs are precise enough. For several commands see [`is_resolved`]; the figure of a single command
+    /// Whether the runs are precise enough. For several commands, see [`is_resolved`]. The figure of a single command
     /// must be known within 3 %.
     fn is_precise(&self) -> bool {
         let (by, criterion) = (self.plan.by, self.plan.criterion);

@@ -159,7 +159,7 @@ impl Judge<'_> {
                 among.push(at);
             }
         }
-        // Commands that can't be compared must not be judged the same.
+        // Commands that can't be compared must not get the verdict `same`.
         for judged in judged.iter_mut().filter(|judged| judged.why.is_some()) {
             judged.verdict = Some(Verdict::Inconclusive);
         }
@@ -212,7 +212,7 @@ impl Judge<'_> {
             return format!("{smallest}the change is too close to the threshold; use another --threshold");
         };
         if times > MAX_FACTOR_TO_DECIDE {
-            return format!("{smallest}too noisy to decide here");
+            return format!("{smallest}too noisy for a verdict here");
         }
         let had = if sessions == 1 { rounds as f64 } else { f64::from(sessions) };
         let more = (had * times).ceil().max(had + 1.0);

@@ -69,12 +69,12 @@ impl CommandMessages {
 }
 
 impl Messages {
-    /// No texts yet.
+    /// A collection without texts, for this number of commands.
     pub fn new(commands: usize) -> Messages {
         Messages { commands: vec![CommandMessages::default(); commands] }
     }
 
-    /// Prints what a run of the command wrote, unless an earlier one wrote the same.
+    /// Prints the text of a run of the command, unless an earlier run wrote the same text.
     pub fn add(&mut self, at: usize, text: &[u8], progress: &mut Progress) {
         if !text.is_empty() && self.commands[at].add(text) {
             progress.clear();

@@ -1,5 +1,5 @@
-//! Runs a command once: starts its stages, joined by pipes of the requested capacity, reads its output, ends and reaps
-//! all of its processes, and adds up what they used.
+//! Runs a command once. Starts its stages, joined by pipes of the requested capacity, reads its output, ends and reaps
+//! all of its processes, and adds up the resources that they used.
 
 use std::io::PipeWriter;
 use std::os::unix::process::ExitStatusExt;
@@ -36,9 +36,9 @@ pub struct TimedCommand {
 /// Options of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunMode {
-    /// Whether the output is read and hashed. This costs time.
+    /// Whether the output is read and hashed, which takes time.
     pub hashed: bool,
-    /// Whether the output is kept for figures in it, including standard error.
+    /// Whether standard output and standard error are kept, to read figures from them.
     pub kept: bool,
     /// Whether the memory of all processes together is sampled.
     pub memory: bool,
@@ -146,7 +146,8 @@ impl TimedCommand {
         Ok((ran, stages))
     }
 
-    /// Starts all stages; returns the capacity granted to the pipes between them. Sets `begin` before the first stage.
+    /// Starts all stages, and returns the capacity granted to the pipes between them. Sets `begin` to the time just
+    /// before the first stage starts.
     fn start(
         &self,
         conditions: &RunConditions,
@@ -181,7 +182,7 @@ impl TimedCommand {
         Ok(granted)
     }
 
-    /// Sets the requested capacity of a pipe; returns the granted one.
+    /// Sets the requested capacity of a pipe, and returns the granted capacity.
     fn resize(&self, pipe: &Pipe) -> Result<u64, RunError> {
         let Some(Capacity::Bytes(bytes)) = self.capacity else {
             return pipe::capacity(&pipe.writer).map(|bytes| bytes as u64).map_err(not_run);

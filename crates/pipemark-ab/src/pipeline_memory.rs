@@ -1,5 +1,5 @@
 //! `--pipeline-memory`: samples the memory of all processes of a command together. The kernel records a peak for each
-//! process, but none for several at one moment.
+//! process, but none for several processes together.
 
 use std::fs;
 use std::io;

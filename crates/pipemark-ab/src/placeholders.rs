@@ -16,7 +16,7 @@ pub struct Parameter {
 /// A name with its value.
 pub type Setting = (String, String);
 
-/// The maximum number of values of one parameter. More are taken for a typing error.
+/// The maximum number of values of one parameter. A larger number is probably a typing error.
 const MAX_VALUES: usize = 100_000;
 
 impl FromStr for Parameter {
@@ -58,7 +58,8 @@ fn decimal(text: &str) -> Option<(i64, u32)> {
         .then(|| Some((format!("{whole}{part}").parse().ok()?, part.len() as u32)))?
 }
 
-/// Expands `1..4` and `1..4:2`, both ends included; `None` if the text is no range but a plain value.
+/// Expands ranges such as `1..4` and `1..4:2`, both ends included. `None` if the text is a plain value instead of a
+/// range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
     let (to, step) = rest.split_once(':').map_or((rest, None), |(to, step)| (to, Some(step)));
@@ -91,7 +92,8 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     Ok(Some((0..=count as i64).map(|nth| shown(from + nth * step)).collect()))
 }
 
-/// All combinations of the values, the last parameter's varying fastest; one empty combination without parameters.
+/// All combinations of the values. The values of the last parameter vary fastest. Without parameters, one empty
+/// combination.
 pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
     parameters.iter().fold(vec![Vec::new()], |before, parameter| {
         let with = |settings: &Vec<Setting>, value: &String| {
@@ -101,7 +103,7 @@ pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
     })
 }
 
-/// Replaces each `{NAME}` of a setting. Shell variables, `${NAME}`, and all other braces stay.
+/// Replaces each `{NAME}` by the value of the setting NAME. Shell variables, `${NAME}`, and all other braces stay.
 pub fn replaced(text: &str, settings: &[Setting]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -125,14 +127,14 @@ pub fn replaced(text: &str, settings: &[Setting]) -> String {
     out + rest
 }
 
-/// Refuses parameters that none of the texts uses, and those given twice.
+/// Refuses parameters that none of the texts uses, and parameters that are given twice.
 ///
 /// # Errors
 /// A message.
 pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
     for (at, Parameter { name, .. }) in parameters.iter().enumerate() {
         if parameters[..at].iter().any(|other| other.name == *name) {
-            return Err(format!("--parameter {name} is given twice; list all its values in one"));
+            return Err(format!("--parameter {name} is given twice; list all its values in one --parameter"));
         }
         let probe = [(name.clone(), String::new())];
         if texts.iter().all(|text| replaced(text, &probe) == *text) {
@@ -140,7 +142,7 @@ pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
             let unknown = seen.iter().copied().filter(|seen| parameters.iter().all(|known| known.name != *seen));
             let meant = nearest(name, unknown).map_or_else(String::new, |meant| format!(" (there is {{{meant}}})"));
             return Err(format!(
-                "no command, hook or name has {{{name}}}, so --parameter {name} changes nothing{meant}"
+                "no command, hook or name contains {{{name}}}, so --parameter {name} changes nothing{meant}"
             ));
         }
     }

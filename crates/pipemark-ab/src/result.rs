@@ -22,7 +22,7 @@ pub struct AbResult {
     pub schema: String,
     /// The version of pipemark that made the measurement.
     pub version: String,
-    /// When it began, seconds since 1970.
+    /// When the measurement began, in seconds since 1970.
     pub started: u64,
     /// The number of sessions.
     pub sessions: u32,
@@ -38,13 +38,13 @@ pub struct AbResult {
     pub cold: Option<ColdPages>,
     /// The key of the figure that decides ranks and verdicts of commands.
     pub by: String,
-    /// The changes of that figure that count.
+    /// The criterion for verdicts on that figure.
     pub criterion: Criterion,
     /// The label of the command that the others are compared with.
     pub reference: String,
-    /// What the figures of runs and commands are.
+    /// Properties of the figures in `commands`.
     pub figures: Vec<FigureInfo>,
-    /// In the order of the command line.
+    /// The commands, in the order of the command line.
     pub commands: Vec<CommandResult>,
     /// Whether the user interrupted the measurement. Only the rounds completed before that are included.
     pub interrupted: bool,
@@ -56,9 +56,9 @@ pub struct AbResult {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureInfo {
-    /// Its key in `runs` and `figures` of commands.
+    /// The figure's key in `runs` and `figures` of commands.
     pub key: String,
-    /// Its unit: ns, bytes, count, or the user's.
+    /// The figure's unit: ns, bytes, count, or a unit that the user gave.
     pub unit: String,
     /// Whether higher or lower is better.
     pub better: Better,
@@ -68,30 +68,30 @@ pub struct FigureInfo {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandResult {
-    /// Its label.
+    /// The command's label.
     pub label: String,
     /// Whether the label is from `--name`.
     #[serde(skip)]
     pub named: bool,
     /// The command as run.
     pub command: String,
-    /// The values of its parameters.
+    /// The values of the command's parameters.
     pub parameters: BTreeMap<String, String>,
-    /// Why it has no figures.
+    /// Why the command has no figures; absent if it has some.
     pub failed: Option<String>,
-    /// One more than the number of commands with a better verdict; tied commands share a rank.
+    /// One more than the number of commands that are better than this one. Tied commands share a rank.
     pub rank: Option<usize>,
     /// The requested capacity.
     pub capacity: Option<Capacity>,
     /// The capacity that the kernel granted to the pipes between the stages, in bytes.
     pub capacity_granted: Option<u64>,
-    /// The size of its output, in bytes.
+    /// The size of the command's output, in bytes.
     pub output: u64,
-    /// Whether each run wrote the same as the first run with these parameters.
+    /// Whether each run had the same output as the first run with these parameters.
     pub same_output: bool,
-    /// The runs that count, in order.
+    /// The runs in order, without warm-up.
     pub runs: Vec<TimedRun>,
-    /// By key; those that could not be measured are absent.
+    /// The figures over all runs, by key. Figures that could not be measured are absent.
     pub figures: BTreeMap<String, FigureResult>,
 }
 
@@ -99,13 +99,13 @@ pub struct CommandResult {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimedRun {
-    /// From 1.
+    /// The session of the run, counted from 1.
     pub session: u32,
-    /// From 1, in each session.
+    /// The round of the run in its session, counted from 1.
     pub round: u32,
     /// The exit code of the last stage; null if a signal ended it.
     pub exit_code: Option<i32>,
-    /// By key.
+    /// The figures of the run, by key.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,
 }
@@ -116,13 +116,13 @@ pub struct TimedRun {
 pub struct FigureResult {
     /// The figure.
     pub estimate: Estimate,
-    /// Whether it is an upper bound, because the kernel includes pipemark's own memory.
+    /// Whether the figure is an upper bound, because the kernel includes pipemark's own memory.
     pub at_most: bool,
-    /// Against the reference; absent for the reference itself and where there is no ratio.
+    /// The comparison with the reference; absent for the reference itself and where there is no ratio.
     pub comparison: Option<Comparison>,
-    /// Its verdict; absent for the reference.
+    /// The command's verdict on this figure; absent for the reference.
     pub verdict: Option<Verdict>,
-    /// If it is inconclusive: why, and what would help.
+    /// Why there is no clear verdict, and what would help; absent if there is one.
     pub why: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Figures of a run besides its time: one table of built-in figures, and those the command prints itself.
+//! The figures of a run: one table of built-in figures, and those that the command prints itself.
 
 use pipemark_entrants::PrintedFigure;
 use pipemark_host::child::RunError;
@@ -21,7 +21,7 @@ pub struct FigureKind {
 }
 
 impl FigureKind {
-    /// Whether the command prints it.
+    /// Whether the command itself prints the figure.
     pub fn is_printed(&self) -> bool {
         matches!(self.source, FigureSource::Printed(_))
     }
@@ -45,7 +45,7 @@ impl FigureUnit {
         }
     }
 
-    /// The unit of plain numbers in JSON.
+    /// The unit of the figure's values in JSON.
     pub fn name(&self) -> &str {
         match self {
             FigureUnit::Known(Unit::Nanoseconds) => "ns",
@@ -68,7 +68,7 @@ pub const TIME: &str = "time";
 /// The key of a figure that is sampled only on request.
 pub const PIPELINE_MEMORY: &str = "pipeline-memory";
 
-/// All figures: the built-in ones, and those the commands print.
+/// All figures: the built-in ones, and those that the commands print.
 pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
     let built_in = |(key, heading, unit, of): BuiltIn| FigureKind {
         key: key.to_owned(),

@@ -12,12 +12,12 @@ use pipemark_stats::verdict::Verdict;
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
-/// Nanoseconds below which most of a command's time is spent starting its process.
+/// Commands that take less than this, in nanoseconds, spend most of their time starting a process.
 const SHORT: f64 = 5e6;
-/// The minimum number of values of a parameter for which a chart is drawn.
+/// A chart is drawn for a parameter with at least this number of values.
 const MIN_POINTS: usize = 3;
 
-/// The result as text. With `all`, it has every figure of every command.
+/// The result as text. With `all`, the text has every figure of every command.
 pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> Sheet {
     let by = kinds.iter().find(|kind| kind.key == result.by).expect("one of the figures");
     let mut sheet = Sheet::default();
@@ -271,9 +271,9 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
     notes.push(plain(match (outputs.as_slice(), steady) {
         (_, false) => "The outputs differ, which --ignore-output allows.".to_owned(),
         ([one], _) => format!("Each run wrote {one} bytes."),
-        ([one, other], _) if one == other => format!("Both wrote the same {one} bytes."),
+        ([one, other], _) if one == other => format!("Both commands wrote the same {one} bytes."),
         ([one, others @ ..], _) if others.iter().all(|other| other == one) => {
-            format!("All wrote the same {one} bytes.")
+            format!("All commands wrote the same {one} bytes.")
         }
         _ => String::new(),
     }));
@@ -311,7 +311,7 @@ fn confidence(result: &AbResult) -> &'static str {
     }
 }
 
-/// The shell's start time, and how far short times can be trusted.
+/// The time to start the shell, and the error that subtracting it adds to short times.
 fn start_note(result: &AbResult) -> Option<Note> {
     let start = result.shell_start?;
     let error = (start.high? - start.low?) / 2.0;
@@ -323,13 +323,13 @@ fn start_note(result: &AbResult) -> Option<Note> {
             "!",
             Style::Caution,
             &format!(
-                "The start of the shell takes {} of these times, too much to subtract; use --shell none.",
+                "Each time includes {} to start the shell, too large a share to subtract; use --shell none.",
                 ns(start.median)
             ),
         ));
     }
     let taken = format!(
-        "The start of the shell, {} ({} – {}), is subtracted.",
+        "The time to start the shell, {} ({} – {}), is subtracted.",
         ns(start.median),
         ns(start.low?),
         ns(start.high?)
@@ -341,7 +341,9 @@ fn start_note(result: &AbResult) -> Option<Note> {
     Some(Note::new(
         "!",
         Style::Caution,
-        &format!("{taken} For times under 5 ms this adds an error of up to {percent} %; --shell none avoids it."),
+        &format!(
+            "{taken} For times under 5 ms, this adds an error of up to {percent} %; --shell none avoids the error."
+        ),
     ))
 }
 
@@ -356,7 +358,7 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
             match first.as_slice() {
                 [] => return None,
                 [one] if one.label != reference.label => *one,
-                [one] => return Some(format!("{} is best: better than each of the others.", one.label)),
+                [one] => return Some(format!("{} is best: better than every other command.", one.label)),
                 several => {
                     let labels: Vec<&str> = several.iter().map(|command| command.label.as_str()).collect();
                     return Some(format!("Tied for first place: {}.", labels.join(", ")));

@@ -1,4 +1,4 @@
-//! What starts a command: a shell, or nothing.
+//! The shell that starts a command, if any.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_shell_is_a_command_too() {
         let text = Shell::Sh.empty_command().unwrap();
-        assert_eq!(Shell::None.words(&text), Shell::Sh.words(""), "without a shell around it, the same process");
+        assert_eq!(Shell::None.words(&text), Shell::Sh.words(""), "the empty command of a shell is the shell itself");
         assert_eq!(Shell::None.words(&Shell::Bash.empty_command().unwrap()), Shell::Bash.words(""));
         assert_eq!(Shell::None.empty_command(), None);
     }

@@ -1,5 +1,5 @@
-//! The time that a command takes longer because a shell starts it: measured in the same rounds as the commands, and
-//! subtracted.
+//! The shell's start: the time that a command takes longer because a shell starts it. It is measured in the same rounds
+//! as the commands, and subtracted from their times.
 
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
@@ -20,8 +20,9 @@ pub enum ShellStart {
 }
 
 impl ShellStart {
-    /// Decides from the start times, one per round, and from all times of each command that ran. All times are in
-    /// nanoseconds. A start time is a difference of two times, so noise can make it negative in some rounds.
+    /// Decides how to treat the shell's start. `starts` has the start time of each round, and `commands` has all times
+    /// of each command that ran. All times are in nanoseconds. A start time is a difference of two times, so noise can
+    /// make it negative in some rounds.
     pub fn of(starts: &[f64], commands: &[Vec<f64>]) -> ShellStart {
         let Some(start) = estimate::from_runs(starts).filter(|start| start.low.is_some() && start.median > 0.0) else {
             return ShellStart::NotMeasured;
@@ -76,10 +77,13 @@ mod tests {
         let time = estimate::from_runs(&long).unwrap();
         let (wide, [median, low, high]) = (taken.widened(time), taken.subtracted().unwrap());
         let ends = (time.low.unwrap() - (high - median), time.high.unwrap() + (median - low));
-        assert_eq!((wide.low.unwrap(), wide.high.unwrap()), ends, "what was taken off has an error of its own");
+        assert_eq!((wide.low.unwrap(), wide.high.unwrap()), ends, "the subtracted time has an error of its own");
         let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
         let left = ShellStart::of(&starts, &[long.clone(), short]);
-        assert!(matches!(left, ShellStart::NotSubtracted(_)) && left.subtracted().is_none(), "for all or for none");
+        assert!(
+            matches!(left, ShellStart::NotSubtracted(_)) && left.subtracted().is_none(),
+            "subtracted from all commands or from none"
+        );
         assert_eq!(
             ShellStart::of(&starts[..3], &[long]),
             ShellStart::NotMeasured,

@@ -1,5 +1,5 @@
-//! Splits a shell pipeline at its bars, so that pipemark can create the pipes between the stages. It parses as much of
-//! the shell's grammar as it takes to find these bars reliably, and refuses the rest.
+//! Splits a shell pipeline at each `|`, so that pipemark can create the pipes between the stages. This module parses as
+//! much of the shell's grammar as it takes to find each `|` reliably, and refuses the rest.
 
 /// The maximum number of stages of a pipeline. Each stage takes a process and two descriptors.
 pub const MAX_STAGES: usize = 64;
@@ -11,7 +11,7 @@ pub const MAX_STAGES: usize = 64;
 /// match.
 pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
     let mut stages = vec![String::new()];
-    // Open quotes and brackets, the innermost last. A bar within them does not separate stages.
+    // Open quotes and brackets, the innermost last. A `|` within them does not separate stages.
     let mut open: Vec<char> = Vec::new();
     let mut letters = pipeline.chars().peekable();
     let mut before = ' ';

@@ -1,6 +1,6 @@
-//! `--against`: a program that the user adds, with a row in the table beside pipemark's. Its command may have
-//! placeholders for the number of blocks and bytes. Its figure is the rate or the time that it prints, or else its wall
-//! time.
+//! `--against`: a program that the user adds. The program gets a row in the table, next to pipemark's own rows. Its
+//! command may have placeholders for the numbers of blocks and bytes. Its figure is the rate or the time that it
+//! prints, or otherwise its wall time.
 
 use pipemark_model::{Better, Language, RATE_UNITS, Stages};
 
@@ -9,14 +9,14 @@ use crate::printed::PrintedFigure;
 /// The units of a printed time, in nanoseconds.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
-/// A program and what it prints.
+/// A program and the figure that it prints.
 #[derive(Debug, Clone)]
 pub struct AgainstProgram {
     /// The name of its row.
     pub name: Language,
-    /// The command; `{blocks}`, `{block}` and `{total}` are filled in.
+    /// The command, with the placeholders `{blocks}`, `{block}` and `{total}`.
     pub words: Vec<String>,
-    /// The figure that the program prints. `None`: the wall time counts, including the program's start.
+    /// The figure that the program prints. With `None`, the figure is the wall time, including the program's start.
     pub figure: Option<AgainstFigure>,
 }
 
@@ -56,7 +56,7 @@ impl AgainstProgram {
         Ok(AgainstProgram { name, words, figure })
     }
 
-    /// Renames the program if another row has its name: beside the language `c`, a program `c` becomes `c-against`.
+    /// Renames the program if another row has its name. If there is a language `c`, a program `c` becomes `c-against`.
     /// `pipemark` becomes `pipemark-against`.
     pub fn with_unique_name(mut self, languages: &[String]) -> AgainstProgram {
         let name = self.name.as_str();
@@ -104,7 +104,7 @@ impl AgainstFigure {
         Ok(AgainstFigure { printed, unit: *factor })
     }
 
-    /// The time that `bytes` took, according to the output, in nanoseconds.
+    /// The time in which the program moved `bytes`, according to its output, in nanoseconds.
     ///
     /// # Errors
     /// If the figure is missing, is not a number, or is not above 0.

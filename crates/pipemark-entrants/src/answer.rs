@@ -1,4 +1,4 @@
-//! Checks an entrant's answer before it becomes a figure. Pure.
+//! Parses and checks the answer that an entrant prints after a run.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use pipemark_host::child::RunError;
 
 use crate::byte_stream::{ByteStream, checksum};
 
-/// The answer that the contract defines: one line of JSON.
+/// The answer, as the contract (entrants/README.md) defines it: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ProgramAnswer {
     /// The language's name.
@@ -15,7 +15,7 @@ pub struct ProgramAnswer {
     pub runtime: String,
     /// The number of bytes that the child counted.
     pub bytes: u64,
-    /// Nanoseconds from ready to answer, by the entrant's clock.
+    /// The time from when the child was ready until its answer, in nanoseconds, by the entrant's clock.
     pub ns: u64,
     /// The checksum, 16 hexadecimal digits.
     pub checksum: String,
@@ -32,8 +32,8 @@ const MAX_RUNTIME: usize = 200;
 /// with `stream`, and claims no more time than `wall_ns`.
 ///
 /// # Errors
-/// The first mistake: `Failed` if the answer breaks the contract, `Unverified` if its bytes or its checksum are not the
-/// stream's.
+/// The first mistake: `Failed` if the answer breaks the contract, `Unverified` if its number of bytes or its checksum
+/// differs from the stream's.
 pub fn parse_answer(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Result<ProgramAnswer, RunError> {
     let broken = |sentence: String| Err(RunError::Failed(sentence));
     let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));

@@ -1,9 +1,9 @@
-//! The checksums that entrants must answer, as defined in entrants/README.md. They are computed by another method
-//! than the entrants use, so that the same mistake can't be in both.
+//! The checksums expected in the answers of entrants, as defined in entrants/README.md. This module uses a different
+//! method from the entrants, so that both can't contain the same mistake.
 
 use pipemark_model::Verify;
 
-/// The factor by which each block multiplies the checksum: 2⁶⁴ over the golden ratio, made odd.
+/// The factor by which each block multiplies the checksum: 2⁶⁴ divided by the golden ratio, made odd.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream as defined by the contract.
@@ -13,9 +13,9 @@ pub struct ByteStream {
     pub bytes: u64,
     /// Bytes per block, at least 1.
     pub block: u64,
-    /// The pattern: `xor` is the contract's `document`, all other values its `position`.
+    /// The pattern. `xor` selects the contract's pattern `document`, and all other values select `position`.
     pub verify: Verify,
-    /// Start of the pattern `position`.
+    /// The seed of the pattern `position`.
     pub seed: u32,
     /// The position of a byte that is inverted before it is sent, if any.
     pub flip: Option<u64>,
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// The README's definition, byte by byte.
+    /// Computes the checksum byte by byte, as the README defines it.
     fn plain_checksum(stream: &ByteStream) -> u64 {
         let mut value = u64::from(stream.verify != Verify::Xor);
         let mut sent = 0;
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_long_stream_has_the_checksum_of_the_plain_loop() {
-        // The answer of every entrant, and the result of entrants/check.py.
+        // All entrants and entrants/check.py compute this checksum.
         let stream = ByteStream { bytes: 1_000_003, block: 65_536, verify: Verify::Full, seed: 2, flip: None };
         assert_eq!(checksum(&stream), plain_checksum(&stream));
         assert_eq!(checksum(&ByteStream { bytes: 0, ..stream }), 1);

@@ -1,5 +1,5 @@
-//! The files that describe entrants, as in entrants/README.md: an entrant.toml has one language with its two programs,
-//! a filters.toml any number of line filters.
+//! The files that describe entrants, as specified in entrants/README.md. An entrant.toml describes one language with
+//! its two programs. A filters.toml describes any number of line filters.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 64 << 10;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrantFile {
-    /// The entrant's name in output. A language's programs repeat it in their answers.
+    /// The entrant's name in output. A language's programs repeat this name in their answers.
     pub name: String,
     /// The tools needed to build and run.
     #[serde(default)]
@@ -29,8 +29,8 @@ pub struct EntrantFile {
     pub idiomatic: Option<EntrantProgram>,
     /// The program of a language, as fast as possible.
     pub tuned: Option<EntrantProgram>,
-    /// Substitutes for `tuned` if the tools have other versions than it needs. The first that works with the tools is
-    /// used.
+    /// Substitutes for `tuned` if it needs other versions of the tools. The first substitute that works with the tools
+    /// is used.
     #[serde(default)]
     pub tuned_else: Vec<EntrantProgram>,
     /// Line filters.
@@ -38,22 +38,22 @@ pub struct EntrantFile {
     pub filter: BTreeMap<Filter, EntrantProgram>,
 }
 
-/// A tool, and the command that proves that it is installed.
+/// A tool, and the commands that show whether it is installed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     /// The tool's name. In braces, it is the tool's placeholder in commands.
     pub name: String,
-    /// The commands that call it. They are tried in this order.
+    /// Commands that call the tool. They are tried in this order.
     #[serde(rename = "try")]
     pub ways: Vec<Vec<String>>,
-    /// The arguments that make the tool print its version. `None`: being on the path is enough.
+    /// The arguments that make the tool print its version. With `None`, the tool only has to be on the path.
     pub version: Option<Vec<String>>,
     /// The lowest version that is accepted; `None` for any.
     pub at_least: Option<String>,
     /// The lowest version that is too new; `None` if none is.
     pub below: Option<String>,
-    /// How to install it.
+    /// How to install the tool.
     pub install: String,
 }
 
@@ -81,12 +81,12 @@ pub struct Build {
 pub struct EntrantProgram {
     /// The command that runs the program.
     pub run: Vec<String>,
-    /// A phrase on how the program is written, for lists.
+    /// A phrase for lists that says how the program is written.
     pub about: String,
-    /// The versions of tools that this program accepts, if they are fewer than those that other programs accept.
+    /// The versions of tools that this program accepts, if the other programs accept more versions.
     #[serde(default)]
     pub with: BTreeMap<String, ToolVersions>,
-    /// Build commands of this program, besides those for all programs.
+    /// Build commands for this program, in addition to those for all programs.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
     /// The expected output of a filter.
@@ -99,16 +99,16 @@ pub struct EntrantProgram {
     pub finding: Option<FindingForm>,
 }
 
-/// What a filter does with its lines. Its output is checked for this before it is timed.
+/// What a filter does with its lines. Its output is checked accordingly before the filter is timed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilterTask {
     /// Prefixes each line with its number of spaces.
     #[default]
     Transform,
-    /// Passes lines on unchanged: an upper bound.
+    /// Passes lines on unchanged. Its rate is an upper bound.
     Copy,
-    /// Reads lines and prints the number of bytes: the upper bound that others are compared with.
+    /// Reads lines and prints the number of bytes. Its rate is the upper bound that other filters are compared with.
     Count,
 }
 
@@ -120,7 +120,7 @@ pub struct FindingForm {
     pub rule: String,
     /// The other filter.
     pub to: Filter,
-    /// The sentence; `{feed}` and `{figures}` are filled in.
+    /// The sentence, with the placeholders `{feed}` and `{figures}`.
     pub says: String,
 }
 
@@ -176,7 +176,7 @@ impl EntrantFile {
         match (&self.idiomatic, &self.tuned, self.filter.is_empty()) {
             (Some(program), None, true) if program.prints.is_some() => Ok(()),
             (Some(_), Some(_), true) | (None, None, false) => Ok(()),
-            _ => Err("it needs either [idiomatic] and [tuned], or one or more [filter.NAME]".to_owned()),
+            _ => Err("the file needs either [idiomatic] and [tuned], or one or more [filter.NAME]".to_owned()),
         }
     }
 }

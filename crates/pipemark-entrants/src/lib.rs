@@ -1,6 +1,7 @@
-//! Entrants: the languages and the line filters that are measured against each other. Reads their descriptions, detects
-//! their tools, builds them, and checks a language's answer. entrants/README.md is the contract. `run` runs them;
-//! nothing here names a particular language or filter.
+//! Entrants: the programs in several languages, and the line filters, that are compared with each other. This crate
+//! reads their descriptions, detects their tools, builds them, and checks the answers of the languages' programs.
+//! entrants/README.md is the contract that they follow. The crate pipemark-run runs them. Nothing in this crate names a
+//! particular language or filter.
 #![forbid(unsafe_code)]
 
 mod against;
@@ -55,13 +56,13 @@ pub fn filter_task(filter: &Filter) -> FilterTask {
 pub struct Entrants {
     languages: BTreeMap<Language, Project>,
     filters: Vec<Project>,
-    /// Programs the user added, by row name.
+    /// Programs that the user added, by the names of their rows.
     against: BTreeMap<Language, AgainstProgram>,
     /// The folder that was searched; `None` if it doesn't exist.
     root: Option<PathBuf>,
 }
 
-/// Progress of preparing one entrant.
+/// A step in preparing one entrant, for progress messages.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
     /// Detecting the entrant's tools, then building its programs.
@@ -149,7 +150,7 @@ impl Entrants {
         self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
     }
 
-    /// Adds a program of the user's.
+    /// Adds one of the user's own programs.
     pub fn add_against(&mut self, program: AgainstProgram) {
         self.against.insert(program.name.clone(), program);
     }
@@ -158,10 +159,10 @@ impl Entrants {
         self.filters.iter().find(|project| project.programs.contains_key(filter.as_str()))
     }
 
-    /// Checks that these entrants exist.
+    /// Checks that entrants with these names exist.
     ///
     /// # Errors
-    /// The first unknown name, with the closest known one.
+    /// The first unknown name, with the closest known name.
     pub fn check<'a>(
         &self,
         languages: &[Language],

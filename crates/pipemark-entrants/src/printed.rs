@@ -6,7 +6,7 @@ use regex_lite::Regex;
 
 use pipemark_model::{Better, neutral};
 
-/// A figure and how it is found.
+/// A figure, and the pattern that finds it.
 #[derive(Debug, Clone)]
 pub struct PrintedFigure {
     /// The figure's name, different from those of all other figures.
@@ -27,8 +27,8 @@ impl std::fmt::Display for PrintedFigure {
 impl FromStr for PrintedFigure {
     type Err = String;
 
-    /// `NAME[,UNIT][,higher|lower]=REGEX`. If the unit, or without one the name, ends in `/s`, it is a rate and higher
-    /// is better; otherwise lower is better.
+    /// Parses `NAME[,UNIT][,higher|lower]=REGEX`. By default, higher is better if the unit (or, without a unit, the
+    /// name) ends in `/s`, and otherwise lower is better.
     fn from_str(text: &str) -> Result<PrintedFigure, String> {
         let shown = neutral(text);
         let (head, regex) = text.split_once('=').ok_or_else(|| {
@@ -66,11 +66,12 @@ impl FromStr for PrintedFigure {
 }
 
 impl PrintedFigure {
-    /// The figure in the standard output of a run, or else in its standard error: the first match of the group, or of
-    /// the whole pattern if it has no group.
+    /// Finds the figure in the standard output of a run, or otherwise in its standard error. The figure is the first
+    /// match of the group, or of the whole pattern if it has no group.
     ///
     /// # Errors
-    /// A message, if nothing matches or the match is not a number, or too large or small: a missing figure is never 0.
+    /// A message, if nothing matches, or if the match is not a number, is too large or is too small. So a missing
+    /// figure is never taken as 0.
     pub fn find(&self, printed: [&[u8]; 2]) -> Result<f64, String> {
         let found = printed.iter().find_map(|text| {
             let text = String::from_utf8_lossy(text);
@@ -90,7 +91,7 @@ impl PrintedFigure {
     }
 }
 
-/// Whether the ratio of two such numbers is a finite number.
+/// Whether the number is of a size for which the ratio of two such numbers is finite.
 fn has_ratios(number: f64) -> bool {
     number == 0.0 || (1e-100..=1e100).contains(&number.abs())
 }

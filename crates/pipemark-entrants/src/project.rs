@@ -19,9 +19,9 @@ use crate::tool::{self, FoundTool};
 
 /// The time limit of a build command. A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
-/// The number of bytes of a failed build's output that are quoted: the last ones, where compilers print their summary.
+/// The number of bytes quoted from the end of a failed build's output, where compilers print their summary.
 const MAX_QUOTE: u64 = 1500;
-/// The depth to which sources are searched; pipemark's own are one folder deep.
+/// The depth to which folders are searched for sources. pipemark's own sources are one folder deep.
 const MAX_DEPTH: u32 = 4;
 /// The name of the program that may have substitutes.
 const TUNED: &str = "tuned";
@@ -34,7 +34,7 @@ pub struct Project {
     pub name: String,
     /// The programs, by their names in trials.
     pub programs: BTreeMap<String, EntrantProgram>,
-    /// Substitutes for the tuned program, the preferred first.
+    /// Substitutes for the tuned program, in order of preference.
     alternatives: Vec<EntrantProgram>,
     /// For each program that doesn't work with the tools found, why the tools are too old or too new.
     unsupported: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ pub struct Project {
     /// The folder of the sources, or the reason why it is missing.
     folder: Result<PathBuf, String>,
     out: PathBuf,
-    /// The tools found, or why the project cannot be run; `None` before it is prepared.
+    /// The tools found, or why the project cannot be run; `None` before the project is prepared.
     state: Option<Result<Vec<FoundTool>, RunError>>,
 }
 
@@ -70,8 +70,8 @@ pub enum Prints {
 }
 
 impl Project {
-    /// The projects that `form` in `folder` describes, to be built in `out`. A filter that needs no building becomes a
-    /// project of its own, with only the tools that it needs.
+    /// The projects that `form`, which is from `folder`, describes. They are to be built in `out`. A filter that needs
+    /// no building becomes a project of its own, with only the tools that it needs.
     pub fn from_file(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
@@ -99,19 +99,19 @@ impl Project {
         groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
     }
 
-    /// Finds each tool by the first way that works.
+    /// Finds each tool with the first of its commands that works.
     ///
     /// # Errors
-    /// The tool that is missing, why it is not accepted, and how to install it.
+    /// The tool that is missing or not accepted, the reason, and how to install the tool.
     pub fn detect(&self) -> Result<Vec<FoundTool>, String> {
         let folder = self.folder.as_deref().unwrap_or(Path::new("."));
         self.tools.iter().map(|tool| tool.detect(folder)).collect()
     }
 
-    /// Detects the tools and builds what needs building; returns whether anything was built.
+    /// Detects the tools and builds the programs that need building. Returns whether anything was built.
     ///
     /// # Errors
-    /// What is missing, or why the build fails; [`command`](Self::command) returns the same error.
+    /// What is missing, or why the build fails. [`command`](Self::command) then returns the same error.
     pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
         let ready = match &self.folder {
             Err(reason) if !self.build_commands().is_empty() => Err(RunError::NotHere(reason.clone())),
@@ -170,7 +170,7 @@ impl Project {
         Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone().map(Prints::Rate) })
     }
 
-    /// Fills in placeholders. A tool may become several words.
+    /// Replaces placeholders. The placeholder of a tool may become several words.
     fn expand(&self, words: &[String], tools: &[FoundTool]) -> Vec<String> {
         let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
         let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
@@ -195,7 +195,7 @@ impl Project {
         };
         let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
         fs::create_dir_all(&self.out).map_err(failed)?;
-        // The log is also the lock: two builds into one folder would find each other's half-written files.
+        // The log is also a lock, because two builds into one folder would read each other's half-written files.
         let log = File::options().read(true).write(true).create(true).truncate(false).open(self.out.join("build.log"));
         let mut log = log.map_err(failed)?;
         flock(&log, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
@@ -225,7 +225,7 @@ impl Project {
         Ok(true)
     }
 
-    /// The build commands in order: those for all programs, then those of each program that the tools fit.
+    /// The build commands in order: those for all programs, then those of each program that works with these tools.
     fn build_commands(&self) -> Vec<Vec<String>> {
         let own = self.programs.iter().filter(|(name, _)| !self.unsupported.contains_key(*name));
         self.commands.iter().chain(own.flat_map(|(_, program)| &program.build)).cloned().collect()

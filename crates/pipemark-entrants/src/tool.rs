@@ -16,7 +16,7 @@ use crate::form::{Tool, ToolVersions};
 
 /// The time limit of a version command. Compilers that first unpack themselves take seconds, but less than a minute.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The bytes of a version command's output that are read.
+/// The number of bytes that are read of a version command's output.
 const MAX_OUTPUT: u64 = 16 << 10;
 
 /// A tool that was found.
@@ -31,10 +31,11 @@ pub struct FoundTool {
 }
 
 impl Tool {
-    /// Tries each way to call this tool, from within `folder`, and returns the first that works.
+    /// Tries each command that calls this tool, with `folder` as the working directory, and returns the first that
+    /// works.
     ///
     /// # Errors
-    /// What each way lacks, and how to install it.
+    /// Why each command doesn't work, and how to install the tool.
     pub fn detect(&self, folder: &Path) -> Result<FoundTool, String> {
         let mut reasons = Vec::new();
         for words in &self.ways {
@@ -73,7 +74,7 @@ fn version_problem(call: &str, version: &str, at_least: &Option<String>, below: 
     None
 }
 
-/// Why the tools found don't work for a program that needs these versions; `None` if they do.
+/// Why a program that needs these versions doesn't work with the tools found; `None` if it does.
 pub(super) fn unsupported(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
     with.iter().find_map(|(name, versions)| {
         let tool = tools.iter().find(|tool| tool.name == *name)?;
@@ -103,7 +104,7 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
 /// for measuring.
 ///
 /// # Errors
-/// If it cannot be started, or has not ended within `limit`; it is then killed with all its processes.
+/// If the command cannot be started, or has not ended within `limit`. In the second case, all its processes are killed.
 pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duration) -> io::Result<ExitStatus> {
     let [program, arguments @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
@@ -118,7 +119,7 @@ pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duratio
 /// The path where a shell would find `program`; `None` if it is not on the path.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
-        // A file that cannot be started is returned too, because starting it gives a better error.
+        // A file that isn't executable is returned too, because starting it gives a better error.
         return Some(PathBuf::from(program)).filter(|file| file.exists());
     }
     let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
@@ -135,8 +136,8 @@ pub(super) fn version_in(text: &str) -> Option<String> {
     Some(number.to_owned())
 }
 
-/// The numbers of a version, in a form that compares as versions do. A number too large for 64 bits is newer than any
-/// other.
+/// The numbers of a version, in a form that compares in the order of versions. A number too large for 64 bits is newer
+/// than any other.
 fn version_numbers(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(u64::MAX)).collect()
 }

@@ -37,8 +37,8 @@ fn answer(shown: io::Result<(bool, String)>) -> Answer {
     Answer { verdict, here, evidence: Vec::new() }
 }
 
-/// Checks that an XOR over all bytes misses the same bit flipped in two bytes and two exchanged blocks, and that a
-/// check by position detects both.
+/// Makes two faults: flips the same bit in two bytes, and exchanges two blocks. Checks that an XOR over all bytes
+/// misses both faults, and that a check by position detects both.
 fn two_flips() -> io::Result<(bool, String)> {
     const FLIPPED: [usize; 2] = [1000, 40_000];
     const BLOCK: usize = 4096;
@@ -78,8 +78,8 @@ fn detects(bytes: &[u8]) -> bool {
     checker.fault().is_some()
 }
 
-/// Checks that a write to a full pipe and a read from an empty one sleep, that a write with room doesn't, and that a
-/// read returns what is available.
+/// Checks that a write to a full pipe sleeps, that a read from an empty pipe sleeps, that a write to a pipe with room
+/// doesn't, and that a read returns the available bytes.
 fn blocking() -> io::Result<(bool, String)> {
     let filled = {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -91,7 +91,7 @@ fn blocking() -> io::Result<(bool, String)> {
         filled
     };
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // A read from an empty pipe, into which fewer bytes are written than the read requested.
+    // The read finds an empty pipe. Then fewer bytes are written to the pipe than the read requested.
     let (slept_empty, returned) = while_asleep(
         read,
         |read| rustix::io::read(read, &mut [0; 4096][..]),
@@ -123,7 +123,7 @@ fn blocking() -> io::Result<(bool, String)> {
 /// Writes a page to a pipe that has room and that nobody reads. Returns whether the call returned without sleeping, and
 /// its result.
 fn write_with_room() -> io::Result<(bool, usize)> {
-    /// A call may also sleep for another reason, such as a page fault, so it is repeated.
+    /// The number of attempts. A call may also sleep for another reason, such as a page fault.
     const ATTEMPTS: u32 = 5;
     let mut written = 0;
     for _ in 0..ATTEMPTS {

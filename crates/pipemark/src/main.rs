@@ -1,4 +1,4 @@
-//! pipemark: parse, dispatch, exit code.
+//! The program: parses the command line, runs the verb, and exits with its code.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), no_main)]
 

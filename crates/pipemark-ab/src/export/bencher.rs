@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::result::AbResult;
 
-/// The figures of each command; Bencher calls the time latency, in nanoseconds.
+/// The figures of each command. Bencher calls the time `latency`, and expects it in nanoseconds.
 ///
 /// # Errors
 /// None are known: all figures are numbers.

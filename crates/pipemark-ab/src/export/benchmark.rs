@@ -1,5 +1,5 @@
-//! The JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as `customBiggerIsBetter` where more of
-//! the figure is better.
+//! The JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as `customBiggerIsBetter` if a higher
+//! figure is better.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use pipemark_model::neutral;
 
 use crate::result::AbResult;
 
-/// A benchmark, by the names of the format.
+/// A benchmark, with the field names of the format.
 #[derive(Debug, Serialize)]
 struct BenchmarkEntry {
     name: String,

@@ -14,7 +14,7 @@ struct HyperfineExport {
     results: Vec<HyperfineResult>,
 }
 
-/// A command, by the names of the format.
+/// A command, with the field names of the format.
 #[derive(Debug, Serialize)]
 struct HyperfineResult {
     command: String,

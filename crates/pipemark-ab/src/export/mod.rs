@@ -1,4 +1,4 @@
-//! The result for other programs: one file for each format.
+//! The result in formats for other programs. Each format has a module.
 
 mod bencher;
 mod benchmark;

@@ -4,7 +4,7 @@ use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use crate::content::{Payload, PayloadStream};
 
-/// The number of bytes at the start in which a fault indicates different content instead of a missing piece.
+/// A fault in the first `START_BYTES` bytes indicates different content. A later fault indicates a missing piece.
 const START_BYTES: u64 = 8;
 
 fn other_content(position: u64) -> String {
@@ -112,7 +112,7 @@ mod tests {
             let mut bytes = sent(&content, 300_000);
             assert_eq!(check(&content, &bytes), None, "{word}");
             bytes[200_003] ^= 1;
-            let fault = check(&content, &bytes).expect("a changed byte is seen");
+            let fault = check(&content, &bytes).expect("a changed byte is detected");
             assert!(fault.starts_with("byte 200003 is wrong: "), "{word}: {fault}");
         }
     }
@@ -122,7 +122,7 @@ mod tests {
         for (sent_as, expected) in [("pattern:1", "pattern:3"), ("pattern:70000", "pattern"), ("random:2", "random:3")]
         {
             let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
-            let fault = check(&other, &sent(&content, 100_000)).expect("it is seen");
+            let fault = check(&other, &sent(&content, 100_000)).expect("another seed is detected");
             assert!(fault.contains("seed differs"), "{sent_as}: {fault}");
         }
     }
@@ -132,7 +132,7 @@ mod tests {
         let content = Payload::Pattern { seed: 6 };
         let mut bytes = sent(&content, 300_000);
         bytes.drain(100_000..108_192);
-        let fault = check(&content, &bytes).expect("a lost piece is seen");
+        let fault = check(&content, &bytes).expect("a lost piece is detected");
         // A word has the same low byte as the word 8192 bytes later, so the first wrong byte is the next one.
         assert_eq!(fault, "byte 100001 is wrong: the 8192 bytes before byte 108193 are missing or came later");
     }

@@ -1,5 +1,5 @@
 //! Lines of a web server's log (Apache's combined format), generated from a seed. A line has about 100 to 250 bytes.
-//! The repetition and variety make such files compress to a tenth.
+//! Their repetition and variety are such that a log compresses to a tenth of its size.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -95,10 +95,10 @@ mod tests {
             lines.append(&mut bytes);
         }
         let text = String::from_utf8(bytes).unwrap();
-        // Stored files are checked against this format, so the format may only change on purpose.
+        // Stored files are verified against this format, so the format must not change by accident.
         assert_eq!(text.lines().next().unwrap(), FIRST);
         assert!(text.lines().all(|line| (80..MAX_LINE).contains(&line.len())));
-        assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");
+        assert!(text.contains("[01/Jan/2024:00:01:"), "time advances");
     }
 
     const FIRST: &str = r#"203.0.113.110 - - [01/Jan/2024:00:00:00 +0000] "GET /search?q=pipe+throughput&page=8962 HTTP/1.1" 500 16690 "https://www.example.com/" "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://www.example.com/bot.html)""#;

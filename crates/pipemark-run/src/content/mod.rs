@@ -71,7 +71,7 @@ impl Payload {
             b"pattern" => Ok(Payload::Pattern { seed: seed()? }),
             b"random" => Ok(Payload::Random { seed: seed()? }),
             _ => Err(format!(
-                "'{shown}' is not a content; use line, line:TEXT, log, counted, pattern or random; log, pattern and \
+                "'{shown}' is not a valid content; use line, line:TEXT, log, counted, pattern or random; log, pattern and \
                  random take a seed, as in log:7"
             )),
         }

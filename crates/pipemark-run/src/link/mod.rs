@@ -1,7 +1,7 @@
 //! The links between two processes, one file each, with a common trait.
 //!
 //! A link is made in the parent, before either end exists. Its two handles are sent to the ends, which open them as a
-//! sender and a receiver. This module doesn't use runs, clocks or figures.
+//! sender and a receiver. This module uses no runs, clocks or figures.
 //!
 //! A new link needs a file here, declared below, with an `impl Link`. It also needs a row in the table of
 //! `model/link.rs` with its name, file, send and receive methods, and kind of kernel object.
@@ -38,7 +38,7 @@ pub type BoxReceiver = Box<dyn Receiver + Send>;
 pub enum Handle {
     /// A descriptor.
     Fd(OwnedFd),
-    /// A System V queue, which has a number but no descriptor.
+    /// A System V queue, which has an identifier but no descriptor.
     Queue(i32),
     /// No handle.
     Nothing,
@@ -90,7 +90,7 @@ pub enum Naming {
 
 /// A kind of link.
 pub trait Link: Sync {
-    /// The kind of name that `connect` makes. A name may have to be removed.
+    /// The kind of name that `connect` makes, if any. Such a name may have to be removed.
     fn naming(&self) -> Naming {
         Naming::Unnamed
     }

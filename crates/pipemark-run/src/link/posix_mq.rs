@@ -46,7 +46,7 @@ fn queue_name(name: &Path) -> String {
     format!("/{}", super::unique(name))
 }
 
-/// The size of a queue's messages in bytes: a block, or the largest size that the system allows.
+/// The size of a queue's messages in bytes: the size of a block, or the system's limit if that is smaller.
 fn limit(params: &Ends) -> io::Result<usize> {
     Ok(params.block.as_usize().min(posix::limits()?.message_bytes))
 }

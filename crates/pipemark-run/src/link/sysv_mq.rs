@@ -37,7 +37,7 @@ impl Link for SysvMq {
 }
 
 /// A key unique to the queue. With this key, the queue is found even if its keeper was killed before it sent the
-/// queue's number.
+/// queue's identifier.
 fn key(name: &Path) -> i32 {
     let text = super::unique(name);
     let digits = text.len().saturating_sub(7);
@@ -48,6 +48,6 @@ fn key(name: &Path) -> i32 {
 fn queue(end: &Handle) -> io::Result<i32> {
     match end {
         Handle::Queue(id) => Ok(*id),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a System V queue has a number")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a System V queue has an identifier")),
     }
 }

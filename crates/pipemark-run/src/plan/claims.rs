@@ -1,4 +1,5 @@
-//! A suite's claims about its trials: the figure, the trials it is about, and the trials they are compared with.
+//! A suite's claims about its trials. A claim has a figure, the trials that the claim is about, and the trials that
+//! those are compared with.
 
 use std::collections::HashSet;
 use std::ops::Range;

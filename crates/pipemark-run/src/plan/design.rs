@@ -98,7 +98,7 @@ pub struct PublishedFigures {
     pub total: Option<u64>,
     /// Whether the published times are for an unknown number of bytes.
     pub relative: bool,
-    /// What the figures are of the document's runs, if known.
+    /// How each figure was derived from the document's runs, such as their mean, if known.
     pub statistic: Option<Statistic>,
     /// The figures. The settings of all figures have the same parameter.
     pub figures: Vec<PublishedFigure>,

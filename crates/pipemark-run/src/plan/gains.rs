@@ -15,7 +15,7 @@ pub struct GainsDesign {
     pub columns: Vec<ColumnDesign>,
 }
 
-/// The cell of a row is the trial selected by the first matching entry of `when`.
+/// A column of the table. In each row, its cell is the trial selected by the first matching entry of `when`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesign {
     pub block: String,

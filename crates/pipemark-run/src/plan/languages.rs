@@ -127,6 +127,6 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(of(&["nim", "zig", "c"]), ["c", "zig"]);
-        assert_eq!(of(&["nim"]), [""; 0], "its claims and its headline go with it");
+        assert_eq!(of(&["nim"]), [""; 0], "its claims and its headline are removed too");
     }
 }

@@ -65,7 +65,7 @@ impl Plan {
             return;
         }
         let limit = Suite::parse("memory_copy.toml", include_str!("memory_copy.toml"));
-        let limit = limit.and_then(|suite| suite.expand(VolumeScale::ONE)).expect("it is as all others");
+        let limit = limit.and_then(|suite| suite.expand(VolumeScale::ONE)).expect("the embedded suite is valid");
         self.experiments.splice(0..0, limit.experiments);
         self.trials.splice(0..0, limit.trials);
     }

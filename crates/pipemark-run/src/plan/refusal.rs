@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// The length at which sentences are cut, because they may quote a hostile file.
+/// The length at which sentences are truncated, because they may quote a hostile file.
 const MAX_SENTENCE_CHARS: usize = 600;
 /// The longest line of a suite that is shown in an error.
 const MAX_EXCERPT_CHARS: usize = 100;
@@ -23,8 +23,8 @@ impl Refusal {
     }
 }
 
-/// Why there is no plan: a sentence for the author of the suite or of the flags. If it is about a suite, it begins with
-/// file, line and column.
+/// Why a suite or flags give no plan, as a sentence for their author. A sentence about a suite begins with file, line
+/// and column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(String);
@@ -49,8 +49,8 @@ impl PlanError {
 /// The line number, the column, and an excerpt that follows the error message: the line with carets under the range.
 /// The excerpt is empty if the line is too long.
 fn excerpt_at(text: &str, at: Range<usize>) -> (usize, usize, String) {
-    // A range at the end of the file begins one past the last byte. A position inside a character is moved to the
-    // character's start.
+    // A range at the end of the file begins one past the last byte. A position within a character is moved to the
+    // character's first byte.
     let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let (start, end) = (boundary(at.start), boundary(at.end));
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -71,7 +71,7 @@ fn excerpt_at(text: &str, at: Range<usize>) -> (usize, usize, String) {
     (line, column, format!("\n{excerpt}"))
 }
 
-/// The text with control characters escaped, cut at [`MAX_SENTENCE_CHARS`].
+/// The text with control characters escaped, truncated to [`MAX_SENTENCE_CHARS`].
 fn printable(text: &str) -> String {
     let mut shown = String::new();
     for (count, c) in text.chars().enumerate() {

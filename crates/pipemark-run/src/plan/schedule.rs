@@ -16,11 +16,12 @@ const PRECISION: f64 = 0.03;
 const BUDGET: Duration = Duration::from_secs(30);
 /// Time that a run may take in addition to its measuring time before the watchdog ends it.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// The default seed. It is fixed, so the same plan is run in the same order each time and two measurements differ less.
+/// The default seed. It is fixed, so that the same plan is run in the same order each time and two measurements differ
+/// less.
 const SEED: u64 = 1;
 
-/// The default sampling interval. It is short enough to see an end sleep and wake, and long enough to take no
-/// noticeable share of the time.
+/// The default sampling interval. It is short enough to show when an end sleeps and wakes up, and long enough that
+/// sampling takes no noticeable share of the time.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// How often, how long and in which order trials are run.
@@ -31,8 +32,8 @@ pub struct Schedule {
     /// The target precision: half the width of the 95 % interval as a fraction of the median (0.03 is ±3 %). A trial
     /// that reaches it needs no more runs. Ignored for [`Runs::Fixed`].
     pub precision: f64,
-    /// The time budget. Once the whole measurement has taken this long, only the minimum number of runs is completed.
-    /// Ignored for [`Runs::Fixed`].
+    /// The time budget of the whole measurement. After this time, only the minimum number of runs is completed. Ignored
+    /// for [`Runs::Fixed`].
     pub budget: Duration,
     /// The time after which the watchdog ends a run. Always longer than the longest measuring time.
     pub run_limit: Duration,
@@ -53,8 +54,8 @@ pub enum Runs {
     Adaptive { min: u32, max: u32 },
 }
 
-/// The parts of a schedule that were chosen. `None` leaves a part to the next source of choices, and finally to the
-/// defaults.
+/// The parts of a schedule that one source, such as the flags, chooses. `None` leaves a part to the next source of
+/// choices, and finally to the defaults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ScheduleChoices {

@@ -16,7 +16,7 @@ use crate::plan::{Plan, expand, toml_form};
 
 /// The largest size of a suite file in bytes, more than forty times the size of the largest embedded suite.
 pub const MAX_SUITE_BYTES: usize = 1 << 20;
-/// The largest number of trials in a plan. At five runs of a tenth of a second each, they take more than an hour.
+/// The largest number of trials in a plan. At five runs of a tenth of a second per trial, they take more than an hour.
 pub const MAX_TRIALS: usize = 10_000;
 
 /// A suite as written.
@@ -95,8 +95,8 @@ impl Suite {
         match added {
             true => Ok(()),
             false => Err(format!(
-                "--against needs an experiment with a number of bytes, and '{}' measures for a time; use block-size or \
-                 languages, or a suite with totals",
+                "--against needs an experiment that moves a fixed number of bytes, but '{}' measures for a fixed time; \
+                 use block-size or languages, or a suite with totals",
                 self.name
             )),
         }
@@ -150,7 +150,8 @@ impl VolumeScale {
             return total;
         }
         let blocks = (total as f64 * self.0 / block as f64).round();
-        // Both numbers are far below 2^64, because a total is at most 1 PiB.
+        // The number of blocks and the product are below 2^64, because a total is at most 1 PiB and the factor is at
+        // most 1000.
         (blocks.max(1.0) as u64).saturating_mul(block)
     }
 }

@@ -68,7 +68,7 @@ fn block_size_is_as_published() {
     assert_eq!(
         plan.trials.len(),
         document.len() + 24 + 9,
-        "and those of one core and of no pinning, and of few blocks"
+        "the document's trials, those on one core and unpinned, and those with few blocks"
     );
     for (trial, (size, count, average)) in plan.trials.iter().zip(document) {
         assert_eq!(trial.job.block(), Some(ByteSize(size)));
@@ -83,8 +83,8 @@ fn block_size_is_as_published() {
         assert!(published.source.contains("pipe_bandwidth.c") && published.source.contains("other hardware"));
     }
     assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 7, .. }));
-    assert_eq!(plan.experiments[0].varies, [Key::Block], "the totals go with the block sizes");
-    // Scatter of small blocks against as many large ones.
+    assert_eq!(plan.experiments[0].varies, [Key::Block], "the totals vary only with the block sizes");
+    // The claim compares the scatter of small blocks with that of as many large blocks.
     let claim = plan.claims.iter().find(|claim| claim.id == "small-blocks-vary").unwrap();
     let pairs: Vec<_> = plan
         .trials
@@ -130,7 +130,7 @@ fn baselines_are_trials_of_the_same_experiment() {
     }
     let quick = embedded_plan("quick");
     let fresh = quick.trials.iter().filter(|trial| trial.experiment == "fresh" && trial.baseline.is_some());
-    assert_eq!(fresh.count(), 2, "vmsplice is held against write at each capacity");
+    assert_eq!(fresh.count(), 2, "vmsplice is compared with write at each capacity");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn scale_keeps_whole_blocks_and_says_so() {
     let few = |trial: &&Trial| trial.experiment == "volume" && trial.job.block() == Some(ByteSize(64));
     let few: Vec<Volume> = plan.trials.iter().filter(few).map(|trial| trial.job.volume()).collect();
     let total = |blocks: u64| Volume::Total(ByteSize(64 * blocks));
-    assert_eq!(few, [1000, 10_000, 50_000].map(total), "few blocks are few whatever the scale");
+    assert_eq!(few, [1000, 10_000, 50_000].map(total), "a number of blocks isn't scaled");
     let smallest = suite.expand("0.000001".parse().unwrap()).unwrap();
     assert_eq!(blocks(&smallest)[7], 65536);
     assert_eq!(smallest.trials[7].job.volume(), Volume::Total(ByteSize(65536)), "never less than a block");
@@ -185,7 +185,7 @@ fn scale_keeps_whole_blocks_and_says_so() {
     let half = timed.expand("0.5".parse().unwrap()).unwrap();
     let whole = timed.expand(VolumeScale::ONE).unwrap();
     assert!(half.title.ends_with("(times × 0.5)"), "{}", half.title);
-    assert_eq!(half.scaled, "times × 0.5", "for a run of several suites, whose title has no room for theirs");
+    assert_eq!(half.scaled, "times × 0.5", "a run of several suites shows this text without the suites' titles");
     for (half, whole) in half.trials.iter().zip(&whole.trials) {
         let (Volume::Time(half), Volume::Time(whole)) = (half.job.volume(), whole.job.volume()) else { continue };
         assert_eq!(half.0 * 2, whole.0);
@@ -219,7 +219,7 @@ fn published_figures_find_their_trials() {
     assert_eq!(found, [None, Some(2e9), None, None]);
 }
 
-/// Each mistake has the complete first line of its error and the words that are underlined.
+/// For each mistake, the test has the complete first line of the error and the words that the error underlines.
 #[test]
 fn errors_point_to_their_place() {
     let published = |rest: &str| {
@@ -573,7 +573,8 @@ fn a_claim_fits_its_trials() {
     let small = "of = [{ capacity = \"32k\" }]\nto = { capacity = \"64k\" }\n";
     let claim = &of(&format!("{small}about = 0.5")).unwrap().claims[0];
     assert_eq!(claim.experiments.len(), 1);
-    // At 0.5 a run takes twice the time. With half of that extra time the ratio is 2/3, with twice of it 1/3.
+    // At a ratio of 0.5 a run takes twice the time. With half of that extra time the ratio is 2/3, with twice that
+    // extra time it is 1/3.
     assert!(
         (claim.low.unwrap() - 1.0 / 3.0).abs() < 1e-9 && (claim.high.unwrap() - 2.0 / 3.0).abs() < 1e-9,
         "{claim:?}"
@@ -634,7 +635,7 @@ fn a_program_of_the_user_has_a_row_for_each_block() {
     // A suite without totals has no trials with which the program can be compared.
     let own = AgainstProgram::parse("./mine", None).unwrap();
     let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();
-    assert!(timed.add_against(&own).unwrap_err().contains("an experiment with a number of bytes"));
+    assert!(timed.add_against(&own).unwrap_err().contains("an experiment that moves a fixed number of bytes"));
     let twice = plan_of(&with_experiment(&format!("{body}\n[[experiment.against]]\ncommand = \"/other/mine x\"")));
     assert!(twice.unwrap_err().to_string().contains("two programs are called 'mine'"));
 }

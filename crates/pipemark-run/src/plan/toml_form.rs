@@ -24,8 +24,8 @@ const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
 const MAX_ABOUT_CHARS: usize = 4000;
 const MAX_VALUE_CHARS: usize = 40;
-/// The largest number of tables with published figures. It limits the time to look up figures, which is proportional to
-/// tables times trials.
+/// The largest number of tables with published figures. It limits the time to find the figures of all trials, which is
+/// proportional to the number of tables times the number of trials.
 const MAX_PUBLISHED: usize = 24;
 /// The value of `total` for chains whose volume is chosen by measuring.
 const AUTO: &str = "auto";
@@ -133,7 +133,7 @@ struct ClaimForm {
     published: String,
     open: Option<String>,
     shown_by: Option<Spanned<String>>,
-    /// Runs that moved fewer bytes than this don't answer the claim.
+    /// The minimum number of bytes. Runs that moved fewer bytes don't answer the claim.
     least: Option<Spanned<Scalar>>,
     times: Option<f64>,
     #[serde(default, rename = "in")]
@@ -165,12 +165,12 @@ struct PublishedForm {
     hardware: String,
     #[serde(deserialize_with = "unit")]
     unit: SuiteUnit,
-    /// For figures in seconds, the bytes moved in this time. For other figures, the bytes moved for each figure, if
-    /// published.
+    /// For figures in seconds, the bytes moved in that many seconds. For other figures, the bytes moved for each
+    /// figure, if published.
     total: Option<u64>,
     /// The document's spelling of the unit, if it differs.
     written: Option<String>,
-    /// What the figures are of the document's runs.
+    /// How each figure was derived from the document's runs, such as their mean.
     statistic: Option<Statistic>,
     by: Spanned<String>,
     values: SuiteTable<f64>,
@@ -181,7 +181,7 @@ struct PublishedForm {
     when: SuiteTable<Scalar>,
 }
 
-/// Units of published figures other than rates: times, times for an unknown number of bytes, and calls.
+/// Units of published figures that aren't rates: times, times for an unknown number of bytes, and numbers of calls.
 const OTHER_UNITS: [(&str, SuiteUnit); 3] =
     [("s", SuiteUnit::Seconds), ("s, total unknown", SuiteUnit::SecondsOfSomething), ("calls", SuiteUnit::Calls)];
 
@@ -195,13 +195,13 @@ enum SuiteUnit {
     Bytes(f64),
     Seconds,
     SecondsOfSomething,
-    /// Number of calls that moved `total` bytes, which is not a throughput.
+    /// Number of calls that moved `total` bytes. It is not a throughput.
     Calls,
 }
 
 impl SuiteUnit {
-    /// Converts a figure to bytes per second. A time is for `total` bytes, or for 1 GiB if the number of bytes is
-    /// unknown.
+    /// Converts a figure to bytes per second. A time is taken as that for `total` bytes, or for 1 GiB if the number of
+    /// bytes is unknown.
     fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
         match self {
             SuiteUnit::Bytes(bytes) => figure * bytes,
@@ -275,7 +275,7 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
         axes.push(DesignAxis { key, values, at: Some(word.span()) });
     }
     if let Some(table) = form.published.get(MAX_PUBLISHED) {
-        let sentence = format!("an experiment takes at most {MAX_PUBLISHED} tables of published figures");
+        let sentence = format!("an experiment has at most {MAX_PUBLISHED} tables of published figures");
         return Err(Refusal::new(sentence, Some(table.span())));
     }
     if let Some(other) = form.volume.as_ref().filter(|word| word.as_ref() != AUTO) {
@@ -368,7 +368,7 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
     let table = form.as_ref();
     let by = key(&table.by)?;
     if table.column.is_empty() || table.column.len() > MAX_PUBLISHED {
-        let sentence = format!("a table of gains takes 1 to {MAX_PUBLISHED} columns");
+        let sentence = format!("a table of gains has 1 to {MAX_PUBLISHED} columns");
         return Err(Refusal::new(sentence, Some(form.span())));
     }
     let column = |form: &GainsColumnForm| {
@@ -544,7 +544,8 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoice
     Ok(choices)
 }
 
-/// The TOML library's message in the style of our other errors, with the word that was probably meant.
+/// Rewords an error message of the TOML library in the style of our other errors, and suggests a known word for a
+/// misspelled one.
 fn reword(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");

@@ -1,8 +1,8 @@
-//! Messages between the parent and an end, and the socket that carries them.
+//! Messages between the parent and the processes of a run, called ends, and the socket that carries the messages.
 //!
-//! An end is this program, started again with a socket as its standard input. The first message is the end's
-//! assignment, with the required descriptors attached. The last message is the end's reply. No other descriptor is
-//! inherited, so nothing leaks between runs.
+//! An end executes this program again, with the socket as its standard input. The first message is the end's
+//! assignment, with the required descriptors attached. The last message is the end's reply. The end inherits no other
+//! descriptor, so no descriptor leaks from one run to the next.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -41,7 +41,7 @@ pub enum EndRole {
     Sink,
     /// Copies memory to memory within one process: the memory-copy limit.
     Copy,
-    /// Creates a link that has a name, and removes it.
+    /// Creates a link that has a name, and later removes the link.
     Keeper,
 }
 
@@ -72,9 +72,9 @@ pub struct Assignment {
     pub line: usize,
     /// The only CPU to run on; `None` allows all.
     pub pin: Option<Cpu>,
-    /// The seed of content and delays.
+    /// The seed for the content and the delays.
     pub seed: u64,
-    /// The end's handle of the link. For round trips, followed by its handle of the return link.
+    /// The end's handle of the link. For round trips, the end's handle of the return link follows.
     pub handles: Vec<Wire>,
     /// The directory that a keeper creates; `None` if it needs none.
     pub folder: Option<PathBuf>,
@@ -89,13 +89,14 @@ pub struct Granted {
     pub buffers: Option<(u64, u64)>,
 }
 
-/// A link's handle within a message. Its descriptor is attached. Descriptors have the same order as handles.
+/// A link's handle within a message. The handle's descriptor, if any, is attached to the message. Descriptors have the
+/// same order as handles.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wire {
-    /// A descriptor, which is the next attached one.
+    /// The next attached descriptor.
     Fd,
-    /// A System V queue, by its number.
+    /// The identifier of a System V queue.
     Queue(i32),
     /// No handle.
     Nothing,
@@ -166,9 +167,9 @@ pub struct Done {
     pub interleaved_percent: Option<f64>,
     /// The round trips; `None` except for a source in latency mode.
     pub latency: Option<Latency>,
-    /// The sender's note on how its bytes were sent; `None` if they were sent as requested.
+    /// How the sender sent its bytes, as a note; `None` if it sent them as requested.
     pub note: Option<String>,
-    /// Bytes of this process on huge pages; `None` if huge pages weren't requested.
+    /// The memory of this process on huge pages, in bytes; `None` if huge pages weren't requested.
     pub huge_bytes: Option<u64>,
 }
 

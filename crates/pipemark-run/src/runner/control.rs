@@ -9,7 +9,7 @@ use pipeio_harness::usage::monotonic_ns;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-/// Indices of the cache lines shared by the whole run. They are followed by one line for each end.
+/// Indices of the cache lines shared by the whole run. One line for each end follows them.
 const GATE: usize = 0;
 const STOP: usize = 1;
 const ENDS: usize = 2;
@@ -70,13 +70,13 @@ impl Control {
         }
     }
 
-    /// The number of times that all ends have met at the barrier.
+    /// The number of times that all ends have arrived at the barrier.
     pub fn barriers_passed(&self) -> u32 {
         self.lines[GATE].gate.load(Acquire)
     }
 
-    /// Reports that bytes flow at an end that keeps a clock. The measured windows begin once all `clocks` ends that
-    /// keep a clock have reported.
+    /// Reports that bytes flow at an end that measures time. The measured windows begin once all `clocks` such ends
+    /// have reported.
     pub fn report_flow(&self, clocks: u32) {
         let line = &self.lines[GATE];
         if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {
@@ -95,7 +95,7 @@ impl Control {
         Some(self.lines[GATE].words[BEGUN].load(Acquire)).filter(|&ns| ns != 0)
     }
 
-    /// Reports that the measured window of a sink is over. The last of `sinks` sinks ends the load.
+    /// Reports that the measured window of a sink is over. After the last of `sinks` reports, the sources may stop.
     pub fn sink_done(&self, sinks: u32) {
         let line = &self.lines[STOP];
         if line.words[SINKS_DONE].fetch_add(1, SeqCst) + 1 == u64::from(sinks) {
@@ -103,8 +103,8 @@ impl Control {
         }
     }
 
-    /// Whether the load is over. This check is fast enough to make before every call, because the cache line changes
-    /// only once.
+    /// Whether the measured windows of all sinks are over. This check is fast enough to make before every call, because
+    /// the cache line changes only once.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.lines[STOP].words[STOPPED].load(Relaxed) != 0
@@ -153,7 +153,7 @@ mod tests {
             assert!(first >= before);
             let second = control.wait_at_barrier(2).unwrap();
             for other in early {
-                assert_eq!(other.join().unwrap(), (first, second), "all ends know one release time");
+                assert_eq!(other.join().unwrap(), (first, second), "all ends get the same release time");
             }
         });
     }

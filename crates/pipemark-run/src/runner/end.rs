@@ -1,5 +1,5 @@
-//! An end of a run, in a separate process: receives the assignment, prepares, warms up, runs the window, drains,
-//! replies.
+//! An end of a run, in a separate process. It receives its assignment, prepares, warms up, measures during the window,
+//! drains the link and replies.
 
 mod copy;
 mod latency;
@@ -36,7 +36,7 @@ struct TrialEnd {
 
 /// The main function of an end. Standard input is the socket to the parent.
 pub fn main() -> u8 {
-    // Ctrl-C is left to the parent, which ends this process after it has saved the measurements.
+    // The parent handles Ctrl-C: it saves the measurements, and then ends this process.
     let socket = rustix::stdio::stdin();
     let (assignment, descriptors) = match channel::receive::<Assignment>(socket) {
         Ok(Some(received)) => received,
@@ -51,7 +51,7 @@ pub fn main() -> u8 {
     if assignment.role == EndRole::Keeper {
         return keeper::main(&assignment, socket);
     }
-    // An end never outlives its parent, because the other ends may never arrive at the barrier.
+    // An end dies with its parent. Otherwise it could wait forever at the barrier for another end that is gone.
     if !child::die_with_parent(assignment.parent) {
         return 1;
     }
@@ -107,7 +107,8 @@ impl TrialEnd {
         SimulatedWork::new(mean, self.assignment.seed ^ self.assignment.line as u64)
     }
 
-    /// The statistics of this end that are known before its window. `ceiling` is in bytes per second.
+    /// The statistics of this end that are known before its window. `ceiling` is its speed without the transfer, in
+    /// bytes per second.
     fn stats(&self, ceiling: Option<f64>) -> EndStats {
         EndStats { pinned: self.pinned.clone(), ceiling, ..EndStats::default() }
     }
@@ -118,14 +119,14 @@ impl TrialEnd {
         self.control.progress(self.assignment.line, bytes);
     }
 
-    /// The length in bytes of the warm-up of this sink's source; `None` until it is known. In the page, a source's line
-    /// precedes its sink's line.
+    /// The number of bytes that this sink's source sends in the warm-up; `None` until it is known. In the page, a
+    /// source's line precedes its sink's line.
     #[inline]
     fn warm_up(&self) -> Option<u64> {
         self.control.warm_up(self.assignment.line - 1)
     }
 
-    /// Bytes of this process on huge pages; `None` if huge pages weren't requested.
+    /// The memory of this process on huge pages, in bytes; `None` if huge pages weren't requested.
     fn huge_bytes(&self) -> Option<u64> {
         (self.ends.pages == PageKind::Huge).then(pipeio_harness::buffer::huge_bytes)
     }

@@ -20,15 +20,15 @@ use crate::runner::channel::{self, Assignment, END_VERB, EndRole, Reply};
 /// The time limit for a process to exit after it has closed its socket.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// This program, started again with a socket as its standard input. Dropping it kills the process and its group, and
-/// reaps the process.
+/// A process that executes this program again, with a socket as its standard input. Dropping the value kills the
+/// process and its group, and reaps the process.
 pub struct Peer {
     child: Child,
     socket: OwnedFd,
 }
 
 impl Peer {
-    /// Starts this program with a hidden verb, and sends it its assignment.
+    /// Starts this program with a hidden verb, and sends an assignment to the new process.
     ///
     /// # Errors
     /// A message, if no process, descriptor or memory is available.
@@ -71,7 +71,7 @@ impl Peer {
         }
     }
 
-    /// Shuts down a side of the socket, which tells the process that it is no longer needed.
+    /// Shuts down a side of the socket, which tells the process to exit.
     pub fn hang_up(&self, side: Shutdown) {
         let _ = shutdown(&self.socket, side);
     }
@@ -93,7 +93,7 @@ impl Peer {
     }
 }
 
-/// The process of an end or of a link's keeper, as its parent sees it.
+/// The process of an end or of a link's keeper, as seen by the parent.
 pub struct EndProcess {
     peer: Peer,
     /// The role of the process.
@@ -194,8 +194,8 @@ impl EndProcess {
 /// The environment variable that holds glibc's tunables.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// The inherited glibc tunables, with restartable sequences disabled; `None` to leave them enabled. While they are
-/// enabled, the kernel accesses memory that glibc registers for each thread, at every context switch.
+/// The inherited glibc tunables, changed to disable restartable sequences; `None` to leave the sequences enabled. While
+/// they are enabled, the kernel accesses memory of the thread at every context switch.
 fn tunables(ends: &Ends) -> Option<String> {
     let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
     (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))

@@ -1,5 +1,5 @@
-//! The input of a filter: a line from yes(1), or a log in memory, plain or compressed. The log is made once for all
-//! runs, in unnamed files, so nothing remains after the measurement.
+//! The input of a filter, called its feed: a line repeated by yes(1), or a log in memory, plain or compressed. The log
+//! is generated once for all runs and kept in unnamed files, so no file remains after the measurement.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,13 +16,13 @@ use pipemark_model::{ByteSize, Feed};
 
 use crate::content::Payload;
 
-/// A line of 8 bytes with its newline, the length used by pipelines (docs/sources.md).
+/// A line of 8 bytes, newline included: the length used by the benchmark "pipelines" (docs/sources.md).
 pub const SHORT_LINE: &str = "abcdefg";
 
-/// A line of 48 bytes with its newline, whose length is between the other two on a logarithmic axis.
+/// A line of 48 bytes, newline included. On a logarithmic axis, this length is halfway between the other two.
 pub const MIDDLE_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick fox ";
 
-/// A line of 285 bytes with its newline, typical of a log.
+/// A line of 285 bytes, newline included, typical of a log.
 pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
 brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
 dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
@@ -30,10 +30,10 @@ dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over "
 /// The content of the log, which `pipemark gen log:3` writes too.
 pub const LOG: Payload = Payload::Log { seed: 3 };
 
-/// The time limit for compression. gzip at its fastest needs half a minute per GiB.
+/// The time limit for compression. `gzip -1` needs half a minute per GiB.
 const COMPRESSION_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The logs made so far, by requested total.
+/// The latest log, by requested total.
 #[derive(Default)]
 pub struct Feeds {
     logs: BTreeMap<ByteSize, Log>,
@@ -54,7 +54,7 @@ pub struct FilterInput {
 }
 
 impl Feeds {
-    /// The input of a run. `total` applies to feeds that end.
+    /// The input of a run. Endless feeds ignore `total`.
     ///
     /// # Errors
     /// If there is not enough memory for a log, or the compression fails.

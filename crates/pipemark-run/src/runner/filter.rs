@@ -1,7 +1,8 @@
-//! One run of a line filter, as started by a shell: a feed, a pipe, a filter, and /dev/null.
+//! One run of a line filter in a pipeline, as started by a shell: the program that writes the input (the feed), a pipe,
+//! the filter, and /dev/null.
 //!
-//! The programs are started but held, so that the counters are attached and the clock is started before they run. The
-//! clock stops when the filter has exited.
+//! The processes are held before they execute their programs, until the counters are attached and the clock is started.
+//! The clock stops when the filter has exited.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -30,7 +31,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Makes one run of a filter. Before the filter's first run, its output is checked.
 ///
 /// # Errors
-/// As for a pair: if there was no run, a process failed, or the filter's output is wrong.
+/// If the filter can't run here, a process failed, or the filter's output is wrong.
 pub fn run(
     LinesJob { feed, filter, volume, rate }: &LinesJob,
     conditions: &Conditions<'_>,
@@ -81,7 +82,7 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// The resources that a process used, from its usage. Hardware counters aren't included.
+/// Converts the usage of a process to the model's type, without hardware counters.
 pub fn process_stats(usage: &Usage) -> ProcessStats {
     ProcessStats {
         user_ns: usage.user_ns,
@@ -150,7 +151,7 @@ impl FilterPipeline {
         match wait_for_first([&self.filter], deadline, Some(conditions.interrupt))? {
             Some(_) => Ok(()),
             None => Err(RunError::Failed(format!(
-                "{} had not ended at the limit of {:?} per run; raise --limit if it needs longer",
+                "{} was still running at the limit of {:?} per run; raise --limit if it needs longer",
                 self.filter.name(),
                 conditions.limit
             ))),
@@ -178,8 +179,8 @@ impl FilterPipeline {
         }
     }
 
-    /// Reaps all processes. On success, returns the usage of the filter, then of its feed. `killed` says that the feed
-    /// may have been killed.
+    /// Reaps all processes. On success, returns the usage of the filter, then that of its feed. With `killed`, it is no
+    /// error if the feed was killed.
     fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
         let mut usages = Vec::new();

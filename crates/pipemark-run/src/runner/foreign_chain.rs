@@ -1,5 +1,5 @@
 //! A chain with a command as its source, as a shell would start `head -c N /dev/zero | cat | cat > /dev/null`. All its
-//! processes are foreign programs, so its real time is comparable with time(1).
+//! processes are foreign programs, so its duration is comparable with the real time that time(1) reports.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -21,10 +21,10 @@ const TOTAL: &str = "{total}";
 /// Makes one run. The stages are started before the source, so that the transfer begins when the source starts.
 ///
 /// # Errors
-/// As for a pair: if a process could not be started, failed, or timed out. All processes are then ended.
+/// If a process could not be started, failed, or timed out. All processes are then ended.
 pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Result<RunResult, RunError> {
     let Volume::Total(total) = chain.ends.volume else {
-        return Err(RunError::Failed("a command as the source needs a total".to_owned()));
+        return Err(RunError::Failed("a chain whose source is a command needs a total".to_owned()));
     };
     let link = link::of(LinkKind::Pipe).expect("pipes are a link");
     let connect = || link.connect(&chain.ends, Path::new("")).map_err(RunError::failed("no link"));
@@ -69,7 +69,7 @@ pub fn run(chain: &Chain, source: &Stages, conditions: &Conditions<'_>) -> Resul
     }
     let source = match process.succeeded() {
         Ok(usage) => stage_stats(&usage),
-        // The source gets SIGPIPE if the stage behind it fails, so the stage's failure is reported.
+        // If the first stage fails, the source gets SIGPIPE. So the stage's failure is reported.
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(stages.root_cause(reason))),
         Err(other) => return Err(other),
     };

@@ -47,9 +47,9 @@ impl Counters {
     }
 }
 
-/// A counter that includes kernel events, because the kernel's work belongs to the pipeline, and migrations happen in
-/// the kernel. `None` if that isn't permitted (/proc/sys/kernel/perf_event_paranoid), because a count without the
-/// kernel isn't comparable with published ones.
+/// A counter of events in user space and in the kernel. The kernel's work is part of a pipeline's cost, and migrations
+/// happen in the kernel. `None` if counting kernel events isn't permitted (/proc/sys/kernel/perf_event_paranoid),
+/// because a count without these events isn't comparable with published counts.
 fn counter(event: impl Event, process: Pid) -> Option<Counter> {
     Builder::new(event)
         .observe_pid(process.as_raw_nonzero().get())

@@ -1,6 +1,7 @@
-//! Creates the link of a run. A link that has a name, or outlives its creator, is created by a keeper. This process
-//! removes the link when the link is no longer needed, or when the parent is gone. Nothing remains, whichever process
-//! is killed: the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
+//! Creates the link of a run. A link that has a name, or that outlives its creator, is created by a separate process,
+//! the keeper. The keeper removes the link when the link is no longer needed, or when the parent is gone. No link
+//! remains, whichever process is killed: the keeper outlives a killed parent, and the parent cleans up after a killed
+//! keeper.
 
 use std::fs;
 use std::io::{self, Read};
@@ -16,7 +17,7 @@ use crate::link::{self, Handle, Handles, Link, Naming};
 use crate::runner::channel::{self, Assignment, EndRole, Granted, Reply, Wire, descriptor};
 use crate::runner::end_process::EndProcess;
 
-/// The time limit for a keeper to create a link, and for it to remove the link.
+/// The time limit for a keeper to create its link, and another for it to remove the link.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates a link and, if the link needs one, its keeper. The keeper must live as long as the run.
@@ -40,7 +41,7 @@ pub struct Keeper {
 impl Keeper {
     fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
         let folder = unused_path()?;
-        // The name is stored for the guards, in case both this process and the keeper are killed.
+        // If both this process and the keeper are killed, a guard process removes the link by this name.
         if let Some(ends) = job.ends() {
             guard::remember(&format!("{} {}", ends.link, folder.display()));
         }
@@ -65,7 +66,7 @@ impl Keeper {
             }
             Some(Reply::NotHere(reason)) => Err(io::Error::new(io::ErrorKind::Unsupported, reason)),
             Some(Reply::Failed(reason)) => Err(io::Error::other(reason)),
-            _ => Err(io::Error::other("the keeper of the link gave no answer")),
+            _ => Err(io::Error::other("the keeper of the link did not reply")),
         }
     }
 }
@@ -152,10 +153,10 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let granted = Granted { message_limit: handles.message_limit, buffers: handles.buffers };
     let reply = Reply::Made(Wire::of(&handles.source), Wire::of(&handles.sink), granted);
     let descriptors: Vec<_> = [&handles.source, &handles.sink].into_iter().filter_map(descriptor).collect();
-    // An error is ignored. If the parent is gone, the next read shows that.
+    // An error is ignored: if the parent is gone, the read below returns.
     let _ = channel::send(socket, &reply, &descriptors);
     if let Handle::Fd(_) = handles.source {
-        // The link disappears with its descriptors. Keeping them would keep the link open.
+        // The link disappears when its last descriptor is closed, so this process must not keep one.
         return 0;
     }
     let _ = io::stdin().read(&mut [0]);

@@ -1,4 +1,4 @@
-//! One run of an entrant. The program streams the bytes between processes that it starts itself.
+//! One run of an entrant: a program, in some language, that streams bytes between processes that it starts itself.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ const PROOF_STREAM: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 /// Makes one run of an entrant. Before the entrant's first run, checks that it reads the bytes.
 ///
 /// # Errors
-/// As for a pair: if there was no run, the entrant violated the contract, or its result is wrong.
+/// If the entrant can't run here, violated the contract, or reported a wrong result.
 pub fn run(
     Entrant { language, program, block, verify, total, .. }: &Entrant,
     conditions: &Conditions<'_>,
@@ -41,10 +41,14 @@ pub fn run(
         (Some(prints), false) => return run_third_party(&runnable, prints, (block.0, total.0), conditions),
         (None, true) => {}
         (Some(_), true) => {
-            return Err(RunError::NotHere("it doesn't check the bytes that arrive; use verify none".to_owned()));
+            return Err(RunError::NotHere(
+                "the program doesn't check the bytes that arrive; use --verify none".to_owned(),
+            ));
         }
         (None, false) => {
-            return Err(RunError::NotHere("it checks the bytes that arrive; use verify full or xor".to_owned()));
+            return Err(RunError::NotHere(
+                "the program checks the bytes that arrive; use --verify full or xor".to_owned(),
+            ));
         }
     }
     let stream =
@@ -107,7 +111,10 @@ fn run_with_printed_rate(
     let words: Vec<&str> = output.split_whitespace().collect();
     let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
     let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
-        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&output, MAX_QUOTE)), &outcome))
+        RunError::Failed(with_stderr(
+            format!("the program printed no rate in {unit}: {}", quoted(&output, MAX_QUOTE)),
+            &outcome,
+        ))
     })?;
     let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
     let sample = sample(runnable.name.clone(), (total, ns), &outcome);
@@ -197,7 +204,7 @@ fn with_stderr(sentence: String, outcome: &ProgramResult) -> String {
     }
 }
 
-/// A supervisor, as seen by its parent. Dropping it ends all processes that it started.
+/// A supervisor, as seen by its parent. Dropping the value ends all processes that the supervisor started.
 struct Supervisor(Peer);
 
 impl Supervisor {
@@ -219,7 +226,7 @@ impl Supervisor {
     }
 
     /// The supervisor's reply after it was told to stop; `None` at the deadline. The supervisor is resumed first,
-    /// because the entrant may have stopped it.
+    /// because the entrant may have suspended it.
     fn wait_for_result(&mut self) -> Result<Option<ProgramResult>, RunError> {
         let deadline = Instant::now() + CLEANUP_TIMEOUT;
         while Instant::now() < deadline {

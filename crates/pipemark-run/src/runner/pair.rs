@@ -1,4 +1,5 @@
-//! One run of a trial: pairs of source and sink. Each end is a process, which is supervised until it replies.
+//! One run of a trial: one or more pairs of a source and a sink. Each end is a process, which is supervised until it
+//! replies.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -22,7 +23,7 @@ use crate::runner::stage::RunningStages;
 pub struct Conditions<'a> {
     /// The CPUs of source and sink; `None` leaves the choice to the scheduler.
     pub cpus: Option<(Cpu, Cpu)>,
-    /// The seed of content and delays.
+    /// The seed for the content and the delays.
     pub seed: u64,
     /// The time limit of the run.
     pub limit: Duration,
@@ -40,7 +41,8 @@ pub struct RunResult {
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run of a stream, a round trip or a chain, with this program as the ends. `watch` receives the progress.
+/// Makes one run of a stream, a round trip or a chain. Processes of this program are the source and the sink. `watch`
+/// receives the progress.
 ///
 /// # Errors
 /// If the run failed or its bytes did not verify. No process and no link remains after either error.
@@ -266,7 +268,7 @@ fn combine_replies(
     let mut notes = Vec::new();
     if ends.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|done| done.huge_bytes == Some(0)) {
         notes.push(Warning::NoHugePages {
-            reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
+            reason: "the kernel provided none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
         });
     }
     if let Some(limit) = granted.message_limit.filter(|&limit| limit < ends.block.0) {

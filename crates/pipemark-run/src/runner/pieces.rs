@@ -1,5 +1,5 @@
-//! Samples a run from outside: the progress of the ends on the shared page, and the kernel's counters. Sampling costs
-//! the loops of the ends nothing.
+//! Samples a run from the parent: the progress of the ends on the shared page, and the kernel's counters. Sampling adds
+//! no work to the loops of the ends.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use crate::runner::end_process::EndProcess;
 const MAX_SNAPSHOTS: usize = 600;
 
 /// The largest number of ends whose kernel counters are read. Reading the counters of more ends would take a noticeable
-/// share of the time.
+/// share of CPU time.
 const MAX_ENDS: usize = 8;
 
 /// The counters at one moment, counted from the start of the run.
@@ -56,12 +56,12 @@ pub struct Sampler {
     snapshots: Vec<CounterSnapshot>,
     last: Option<CounterSnapshot>,
     seen: usize,
-    /// One sample in `stride` is kept.
+    /// Of every `stride` samples, one is kept.
     stride: usize,
 }
 
 impl Sampler {
-    /// A sampler of these ends. `round_trips` means round trips, in which the source counts the bytes that arrived.
+    /// A sampler of these ends. With `round_trips`, the source counts the bytes that arrived.
     pub fn new(processes: &[EndProcess], round_trips: bool, interval: Duration) -> Sampler {
         let few = processes.len() <= MAX_ENDS;
         let end = |process: &EndProcess| {
@@ -183,6 +183,6 @@ mod tests {
         let mut calls = 0;
         (0..5000).for_each(|_| sampler.sample(&control, &mut |_| calls += 1));
         assert!((MAX_SNAPSHOTS / 2..=MAX_SNAPSHOTS).contains(&sampler.snapshots.len()), "{}", sampler.snapshots.len());
-        assert_eq!(calls, 4999, "whoever watches sees all");
+        assert_eq!(calls, 4999, "the observer gets every sample");
     }
 }

@@ -16,7 +16,7 @@ use pipemark_model::Filter;
 use crate::runner::feed::{LOG, LONG_LINE, SHORT_LINE, reopen, unnamed_file};
 use crate::runner::pair::Conditions;
 
-/// Number of bytes of log at the end of the text, several batches of any filter.
+/// Number of bytes of log at the end of the text: several times what any filter processes in one batch.
 const LOG_PART: usize = 3 << 20;
 
 /// The number of bytes by which a filter's output may exceed the expected output before the filter is stopped.
@@ -49,7 +49,7 @@ pub fn check_filter(
     let fault = match does {
         FilterTask::Count => {
             let printed = String::from_utf8_lossy(&output);
-            (!printed.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", printed.trim()))
+            (!printed.contains(&format!("({} bytes", text.len()))).then(|| format!("it printed '{}'", printed.trim()))
         }
         FilterTask::Copy => difference(&output, &text),
         FilterTask::Transform => difference(&output, &expected(&text)),

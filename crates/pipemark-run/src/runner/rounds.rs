@@ -40,7 +40,7 @@ struct TrialInProgress<'a> {
 }
 
 impl TrialInProgress<'_> {
-    /// Ends the trial, which has no figure.
+    /// Ends the trial without a figure.
     fn fail(&mut self, error: &RunError) {
         self.conditions = None;
         self.outcome.status = if matches!(error, RunError::NotHere(_)) { Status::Skipped } else { Status::Failed };
@@ -51,7 +51,8 @@ impl TrialInProgress<'_> {
         }
     }
 
-    /// Ends the trial if its interval is narrow enough after the minimum number of runs, or if it has all its runs.
+    /// Ends the trial if its interval is narrow enough after the minimum number of runs, or if it has had the maximum
+    /// number of runs.
     fn stop_if_enough_runs(&mut self, schedule: &Schedule) {
         let samples = &self.outcome.samples;
         let runs = samples.len();

@@ -18,7 +18,7 @@ use pipemark_model::{Chain, StageStats};
 use crate::link::{Handle, Handles};
 use crate::runner::pair::Conditions;
 
-/// After an end has failed, the time in which a failed stage must exit to count as the cause.
+/// A stage that fails within this time after an end has failed counts as the cause.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The stages of a run, ordered from the source. Dropping them kills them.
@@ -106,8 +106,8 @@ impl RunningStages {
         }
     }
 
-    /// The reason for an end's failure. If a stage failed and so broke the end's link, the stage's failure followed by
-    /// `reason`. Otherwise `reason` alone.
+    /// Explains an end's failure, given as `reason`. If a stage failed and so broke the end's link, returns the stage's
+    /// failure followed by `reason`. Otherwise returns `reason` alone.
     pub fn root_cause(&mut self, reason: String) -> String {
         let until = Instant::now() + EXIT_TIMEOUT;
         // Stages before the failed one get SIGPIPE, or continue if they don't write, so SIGPIPE is not a cause.
@@ -115,8 +115,8 @@ impl RunningStages {
         while !self.stages.is_empty() {
             self.reap_ended();
             if self.failed_stage(is_failure).is_some() {
-                // An exiting process closes its pipes before it can be reaped. The stage behind it then ends too, and
-                // may be reaped first.
+                // An exiting process closes its pipes before it can be reaped. The next stage then ends too, and may be
+                // reaped first.
                 thread::sleep(Duration::from_millis(5));
                 self.reap_ended();
                 let sentence = self.failed_stage(is_failure).unwrap_or_default();

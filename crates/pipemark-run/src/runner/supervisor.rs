@@ -1,8 +1,8 @@
 //! The process between pipemark and a foreign program. It starts the program, captures a limited part of the output,
 //! reaps all descendants, counts the resources that each used, and leaves no process behind.
 //!
-//! The supervisor is a separate process so that all its children belong to one run. It accepts one order, replies once,
-//! and kills all children when the parent closes the socket.
+//! The supervisor is a separate process so that all its children belong to one run. It accepts one assignment, replies
+//! once, and kills all children when the parent closes the socket.
 
 use std::fmt::Display;
 use std::fs;
@@ -66,7 +66,7 @@ pub struct ProgramResult {
     pub signal: Option<i32>,
     /// Number of processes that had to be killed after the main process had exited.
     pub left_behind: u32,
-    /// Nanoseconds from before the start until the last process was reaped.
+    /// The time from before the program was started until the last process was reaped, in nanoseconds.
     pub wall_ns: u64,
     /// The resources used by all processes of the program.
     pub used: StageStats,
@@ -130,8 +130,7 @@ fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
         main,
         completion: ProgramResult::default(),
         seen_rss: None,
-        // A child's peak in rusage is at least this process's peak when the child starts. A lower peak is found only by
-        // sampling.
+        // rusage reports at least this process's own peak for each child, so lower peaks are found only by sampling.
         own_rss: peak_rss("self").unwrap_or(0),
     };
     tree.wait_for_all()?;
@@ -219,7 +218,8 @@ impl ProcessTree {
     /// Samples the peak memory of each descendant.
     fn sample_memory(&mut self, children: &[u32]) {
         let mut below = children.to_vec();
-        // Stops at 64 waiting processes, far more than two ends and what a runtime or shell adds.
+        // Stops when 64 processes are still to be sampled, far more than two ends and the processes of a runtime or
+        // shell.
         while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
             self.seen_rss = self.seen_rss.max(peak_rss(pid));
             below.extend(self::children(pid));

@@ -1,10 +1,10 @@
-//! Writes lines at a fixed rate through a filter, and times each from the write of its newline until the filter outputs
-//! it. This is the price of a filter that waits for more input before it writes.
+//! Writes lines at a fixed rate through a filter, and measures how long the filter takes to output each. A filter that
+//! waits for more input before it writes delays the lines.
 //!
-//! A line contains its number and its time, so the reader of the output knows both and verifies each byte. A line is
-//! timed from when it was due, so that a filter that reads slowly gets no advantage, but not from before its writer had
-//! woken up. Lines that come out only after the filter's input has ended count as held back and aren't timed, because
-//! with more input they would have waited longer.
+//! A line contains its number and its start time, so the reader of the output knows both and verifies each byte. The
+//! start time of a line is when the line was due, so that a filter that reads slowly gets no advantage. If the writer
+//! woke up later, the start time is the time of its wake-up. Lines that the filter outputs only after its input has
+//! ended count as held back and aren't timed, because with more input they would have waited longer.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -29,11 +29,12 @@ use crate::runner::{end, proof};
 /// The length of a line in bytes, newline included.
 const LINE_BYTES: usize = 64;
 
-/// Number of lines that aren't timed. The first shows that the filter reads. The others follow one at a time.
+/// Number of lines that aren't timed. The second follows once the filter has read the first. The others follow at a
+/// fixed interval.
 const WARM_UP_LINES: u64 = 16;
 const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
 
-/// The time after the last write in which the remaining lines may come out.
+/// The time after the last write in which the filter may output the remaining lines.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// A line has 0 to `SPACES - 1` spaces: its number modulo `SPACES`.
@@ -42,7 +43,7 @@ const SPACES: u64 = 9;
 /// Makes one run.
 ///
 /// # Errors
-/// As for a pair, or if an output line was wrong.
+/// If the run failed or an output line was wrong.
 pub fn run(
     (filter, does, words): (&Filter, FilterTask, &[String]),
     (rate, time): (u32, Nanos),
@@ -101,8 +102,8 @@ struct SentLines {
     ns: u64,
 }
 
-/// Writes each line when it is due, until the window is over. Ends the filter's input after [`GRACE`], so that the last
-/// lines can come out.
+/// Writes each line when it is due, until the window is over. Then waits for [`GRACE`], in which the filter may output
+/// the last lines, and ends the filter's input.
 fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<SentLines> {
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -139,7 +140,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     Ok(SentLines { lines, ns: window })
 }
 
-/// A line with its number, its time, spaces, and padding. The number determines how many spaces there are.
+/// A line with its number, its start time, spaces, and padding. The number determines how many spaces there are.
 fn line(number: u64, ns: u64) -> [u8; LINE_BYTES] {
     let mut line = [b'x'; LINE_BYTES];
     line[..16].copy_from_slice(&hex(number));
@@ -191,7 +192,7 @@ impl Arrivals {
         loop {
             if wait_readable(&[from.as_fd()], deadline, Some(conditions.interrupt))?.is_none() {
                 let limit = conditions.limit;
-                return Err(RunError::Failed(format!("the run had not ended at its limit of {limit:?}")));
+                return Err(RunError::Failed(format!("the run was aborted at its limit of {limit:?}")));
             }
             let read = rustix::io::read(from, &mut buffer[filled..]);
             let now = monotonic_ns();
@@ -244,7 +245,7 @@ mod tests {
         let arrived = |whole: &[u8]| Arrivals::new(FilterTask::Transform).unwrap().arrived(whole, 9, false);
         assert!(arrived(&whole(0)).is_ok());
         assert!(arrived(&whole(9)).is_err(), "a line is missing");
-        assert!(arrived(&line(0, 5)).is_err(), "it was not transformed");
+        assert!(arrived(&line(0, 5)).is_err(), "the line was not transformed");
         assert!(arrived(b"\n").is_err() && arrived(&[0xff; 90]).is_err());
         let mut changed = whole(0);
         changed[60] ^= 1;

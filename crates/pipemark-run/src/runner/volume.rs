@@ -1,5 +1,5 @@
-//! Chooses the volume of each chain by measuring. It is the smallest volume with which starting the processes takes
-//! less than 5 % of a run.
+//! Chooses the volume of each chain, which is the number of bytes to move, by measuring. The chosen volume is the
+//! smallest with which starting the processes takes less than 5 % of a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,15 +14,14 @@ use crate::runner::Observer;
 use crate::runner::foreign_chain;
 use crate::runner::pair::{self, Conditions, RunResult};
 
-/// The share of start time to aim for, 0 to 1. It is below the limit, because runs differ.
+/// The intended share of a run that starting the processes takes, 0 to 1. It is below the limit, because runs differ.
 const TARGET_START_SHARE: f64 = 0.9 * MAX_START;
 /// The largest number of runs to find the volume of one chain.
 const MAX_RUNS: usize = 4;
 /// The largest factor by which the volume grows from one run to the next. The rate at a small volume predicts little
 /// about a large one.
 const MAX_GROWTH: f64 = 32.0;
-/// The time limit for one round of all these chains. It applies if the number of runs is fixed; otherwise the budget
-/// does.
+/// The time limit for one round of all these chains, if the number of runs is fixed. Otherwise the budget is the limit.
 const ROUND_LIMIT: Duration = Duration::from_secs(60);
 /// The largest volume, in bytes.
 const MAX_VOLUME: f64 = 1e12;
@@ -147,8 +146,8 @@ fn find_volume(
     last
 }
 
-/// The time limit for one run, in the unit of `each`, with which all runs together take at most `round`. `each` has
-/// their durations without a limit. Infinite if no limit is needed.
+/// The time limit for one run, in the unit of `each`, with which all runs together take at most `round`. `each` has the
+/// durations of the runs without a limit. Infinite if no limit is needed.
 fn run_limit(each: &[f64], round: f64) -> f64 {
     let mut each = each.to_vec();
     each.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
 //! `pipemark bw` and `pipemark latency`: an experiment defined by flags. A comma-separated list becomes an axis. The
-//! experiment is run like one of a suite.
+//! experiment is run like an experiment of a suite.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl KeySet for LatencyKeys {
 pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
     flags: FlagOptions<K>,
-    /// Show ratios to the same trial with these values; it is measured too
+    /// Also measure each trial with these values, and show the ratio to that trial
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, help_heading = "Output")]
     baseline: Vec<Value>,
     /// Print a line every TIME during a run [default: sample every 10ms, print nothing]

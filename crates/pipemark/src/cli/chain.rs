@@ -1,5 +1,5 @@
-//! `pipemark chain`: the cost of one more process in a pipeline. The flags define an experiment, which is run like one
-//! of a suite.
+//! `pipemark chain`: the cost of one more process in a pipeline. The flags define an experiment, which is run like an
+//! experiment of a suite.
 
 use clap::Args;
 
@@ -27,7 +27,7 @@ impl KeySet for ChainKeys {
     const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Send, "splice, or write with --verify xor or full"),
         (Key::Recv, "splice, or read with --verify xor or full"),
-        (Key::Total, "chosen for each length, so that starting takes less than 5 % of the time"),
+        (Key::Total, "chosen for each length, so that starting the processes takes less than 5 % of the time"),
         (Key::Place, "free"),
         (Key::Length, "0,1,2,4,8,16,32,64"),
     ];
@@ -77,7 +77,7 @@ fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     Ok(plan)
 }
 
-/// 0 and the powers of two up to `most`, and `most`.
+/// 0, the powers of two up to `most`, and `most` itself.
 fn lengths(most: u32) -> impl Iterator<Item = u32> {
     let powers = (0..).map(|power| 1 << power).take_while(move |&length| length < most);
     std::iter::once(0).chain(powers).chain(std::iter::once(most))

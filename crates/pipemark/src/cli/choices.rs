@@ -15,7 +15,7 @@ pub struct ListedChoice {
 }
 
 /// A sheet of choices, grouped by headings such as `Links (--link)`. In formats other than text, the kind of a choice
-/// is its heading up to the bracket.
+/// is its heading up to the opening bracket.
 pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));
     let all: Vec<(&String, &ListedChoice)> = all.collect();
@@ -32,7 +32,7 @@ pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     Sheet::of(Grid { labels: 2, ..table.grouped(|(heading, _)| *heading, |heading| (*heading).clone()) }, [])
 }
 
-/// A language with its programs, or the reason why it can't take part.
+/// A language with its programs, or the reason why they can't be measured here.
 #[derive(Debug, Clone)]
 pub struct LanguageChoice {
     /// The name of its folder.
@@ -45,7 +45,7 @@ pub struct LanguageChoice {
     pub programs: Result<[String; 2], String>,
 }
 
-/// The languages that can take part, followed by the others.
+/// The languages that can be measured here, followed by the others.
 pub fn languages(all: &[LanguageChoice]) -> Sheet {
     let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|language| language.programs.is_ok());
     let all = [here, missing].concat();

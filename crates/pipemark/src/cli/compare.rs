@@ -31,7 +31,7 @@ pub struct CompareOptions {
     /// Smallest change that counts, such as 5%
     ///
     /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within
-    /// it. The default is 0.5 % for better and worse, and 3 % for same.
+    /// PERCENT. The default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// Exit with the verdict's code if a trial has this verdict; see 'pipemark help exit-codes'
@@ -66,7 +66,7 @@ const FAIL_ON: [WordChoice<FailOn>; 7] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailOn {
     Verdict(Verdict),
-    /// A trial is on one side only.
+    /// A trial was not measured on one or both sides.
     Missing,
     NoVerdict,
 }
@@ -98,7 +98,7 @@ pub fn run(options: &CompareOptions) -> VerbResult {
     }
     read::refuse_to_replace(&options.files, &output.targets().destinations())?;
     let report = report(options)?;
-    // The text output includes the warnings. With other formats they are messages.
+    // The text output includes the warnings. With other formats, they are printed as messages.
     if output.targets().printed() != Some(Format::Text) {
         for warning in &report.warnings {
             say(format_args!("warning: {warning}"));

@@ -1,4 +1,4 @@
-//! Programs of other languages: lists them, builds them, and chooses which take part in a suite.
+//! Programs in other languages: lists them, builds them, and chooses which of them a suite measures.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -18,11 +18,11 @@ use crate::cli::choices::{self, LanguageChoice};
 /// The suite that includes every language with a folder.
 const SUITE: &str = "languages";
 
-/// Where entrants are, and which take part.
+/// The folder of the entrants, and the languages to measure.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Programs of other languages")]
+#[command(next_help_heading = "Programs in other languages")]
 pub struct EntrantOptions {
-    /// Folder of the programs [default: ./entrants]
+    /// Folder with the programs [default: ./entrants]
     #[arg(long, value_name = "DIR")]
     entrants: Option<PathBuf>,
     /// Use only these languages, by folder name; 'run' also measures the baseline of the ratios
@@ -33,7 +33,7 @@ pub struct EntrantOptions {
 /// The entrants in the folder, and the languages chosen from them.
 fn find_entrants(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(options.entrants.as_deref())?;
-    // A third-party benchmark isn't a language, and takes part only if a suite names it.
+    // A third-party benchmark isn't a language, and is measured only if a suite names it.
     let languages =
         entrants.languages()?.iter().filter(|(_, project)| project.programs.values().all(|one| one.prints.is_none()));
     let all: Vec<Language> = languages.map(|(name, _)| name.clone()).collect();
@@ -43,7 +43,7 @@ fn find_entrants(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), 
     Ok((entrants, wanted))
 }
 
-/// Lists the languages, their tools' versions, and what is missing.
+/// Lists the languages, the versions of their tools, and the missing tools.
 pub fn list(options: &EntrantOptions, format: &FormatOption) -> VerbResult {
     let (entrants, languages) = find_entrants(options)?;
     let listed = |language: &Language| {
@@ -97,11 +97,11 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
     if failed { Err(ExitError::code(exit::FAILED)) } else { Ok(written?) }
 }
 
-/// Lets the chosen languages take part in a suite. Without a choice, the suite `languages` gets all languages that have
-/// a folder.
+/// Restricts a suite to the chosen languages. If the user chose none, the suite `languages` measures all languages that
+/// have a folder.
 ///
 /// # Errors
-/// If there is no such language, or the suite has none.
+/// If there is no such language, or the suite has no languages.
 pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: Option<&str>) -> Result<(), String> {
     let named = suite.languages();
     if named.is_empty() {

@@ -87,7 +87,7 @@ fn generate(output: BorrowedFd<'_>, mut stream: PayloadStream, total: u64, rate:
 }
 
 /// A sender of repeated bytes, which passes the same pages to the pipe again and again. The pages never change, so a
-/// reader may keep them for any time. `None` if the output or the kernel doesn't support this.
+/// reader may keep them for any length of time. `None` if the output or the kernel doesn't support this.
 fn repeating_sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<Box<dyn Sender + Send>>> {
     let Some(repeated) = stream.repeated() else { return Ok(None) };
     let stat = rustix::fs::fstat(output)?;
@@ -130,8 +130,8 @@ fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until more than `sent` bytes are due at the steady rate. Returns the number of bytes to send now. After a
-/// delay by a slow reader, it catches up by one piece at most.
+/// Waits until more than `sent` bytes are due at the steady rate. Returns the number of bytes to send now. After a slow
+/// reader has caused a delay, the sender catches up by at most one piece.
 fn wait_until_due(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
     let piece = (rate / 100).max(1);
     let due = Duration::from_secs_f64((sent + piece) as f64 / rate as f64);

@@ -141,7 +141,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(low..high)
 }
 
-/// More threads would only use memory.
+/// The largest number of threads. More threads would only use memory.
 const MAX_THREADS: usize = 256;
 
 impl FromStr for Threads {
@@ -159,7 +159,7 @@ impl FromStr for Threads {
     }
 }
 
-/// Larger batches aren't faster, and each thread has memory for two batches.
+/// The largest batch. Larger batches aren't faster, and each thread has memory for two batches.
 const MAX_BATCH: ByteSize = ByteSize(64 << 20);
 
 fn field(text: &str) -> Result<NonZeroUsize, String> {

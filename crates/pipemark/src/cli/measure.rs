@@ -47,8 +47,8 @@ impl<K: KeySet> FlagOptions<K> {
     }
 }
 
-/// Measures the plans in order, into one document or one for each session. `entrants` must be prepared for the plans.
-/// `interrupt` must be caught before any slow step.
+/// Measures the plans in order, into one document or one for each session. The caller must have prepared `entrants` for
+/// the plans, and must catch interrupts before any slow step.
 pub fn measure(
     plans: &[Plan],
     entrants: &Entrants,
@@ -60,7 +60,7 @@ pub fn measure(
     if sessions > 1 {
         output.targets().check_sessions()?;
     }
-    // Beyond a file size limit (ulimit -f), a write then fails instead of ending the program.
+    // With a handler for this signal, a write beyond a file size limit (ulimit -f) fails instead of ending the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     output.targets().check_files()?;
     let mut lines = output.json_lines()?;
@@ -126,7 +126,7 @@ fn document(
                 .extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).not_started(Stopped::Interrupted)));
             continue;
         }
-        // A trial that an earlier suite measured isn't measured again.
+        // A trial that was already measured for an earlier suite isn't measured again.
         let known = |trial: &Trial, outcomes: &[Outcome]| {
             outcomes.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned()
         };

@@ -181,7 +181,7 @@ pub fn command() -> Command {
 /// `pipemark __man FOLDER` writes man pages. Help and completions omit it: only `make install` needs it.
 const MAN_VERB: &str = "__man";
 
-/// Adds the verb that was probably meant. clap suggests none for words as short as `wy`.
+/// Adds the verb that was probably meant. clap makes no suggestion for words as short as `wy`.
 fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let command = command();
@@ -203,7 +203,8 @@ pub fn main(words: Vec<OsString>) -> u8 {
     {
         return finish(completions::man(Path::new(folder)));
     }
-    // A stage of a pipeline should start as fast as cat. Parsing even this short command line takes 0.14 of 1.6 ms.
+    // A stage of a pipeline should start as fast as cat. Parsing even this short command line would take 0.14 of 1.6
+    // ms.
     if let [_, verb] = words.as_slice()
         && verb == "relay"
     {
@@ -213,7 +214,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     if let Some((name, replacement)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
         return finish(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {replacement}"))));
     }
-    // On bad usage, clap exits with code 2. For these verbs, it would be mistaken for the pipeline's exit code.
+    // On bad usage, clap exits with code 2. For these verbs, code 2 would be mistaken for the pipeline's exit code.
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))

@@ -48,7 +48,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, ExitError> {
     let mut plan = suite.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
-    // Another id, because trials with the same id are measured once.
+    // The copy needs another id, because trials with the same id are measured once.
     again.id.push_str(" again");
     plan.trials.push(again);
     plan.schedule.runs = Runs::Fixed(options.rounds);
@@ -149,9 +149,9 @@ pub struct NoiseFloor {
     pub itself: Comparison,
     /// The number of pairs of sessions.
     pub pairs: usize,
-    /// The number of those pairs that a comparison of runs calls better or worse.
+    /// The number of those pairs that would be judged better or worse if only their runs were compared.
     pub differ_by_runs: usize,
-    /// The typical difference of a session from the mean of all, as a fraction.
+    /// The typical difference of a session from the mean of all sessions, as a fraction.
     pub between_sessions: f64,
     pub floors: Vec<Floor>,
 }
@@ -164,8 +164,8 @@ pub struct Floor {
     pub in_turns: f64,
 }
 
-/// The trial compared with itself, and the smallest detectable change for each number of sessions. Each is shown for
-/// sessions in two files and for sides that alternate within a session.
+/// The trial compared with itself, and the smallest detectable change for each number of sessions. Each change is shown
+/// for sessions in two files and for sides that alternate within a session.
 fn sheet(floor: &NoiseFloor) -> Sheet {
     let mut sheet = Sheet::default();
     let (change, verdict) = (signed_percent(floor.itself.change), floor.itself.verdict.name());

@@ -40,7 +40,7 @@ pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
 pub struct OutputOptions {
     #[command(flatten)]
     pub export: ExportOptions,
-    /// Write estimates as OpenMetrics text, such as for node_exporter's textfile collector
+    /// Write estimates as OpenMetrics text, for example for node_exporter's textfile collector
     #[arg(long, value_name = "FILE|-", value_parser = destination, hide_short_help = true)]
     openmetrics: Option<Destination>,
     /// Write JSON for github-action-benchmark (customBiggerIsBetter), one figure per trial
@@ -82,7 +82,7 @@ pub struct DbOption {
 }
 
 impl DbOption {
-    /// Opens the history for reading; `None` if there is no default one yet.
+    /// Opens the history for reading; `None` if there is no history at the default path yet.
     ///
     /// # Errors
     /// If it can't be read, or `--db` names a file that doesn't exist.
@@ -112,7 +112,7 @@ pub struct KeepOptions {
     db: DbOption,
 }
 
-/// The longest label in characters. Longer ones don't fit in a list.
+/// The longest label in characters. Longer labels don't fit in a list.
 const MAX_LABEL: usize = 200;
 
 fn label(text: &str) -> Result<String, String> {
@@ -156,7 +156,7 @@ pub fn render_document(format: Format, all: bool, document: &Document, kept: Opt
     if format != Format::Text || all {
         return document_as(format, document);
     }
-    // Ctrl-C leaves rows without data, which are removed.
+    // Rows that have no data because of Ctrl-C are removed.
     let mut document = document.clone();
     let all_trials = document.requested().count();
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
@@ -193,7 +193,7 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
     html(&sheet::report(documents), &attachments)
 }
 
-/// The JSON with figures rounded to six digits, which take half of the space.
+/// Rounds the figures in the JSON to six digits, which halves its size.
 fn round_figures(json: Value) -> Value {
     match json {
         Value::Number(number) if number.is_f64() => {

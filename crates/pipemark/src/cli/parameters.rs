@@ -39,8 +39,8 @@ impl<K: KeySet> ParameterFlags<K> {
         self.given.iter().find(|(other, _)| *other == key).map_or(&[], |(_, values)| values)
     }
 
-    /// Fixes parameters with one value, and makes an axis of those with several. `defaults` are for parameters not
-    /// given.
+    /// Fixes each parameter with one value, and makes an axis of each parameter with several values. Parameters that
+    /// aren't given have the values in `defaults`.
     pub fn design(&self, name: &str, title: &str, defaults: &[(Key, &str)]) -> Design {
         let mut design = Design::new(name, title);
         let fixed = defaults.iter().map(|(key, _)| *key).filter(|key| !K::KEYS.contains(key));

@@ -1,4 +1,4 @@
-//! Reads measurements: JSON from a file with any content, or runs of the history.
+//! Reads measurements from JSON files, which may have any content, or from the history.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::store::{Filter, History, Id, parse};
 /// The largest file of results that is read, in bytes: 10,000 trials of 30 runs each need less.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The part of a document that is parsed first, because another schema needs another message.
+/// The part of a document that is parsed first, because a document with another schema needs another error message.
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<String>,
@@ -53,7 +53,7 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, ExitError> {
 
 /// The largest number of sessions with one label that are read for one side of a comparison.
 const MAX_SESSIONS: u32 = 100;
-/// The largest number of runs of the history that are read to estimate how much sessions differ.
+/// The largest number of runs in the history that are read to estimate how much sessions differ.
 const MAX_SIMILAR: u32 = 60;
 
 /// Sessions in the history that measured this document's first trial on the same machine; none if they can't be read.
@@ -148,8 +148,8 @@ pub fn file_text(name: &str, most: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| format!("{shown} is not text: {error}"))
 }
 
-/// The documents in the file called `name`, or on standard input for `-`, each with its text. In a file of several
-/// sessions, one document follows the other.
+/// The documents in the file called `name`, or on standard input for `-`, each with its text. A file of several
+/// sessions has one document after the other.
 ///
 /// # Errors
 /// A sentence that names the file and its fault.

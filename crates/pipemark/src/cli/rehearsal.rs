@@ -24,7 +24,7 @@ pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
     sheet
 }
 
-/// The id of a trial, without a volume that is chosen only when measuring.
+/// The id of a trial, without the volume if that is chosen only when measuring.
 fn id(plan: &Plan, trial: &Trial) -> String {
     match plan.to_measure.contains(&trial.experiment) {
         true => trial

@@ -1,4 +1,4 @@
-//! `pipemark report`: results as a page that can be mailed, or as charts in the terminal.
+//! `pipemark report`: results as a single HTML file, or as charts in the terminal.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use pipemark_report::sheet;
 use crate::cli::output::{DbOption, page};
 use crate::cli::read;
 
-/// The maximum number of documents on one page. More could not be distinguished.
+/// The maximum number of documents on one page. More documents could not be distinguished.
 const MAX_FILES: usize = 12;
 
 /// The options of `report`.
@@ -50,7 +50,7 @@ pub fn run(options: &ReportOptions) -> VerbResult {
     Ok(())
 }
 
-/// The file that is written if none is named. It replaces an earlier report only.
+/// The file to write if the user names none. Only an earlier report is replaced.
 fn default_page() -> Result<Destination, ExitError> {
     let path = Path::new("report.html");
     match fs::symlink_metadata(path) {
@@ -68,7 +68,7 @@ fn is_report(path: &Path) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains(GENERATOR)
 }
 
-/// Bytes at the start of a page that are searched for the name of the program that wrote it.
+/// The number of bytes at the start of a page that are searched for the name of the program that wrote the page.
 const HEAD: u64 = 64 << 10;
 const GENERATOR: &str = "<meta name=\"generator\" content=\"pipemark ";
 

@@ -34,7 +34,7 @@ struct SampleLine<'a> {
     session: u32,
     experiment: &'a str,
     id: &'a str,
-    /// The run's headline figure, in bytes per second or in nanoseconds of a round trip.
+    /// The run's main figure: bytes per second, or nanoseconds per round trip.
     figure: f64,
     #[serde(flatten)]
     sample: &'a Sample,
@@ -56,7 +56,8 @@ struct TrialLine<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// A reporter that prints a line per interval, or one progress line that isn't shown if `quiet`.
+    /// A reporter that prints a line per interval with `by_interval`. Without it, the reporter shows one progress line,
+    /// unless `quiet` is set.
     pub fn new(by_interval: bool, quiet: bool) -> Reporter<'a> {
         let shown =
             if by_interval { ProgressView::Intervals(String::new()) } else { ProgressView::Line(Progress::new(quiet)) };

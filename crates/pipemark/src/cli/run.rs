@@ -45,10 +45,10 @@ pub struct RunOptions {
     entrants: EntrantOptions,
     /// How programs in other languages check the bytes: full (a checksum that detects lost and moved blocks) or xor (as
     /// in the published benchmark) [default: the suite's]
-    #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs of other languages")]
+    #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs in other languages")]
     verify: Option<String>,
     /// Rebuild the programs in other languages; measure nothing
-    #[arg(long, help_heading = "Programs of other languages")]
+    #[arg(long, help_heading = "Programs in other languages")]
     build: bool,
     #[command(flatten)]
     output: OutputOptions,
@@ -63,7 +63,7 @@ pub fn run(options: &RunOptions) -> VerbResult {
         let sheet = rehearsal::sheet(&plans(options)?, options.schedule.sessions.unwrap_or(1));
         return Ok(options.output.export.print(&sheet)?);
     }
-    // Interrupts are caught before suites are read and programs built, so that Ctrl-C ends these steps like a
+    // Interrupts are caught before suites are read and programs built, so that Ctrl-C ends these steps as it ends a
     // measurement.
     let interrupt = catch_interrupts()?;
     options.output.targets().check()?;

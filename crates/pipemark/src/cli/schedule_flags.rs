@@ -8,7 +8,7 @@ use pipemark_console::count;
 use pipemark_model::parse_duration;
 use pipemark_run::plan::ScheduleChoices;
 
-/// How often and how long.
+/// Options for the number of runs and their time.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Runs and sessions")]
 pub struct ScheduleOptions {

@@ -38,7 +38,7 @@ pub struct SinkOptions {
     /// How to receive bytes
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
     recv: ReceiveCall,
-    /// Print the bytes and rate of every TIME, such as 1s, like iperf3
+    /// Print bytes and rate every TIME, such as 1s, in the columns of iperf3
     #[arg(long, value_name = "TIME", value_parser = |text: &str| bounded("interval", text, Nanos(10_000_000), Nanos(86_400_000_000_000)))]
     interval: Option<Nanos>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
     }
     thread::spawn(move || {
-        // A call that waits for bytes doesn't notice Ctrl-C.
+        // A read that waits for bytes doesn't return at Ctrl-C, so this thread handles Ctrl-C.
         while !interrupted.requested_within(if terminal { UPDATE_INTERVAL } else { Duration::from_secs(3600) }) {
             seen.show();
         }
@@ -173,7 +173,7 @@ impl Count {
     }
 }
 
-/// Waits until `value` returns a value, and calls it ten times per interval.
+/// Calls `value` ten times per interval until it returns a value.
 fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(value) = value() {
@@ -231,7 +231,7 @@ fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<Str
     let wrong = check.and_then(Check::fault).map(str::to_owned);
     let expected = options.total.filter(|expected| expected.0 != bytes);
     let number = expected.map(|expected| format!("{bytes} bytes arrived; {} were expected", expected.0));
-    // The last line of a log is adjusted to its size, so a log of another size has another last line.
+    // The last line of a log is adjusted to its size, so logs of different sizes have different last lines.
     match &options.verify {
         Some(Payload::Log { .. }) if options.total.is_none() => {
             wrong.map(|wrong| format!("{wrong}; for a log, give sink the same --total as gen"))

@@ -12,7 +12,7 @@ use pipemark_run::plan::{EMBEDDED, MAX_SUITE_BYTES, Suite, embedded};
 /// The suite called `word`: a file if the word contains a slash or ends with `.toml`, otherwise an embedded suite.
 ///
 /// # Errors
-/// A sentence that names the fault in the word, the file or its suite, and the place.
+/// A sentence that names the fault in the word, the file or the suite, and its position.
 pub fn find(word: &str) -> Result<Suite, String> {
     let (file, text) = if word.contains('/') || word.ends_with(".toml") {
         (word.to_owned(), read(word)?)
@@ -31,7 +31,7 @@ fn unknown(word: &str) -> String {
     format!("'{word}' is not a suite; use {}, or a file such as ./mine.toml{hint}", names.join(", "))
 }
 
-/// The text of a file. Reads at most the limit, and never waits for a writer.
+/// The text of a file. Refuses files above the limit, and never waits for a writer.
 fn read(path: &str) -> Result<String, String> {
     let failed = |error: io::Error| format!("cannot read the suite {path}: {}", without_errno(&error).to_lowercase());
     // Without NONBLOCK, opening a FIFO waits for a writer, forever if there is none.

@@ -51,7 +51,7 @@ pub enum EntryOutcome {
 
 pipemark_model::named!(EntryOutcome: Ok Partial Failed NotVerified);
 
-/// A run, as listings show it.
+/// A run, as shown in lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The number of the run.
@@ -70,7 +70,7 @@ pub struct Entry {
     pub kernel: String,
     /// The machine's processor.
     pub cpu: String,
-    /// The version of pipemark that measured it.
+    /// The version of pipemark that made the measurement.
     pub version: String,
     /// The number of trials, without the memory-copy limit.
     pub trials: u32,
@@ -83,7 +83,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry of a document that has no number yet.
+    /// The entry of a document that isn't saved yet and so has no number.
     ///
     /// # Errors
     /// If the document does not say when it was measured.
@@ -158,14 +158,14 @@ fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
 pub struct Filter {
     /// One of the run's suites, or its verb.
     pub suite: Option<String>,
-    /// The label, in which `*`, `?` and `[…]` have a shell's meaning.
+    /// The label, as a pattern with `*`, `?` and `[…]` as in a shell.
     pub label: Option<String>,
-    /// The machine's name, with the same patterns.
+    /// The machine's name, as the same kind of pattern.
     pub host: Option<String>,
     /// The earliest start.
     pub since: Option<Timestamp>,
     /// The key of a trial that the run has measured.
     pub trial: Option<String>,
-    /// Select only this number of runs, the newest.
+    /// The maximum number of runs to select. The newest are selected.
     pub limit: Option<u32>,
 }

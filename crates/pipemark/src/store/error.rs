@@ -37,7 +37,7 @@ impl HistoryError {
         self
     }
 
-    /// Adds advice for a file system without locks. On such a file system, the lock of a killed process stays.
+    /// Adds advice for a file system without locks. On such a file system, the lock folder of a killed process remains.
     pub(super) fn without_locks(mut self, locks: bool, path: &Path) -> HistoryError {
         if !locks && self.what.contains("locked by another process") {
             self.what.push_str(&format!(

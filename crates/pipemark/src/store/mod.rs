@@ -1,8 +1,8 @@
 //! The history: every measurement of this user, in one SQLite database. A document is stored exactly as `--json`
 //! writes it. The fields for lists are stored separately, so that lists never read a document.
 //!
-//! Writers are serialized by SQLite's rollback journal, not a write-ahead log. The history then is one file between
-//! runs, works on network file systems, and can be read in a read-only folder.
+//! SQLite uses a rollback journal, not a write-ahead log. So between runs the history is a single file, works on
+//! network file systems, and can be read in a read-only folder.
 
 mod entry;
 mod error;
@@ -72,7 +72,8 @@ impl History {
     /// Opens the history at `path`, or at the default path, for writing. Creates it if there is none.
     ///
     /// # Errors
-    /// If the place doesn't belong to the user, can't be written, or holds something else or a newer format.
+    /// If the file or its folder doesn't belong to the user or can't be written, or if the file isn't a history or has
+    /// a newer format.
     pub fn create(path: Option<&Path>) -> Result<History, HistoryError> {
         let path = match path {
             Some(path) => path.to_owned(),
@@ -99,7 +100,7 @@ impl History {
         History::connect_with(path, locks)
     }
 
-    /// On a file system without locks, writers and readers exclude each other by a folder beside the database,
+    /// On a file system without locks, writers and readers exclude each other with a folder next to the database,
     /// FILE.lock.
     fn connect_with(path: PathBuf, locks: bool) -> Result<History, HistoryError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -289,7 +290,7 @@ mod tests {
         let lock = folder.path().join("history.db.lock");
         let mut history = History::connect_with(path.clone(), false).unwrap();
         assert_eq!(history.count().unwrap(), 0);
-        assert!(!lock.exists(), "nobody reads or writes");
+        assert!(!lock.exists(), "the lock folder remains although nobody reads or writes");
         history.connection.busy_timeout(Duration::ZERO).unwrap();
         // Simulates another process that is writing, or was killed while writing.
         std::fs::create_dir(&lock).unwrap();

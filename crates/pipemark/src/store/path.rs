@@ -1,5 +1,5 @@
-//! The place of the history, which must belong to the user. Nothing is written through a symbolic link or into a file
-//! that others could have put there, and new files and folders are private from the start.
+//! The file of the history and its folder, which must belong to the user. Nothing is written through a symbolic link or
+//! into a file that others could have put there, and new files and folders are private from the start.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -76,8 +76,8 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
     Ok(check_owned(&real)?.then_some(real))
 }
 
-/// `path` with links in its folder followed. A link of the file itself is not followed, because SQLite refuses such
-/// links too.
+/// `path` with links in its folder followed. If the file itself is a link, it is not followed, because SQLite refuses
+/// such links too.
 fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
     let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
     let folder = parent_folder(path);
@@ -93,7 +93,7 @@ pub(super) fn has_locks(path: &Path) -> bool {
     !lock.is_err_and(means_no_locks)
 }
 
-/// Whether the error means that the file system has no locks. Otherwise another process may hold one.
+/// Whether the error means that the file system has no locks. Otherwise another process may hold a lock.
 fn means_no_locks(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
 }
@@ -147,7 +147,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        assert!(has_locks(&path), "what can't be opened is for SQLite to say");
+        assert!(has_locks(&path), "SQLite reports a file that can't be opened");
         fs::write(&path, "").unwrap();
         assert!(has_locks(&path));
     }

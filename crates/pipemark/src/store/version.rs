@@ -51,7 +51,7 @@ const MIGRATIONS: [&str; 2] = [
 /// The version that this program reads and writes.
 const CURRENT: i64 = MIGRATIONS.len() as i64;
 
-/// Migrates an older version, or a new empty file, to the current version, or changes nothing.
+/// Migrates an older version, or a new empty file, to the current version. Changes nothing if the version is current.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), HistoryError> {
     // One transaction, so that all values are read at the same moment.
     let transaction = connection.transaction()?;

@@ -1,4 +1,4 @@
-//! The memory-copy limit: one process copies a block in memory, which a pipe does at least once.
+//! The memory-copy limit: one process repeatedly copies a block within its memory.
 
 use std::hint::black_box;
 use std::io;
@@ -16,7 +16,7 @@ pub(super) fn run(end: &TrialEnd) -> io::Result<Done> {
     let buffer = || Buffer::new(block, ends.align as usize, link::pages(ends.pages));
     let (mut from, mut to) = (buffer()?, buffer()?);
     end.pattern(0).fill(0, from.bytes_mut());
-    // The closure only copies, because a small block takes only 20 ns.
+    // The closure does nothing but copy, because copying a small block takes only 20 ns.
     let (from, to) = (from.bytes(), to.bytes_mut());
     let mut copy = || {
         to.copy_from_slice(black_box(from));

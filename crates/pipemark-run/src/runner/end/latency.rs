@@ -24,15 +24,15 @@ use crate::runner::end::{Done, TrialEnd, early_end_error};
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
-/// The time of back-to-back round trips before the window, in nanoseconds. They restore the rhythm that the barrier has
-/// interrupted.
+/// The duration of the back-to-back round trips before the window, in nanoseconds. They restore the steady alternation
+/// of the ends, which the barrier has interrupted.
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip recorded exactly, in nanoseconds. The time limit of a run is far shorter.
 pub(in crate::runner) const MAX_NS: u64 = 3_600_000_000_000;
 
-/// The source sleeps until this long before a message is due, in nanoseconds, and then polls the clock. Polling keeps
-/// the wake-up time out of the link's time.
+/// The source sleeps until this many nanoseconds before a message is due, and then polls the clock. Polling keeps the
+/// source's wake-up time out of the measured time.
 const POLL_NS: u64 = 100_000;
 
 /// One side of a round trip: a link to the other side and one back.
@@ -112,15 +112,15 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Ok(true)
     }
 
-    // Inlined, because a context switch flushes the processor's return stack. Each function that is open at that time
-    // then costs a mispredicted return.
+    // Inlined, because a context switch flushes the processor's return stack. Each function on the call stack at that
+    // time then costs a mispredicted return.
     #[inline(always)]
     fn round_trip(&mut self) -> io::Result<()> {
         self.send()?;
         if self.receive()? {
             Ok(())
         } else {
-            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link back ended before the run was over"))
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the return link ended before the run was over"))
         }
     }
 
@@ -130,7 +130,8 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Done { fault, made: self.made, read: self.read, ..Done::default() }
     }
 
-    /// Ends the warm-up. The warm-up is always verified, which checks the path at no cost to the window.
+    /// Ends the warm-up. The bytes of the warm-up are always verified, which tests the path without slowing down the
+    /// window.
     fn begin_window(&mut self, end: &TrialEnd) {
         self.check = end.ends.touched();
         self.calls = 0;
@@ -155,7 +156,7 @@ macro_rules! with_ends {
     }};
 }
 
-/// Runs the source, which sends requests and keeps the clock.
+/// Runs the source, which sends requests and measures the time.
 pub(super) fn run_requester(
     end: &TrialEnd,
     pace: MessagePace,
@@ -191,7 +192,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let own_ns = requester_overhead_ns(end, pace)?;
     let released_ns = end.control.wait_at_barrier(2)?;
 
-    // Paced messages have no back-to-back rhythm to restore.
+    // Messages with a pace aren't sent back to back, so they need no run-in.
     let run_in_ns = if pace == MessagePace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
     let mut flows = false;
     while !end.control.begun() {
@@ -223,7 +224,7 @@ fn requester_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     // The CPU time for polling the clock isn't a cost of the link.
     stats.user_ns = stats.user_ns.saturating_sub(timer.polled_ns);
     end.control.sink_done(ends.pairs);
-    // The windows of other pairs may not be over.
+    // The windows of other pairs may still be open.
     while !end.control.stopped() {
         side.round_trip()?;
     }
@@ -278,7 +279,8 @@ fn responder_loop<S: Sender + ?Sized, R: Receiver + ?Sized>(
     Ok(Done { stats, ..side.done() })
 }
 
-/// The cost of a round trip in addition to the link, in nanoseconds: reading the clock, the histogram, counting.
+/// The time per round trip spent outside the link, in nanoseconds: for reading the clock, updating the histogram and
+/// counting.
 fn requester_overhead_ns(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     let mut trips = Histogram::<u64>::new_with_bounds(1, MAX_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
@@ -303,10 +305,10 @@ struct Timer {
 }
 
 enum Pacing {
-    /// When the previous message has returned. Its end time is the start time of the next message, which saves reading
-    /// the clock.
+    /// As soon as the previous message has returned. The time of that return is also the start time of the next
+    /// message, which saves one reading of the clock.
     Closed { next_ns: u64 },
-    /// After this pause since the return of the previous message.
+    /// This long after the return of the previous message.
     Gap(Duration),
     /// At a fixed rate. Each message is timed from when it is due, so that stalls count.
     Open { interval: f64, first_ns: u64, nth: u64 },

@@ -1,6 +1,7 @@
 //! Converts a pattern's bytes to text: lines of lower-case words. The same bytes give the same text.
 
-/// Letters by their frequency in English, blanks, and one newline. Lines have 64 bytes on average, and words 5.
+/// Letters by their frequency in English, blanks, and one newline. Lines have 64 bytes on average, and words have 5
+/// letters.
 const LETTERS: &[u8; 64] = b"eeeeeeettttttaaaaooooiiinnnnssshhhrrrddllcummwfgypbvk          \n";
 
 /// Replaces each byte by a character of [`LETTERS`].

@@ -1,4 +1,4 @@
-//! An end's measurements of itself during the window: calls, CPU time and CPUs. Also its speed without the link.
+//! An end's measurements of itself: its calls, CPU time and CPUs during the window, and its speed without the link.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use pipemark_model::{Cpu, Delay, EndStats, Volume};
 
-/// Rounds of the loop between two checks of the current CPU. The checks are frequent enough to see a migration, and
+/// Rounds of the loop between two checks of the current CPU. The checks are frequent enough to detect a migration, and
 /// their cost is negligible.
 const ROUNDS_PER_CPU_CHECK: u64 = 64;
 
@@ -96,7 +96,7 @@ pub fn loop_overhead_ns(mut round: impl FnMut()) -> f64 {
     (0..8).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
-/// Whether a window is over that ends after `volume`. `bytes` were moved in the window.
+/// Whether a window that lasts for `volume` is over. `bytes` were moved in the window so far.
 #[inline(always)]
 pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> u64) -> bool {
     match volume {
@@ -105,7 +105,7 @@ pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> 
     }
 }
 
-/// Simulated work at each call, which spins for a random time.
+/// Simulated work: spins for a random time at each call.
 pub struct SimulatedWork {
     mean: Duration,
     random: SplitMix64,
@@ -129,7 +129,7 @@ impl SimulatedWork {
         }
     }
 
-    /// The duration of the next work.
+    /// The duration of the next call's work.
     fn next(&mut self) -> Duration {
         let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
         self.mean.mul_f64(share)
@@ -141,10 +141,10 @@ impl SimulatedWork {
     }
 }
 
-/// Bytes per second when `block` runs repeatedly for about 2 ms of CPU time, with `extra` seconds added to each block.
-/// The fastest of several batches counts, because an interruption only slows a batch down. `now` returns CPU time,
-/// because the other end may be measuring itself on the same CPU. Reading the CPU clock takes longer than a small
-/// block, so it is read once per batch.
+/// The rate of `block` in bytes per second, with `extra` seconds added to each call of `block`. `block` is called
+/// repeatedly for about 2 ms of CPU time, in several batches. The fastest batch counts, because an interruption only
+/// slows a batch down. `now` returns CPU time, because the other end may be measuring itself on the same CPU. Reading
+/// the CPU clock takes longer than a small block, so the clock is read once per batch.
 ///
 /// # Errors
 /// The first error of `block`.

@@ -1,4 +1,4 @@
-//! The sink: reads bytes from the link, verifies them, and keeps the clock that defines the throughput.
+//! The sink: reads bytes from the link, verifies them, and measures the time that defines the throughput.
 
 use std::io;
 
@@ -13,14 +13,15 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
-/// Calls between two readings of the clock: a small fraction of any window, at negligible cost.
+/// Calls between two readings of the clock. They take a small fraction of any window, and reading the clock this rarely
+/// costs almost nothing.
 const CALLS_PER_CLOCK_READ: u32 = 16;
 const BYTES_PER_CLOCK_READ: u64 = 64 << 10;
 
 /// The time for which bytes flow before the window begins, in nanoseconds. The barrier has synchronized the ends, and
 /// they need this time to get out of step.
 const RUN_IN_NS: u64 = 10_000_000;
-/// The same for unpinned ends, which the scheduler has to place first.
+/// The same time for unpinned ends, for which the scheduler has to choose CPUs first.
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
 struct SinkEnd {
@@ -71,7 +72,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let capacity_before = capacity();
     let mut sink = SinkEnd { receiver, verification: Verification::new(end.pattern(0), ends), received: 0 };
     let check = sink.verification.check;
-    // The warm-up is always verified, which checks the path at no cost to the window.
+    // The bytes of the warm-up are always verified, which tests the path without slowing down the window.
     sink.verification.check = ends.verify != Verify::None && ends.link.transfers();
 
     end.control.wait_at_barrier(1)?;
@@ -96,7 +97,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     if !warmed_up {
         end.control.report_flow(ends.pairs);
     }
-    // The stages of a chain start at the release, so the chain's clock does too.
+    // The stages of a chain start when the barrier is released, so the chain's window begins then too.
     let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
     let before = sink.received;
     let mut window_end = WindowEnd::new(ends, begun_ns);
@@ -125,8 +126,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         stats.ns = last_ns - begun_ns;
     }
     end.control.sink_done(ends.pairs);
-    // The windows of other pairs may not be over, so the load continues until the source closes. A link without a
-    // transfer never closes.
+    // The windows of other pairs may still be open, so this sink reads until its source closes the link. A link without
+    // a transfer never closes.
     while ends.link.transfers() || !end.control.stopped() {
         let (bytes, _) = sink.take()?;
         if bytes == 0 {
@@ -153,8 +154,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 }
 
 impl SinkEnd {
-    /// Reads until all pairs flow steadily. The barrier has synchronized the ends, and the first blocks are faster or
-    /// slower than later ones.
+    /// Reads until bytes flow steadily in all pairs. Because the barrier has synchronized the ends, the first blocks
+    /// are faster or slower than later ones.
     fn run_in(&mut self, end: &TrialEnd, released_ns: u64) -> io::Result<()> {
         let mut flows = false;
         let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
@@ -198,7 +199,7 @@ fn speed_without_transfer(ends: &Ends, pattern: Pattern, busy: &SimulatedWork) -
     if !reads && busy.seconds() == 0.0 {
         return None;
     }
-    // The buffer is aligned like a receiver's buffer, because a vector may begin in the middle of a cache line.
+    // The buffer is aligned like a receiver's buffer. A `Vec` could begin in the middle of a cache line.
     let mut data = Buffer::new(if reads { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
     pattern.fill(0, data.bytes_mut());
     let (mut verification, bytes) = (Verification::new(pattern, ends), data.bytes());

@@ -1,4 +1,4 @@
-//! The source: writes blocks to the link until the load is over.
+//! The source: writes blocks to the link until the windows of all sinks are over.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
-/// The duration of the warm-up in nanoseconds. The source sends at least [`WARM_UP_BLOCKS`] blocks, and after these
-/// stops early once it has sent [`WARM_UP_BYTES`].
+/// The duration of the warm-up in nanoseconds. The source sends at least [`WARM_UP_BLOCKS`] blocks. After these it ends
+/// the warm-up early if it has sent [`WARM_UP_BYTES`].
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_BLOCKS: u64 = 4;
 const WARM_UP_BYTES: u64 = 64 << 20;
@@ -51,7 +51,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     if !chained {
         source.warm_up()?;
     }
-    // Read outside of the window, and before the sender frees its memory.
+    // The count is read outside the window, and before the sender frees its memory.
     let huge_bytes = end.huge_bytes();
     let mut meter = Meter::new();
     let own_ns = source.loop_overhead_ns();
@@ -83,8 +83,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
     let made = source.made;
-    // The speed is measured before and after the window, and the higher value is used, because either may be disturbed.
-    // The clock of a chain is still running, so it is not measured again.
+    // The speed is measured before and after the window, and the higher value is used, because either measurement may
+    // be disturbed. The window of a chain isn't over here, so a chain's source isn't measured again.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
         stats.ceiling = source.speed_without_transfer()?.map(|after| after.max(ceiling));
     }
@@ -96,7 +96,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 }
 
 impl SourceEnd<'_> {
-    /// The speed of the source without the transfer, in bytes per second; `None` if the source makes no content and
+    /// The speed of the source without the transfer, in bytes per second; `None` if the source generates no content and
     /// does no work.
     fn speed_without_transfer(&mut self) -> io::Result<Option<f64>> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
@@ -105,7 +105,7 @@ impl SourceEnd<'_> {
         ceiling(thread_cpu_ns, self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
     }
 
-    /// Makes the next block at `position`, if each block is newly written.
+    /// Generates the block at `position`, if each block is to be newly written.
     #[inline]
     fn make(&mut self, position: u64) -> io::Result<()> {
         if self.content == Content::Fresh {
@@ -115,7 +115,7 @@ impl SourceEnd<'_> {
         Ok(())
     }
 
-    /// Overhead of the loop per round, in nanoseconds, without making and sending bytes.
+    /// Overhead of the loop per round, in nanoseconds, without generating and sending bytes.
     fn loop_overhead_ns(&self) -> f64 {
         let mut meter = Meter::new();
         loop_overhead_ns(|| {

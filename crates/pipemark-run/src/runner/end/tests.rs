@@ -1,4 +1,5 @@
-//! Tests that skipped work is detected: on each link, by a source that doesn't write and by a sink that doesn't read.
+//! Tests that skipped work is detected on each link: that of a source that doesn't write, and that of a sink that
+//! doesn't read.
 
 use std::path::Path;
 use std::thread;

@@ -8,15 +8,15 @@ use pipeio_harness::usage::monotonic_ns;
 use crate::runner::end::meter::{Meter, is_over};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
-/// The number of low bits in each byte that identify the writer. The other bits number the record. This limits the
-/// number of writers.
+/// The number of low bits in each byte that identify the writer. They limit the number of writers. The other bits hold
+/// the number of the record.
 const WRITER_BITS: u32 = pipemark_model::MAX_WRITERS.ilog2();
 
 fn mark(writer: usize, number: u64) -> u8 {
     ((number << WRITER_BITS) | writer as u64) as u8
 }
 
-/// Runs a writer, which writes records of one block each, with one call per record, until the sink has enough.
+/// Runs a writer, which writes records of one block each, with one call per record, until the reader's window is over.
 pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut record = vec![0; end.ends.block.as_usize()];
     let stats = end.stats(None);

@@ -1,4 +1,4 @@
-//! Imports figures from other tools: a time(1) log, hyperfine's JSON, or CSV. `--as` describes their trials.
+//! Imports figures from other tools: a time(1) log, hyperfine's JSON, or CSV. `--as` describes the imported trials.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ use crate::cli::measure::empty_document;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// The largest plausible figures: a run of a year in seconds, of 256 CPUs, and 1 PiB per second.
+/// The largest plausible figures: a run of one year in seconds, the same run on 256 CPUs, and 1 PiB per second.
 const MAX_SECONDS: f64 = 3.2e7;
 const MAX_CPU_SECONDS: f64 = 256.0 * MAX_SECONDS;
 const MAX_RATE: f64 = 1.2e15;
@@ -67,7 +67,7 @@ impl ForeignFigure {
     }
 }
 
-/// A run in the file: its line, its parameters in the file, and its figure.
+/// A run in the file: its line number, the parameter values that the file gives, and its figure.
 struct ForeignRun {
     line: usize,
     values: Vec<Value>,
@@ -172,12 +172,12 @@ fn parse_time_line(line: &str) -> Option<(&str, Result<f64, String>)> {
     Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is not a time", neutral(time)))))
 }
 
-/// Reads a time(1) log. If `--as` names a parameter without a value, the last other line before each time is its
-/// value.
+/// Reads a time(1) log. If `--as` names a parameter without a value, its value is the last line before each time that
+/// isn't part of another time.
 fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(
-            "a time(1) log has one parameter, on the line before each time; give the other --as parameters a value"
+            "a time(1) log gives one parameter, on the line before each time; give the other --as parameters a value"
                 .to_owned(),
         );
     }

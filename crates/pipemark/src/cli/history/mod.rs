@@ -58,7 +58,7 @@ struct HistoryListOptions {
     db: DbOption,
 }
 
-/// Measurements in a list by default.
+/// The number of measurements in a list by default.
 const NEWEST: u32 = 20;
 
 /// Options that select measurements.

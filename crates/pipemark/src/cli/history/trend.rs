@@ -22,8 +22,8 @@ use crate::store::{Entry, Filter, KnownTrial};
 /// The options of `trend`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrendOptions {
-    /// A trial, by parameters or by its whole key; if several match, the default values of other parameters decide
-    /// [default: list all trials]
+    /// A trial, by parameters or by its whole key; if several match, the one with defaults for all other parameters is
+    /// shown [default: list all trials]
     #[arg(value_name = "KEY=VALUE|TRIAL")]
     trial: Vec<String>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(super) struct TrendOptions {
 pub(super) fn trend(options: &TrendOptions) -> VerbResult {
     let wanted = TrendRequest::of(&options.trial)?;
     let history = match options.trial.as_slice() {
-        // An empty list is no error.
+        // Listing all trials of an empty history is no error.
         [] => match open_if_any(&options.db)? {
             Some(history) => history,
             None => return Ok(()),
@@ -225,7 +225,11 @@ mod tests {
         };
         assert_eq!(found("block=64k send=write place=cross"), [plain]);
         assert_eq!(found("link=socketpair"), [all[3].clone()]);
-        assert_eq!(found("place=same"), [all[4].clone()], "where only one has it, all else is as it is");
+        assert_eq!(
+            found("place=same"),
+            [all[4].clone()],
+            "if a single trial matches, its other parameters need not be defaults"
+        );
         assert_eq!(found("").len(), all.len());
     }
 }

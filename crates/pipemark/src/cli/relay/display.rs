@@ -1,5 +1,5 @@
-//! `relay --progress`: shows how much the relay's reader has taken. A terminal has one line that is redrawn; other
-//! outputs get a line for each interval.
+//! `relay --progress`: shows how many bytes the relay's reader has taken. A terminal has one line that is redrawn;
+//! other outputs get a line for each interval.
 
 use std::collections::VecDeque;
 use std::io;
@@ -106,7 +106,8 @@ impl Counts {
     }
 }
 
-/// The counts of the last ten intervals. The last interval gives the rates, and all ten give the time left.
+/// The counts of the last ten intervals. The rates are those of the last interval. The time left is computed from all
+/// ten.
 struct Rates(VecDeque<Counts>);
 
 impl Rates {

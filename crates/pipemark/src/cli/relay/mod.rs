@@ -25,7 +25,7 @@ use display::{Display, DisplayOptions, ProgressForm};
 /// The options of `relay`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
-    /// Set the capacity of the pipes on both sides; keep leaves it unchanged [default: 1m, or 256k if the output is a
+    /// Set the capacity of the pipes on both sides; 'keep' leaves it unchanged [default: 1m, or 256k if the output is a
     /// file]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
     capacity: Option<Capacity>,
@@ -77,7 +77,7 @@ const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
 fn capacity(text: &str) -> Result<Capacity, BadValue> {
     match text {
         "keep" => Ok(Capacity::Keep),
-        // F_SETPIPE_SZ has an int argument.
+        // The argument of F_SETPIPE_SZ is an int, so 1 GiB is the largest capacity.
         _ => bounded("capacity", text, ByteSize(1), ByteSize(1 << 30)).map(|size| Capacity::Set(size.as_usize())),
     }
 }
