@@ -4,11 +4,11 @@
     bench/copy.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
     bench/copy.py --gifts [--rounds N]    # compares `Gift::send` with write, by block size, each byte newly written
 
-First: cargo build --release -p pipeio --example ways. A cell is a pair of kinds and a placement. A
-round runs all five programs once per cell, in random order; the cells are interleaved. A ratio is the rival's time divided by
-ours in the same round. Results are kept in build/copy.jsonl. The next call continues there, unless --fresh is given. With 95 %
-probability, the intervals of all cells contain the true medians (sign test, Bonferroni over cells and rivals), so no cell is
-conclusive before about 12 rounds. Exits with 1 if an interval lies below 1, so that a rival was faster.
+First: cargo build --release -p pipeio --example ways. A cell is a pair of kinds and a placement. A round runs all five programs
+once per cell, in random order; the cells are interleaved. A ratio is the rival's time divided by ours in the same round.
+Results are kept in build/copy.jsonl. The next call continues there, unless --fresh is given. With 95 % probability, the
+intervals of all cells contain the true medians (sign test, Bonferroni over cells and rivals), so no cell is conclusive before
+about 12 rounds. Exits with 1 if an interval lies below 1, so that a rival was faster.
 """
 
 import argparse
