@@ -19,7 +19,7 @@ word_enum! {
         VmspliceGift,
         /// sendfile(2) from a file in memory (memfd)
         Sendfile,
-        /// splice(2) from a file in memory (memfd), through a pipe if the link is a socket
+        /// splice(2) from a file in memory (memfd); to a socket, it goes through a pipe
         Splice,
         /// tee(2) from a full pipe: sends the same pages repeatedly
         Tee,
