@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""`pipemark ab` beside hyperfine: how often each reports a difference between equal commands, and how often it finds a real one.
+"""Compares `pipemark ab` with hyperfine: how often each reports a difference between equal commands, and how often each finds a
+real one.
 
     bench/ab.py pairs [--seconds S]     pairs of commands, equal or 2, 5 or 10 % slower, for S seconds
-    bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, also beside two busy loops
-    bench/ab.py same [--seconds S]      equal commands of 5 ms to 2 s with ab's default budget: how often and how soon "same"
-    bench/ab.py start                   a command's time, by ab and by a C program that starts it and waits, alternating
+    bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, with and without two busy loops
+    bench/ab.py same [--seconds S]      equal commands of 5 ms to 2 s with ab's default budget: how often and how soon ab says "same"
+    bench/ab.py start                   a command's time, measured alternately by ab and by a C program that starts it and waits
 
-Both get the same time for a pair (--budget, 1 s by default). If ab needs more for its ten rounds, hyperfine gets as much; if ab
-needs less, hyperfine still gets the whole budget. hyperfine runs one command after the other, each for half of the time; Welch's
-test at 5 % uses the times that it exports. Commands compute for about 5, 25 and 75 ms; `noisy` runs take 20 ms and up to 30 % more
-at random. A slowdown is more steps of the same loop. Results are kept in build/ab as JSON lines, and the next call continues there;
---fresh starts over. hyperfine is the one in PATH."""
+ab and hyperfine get the same time for a pair of commands (--budget, 1 s by default). If ab needs more for its ten rounds,
+hyperfine gets as much; if ab needs less, hyperfine still gets the whole budget. hyperfine runs one command after the other, each
+for half of the time. Welch's test at 5 % is applied to the times that hyperfine exports. Commands compute for about 5, 25 and
+75 ms; `noisy` commands take 20 ms and a random addition of up to 30 %. A slower command makes more steps of the same loop.
+Results are kept in build/ab as JSON lines. The next call continues there, unless --fresh is given. hyperfine must be in PATH."""
 
 import argparse
 import itertools
@@ -30,13 +31,14 @@ from relay import interval
 ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 STATE = ROOT / "build/ab"
-# Duration in milliseconds, and the largest random addition as a share of it.
+# Duration in milliseconds, and the largest random addition as a share of the duration.
 KINDS = {"short": (5, 0), "middle": (25, 0), "long": (75, 0), "noisy": (20, 0.3)}
 # Slowdowns of the second command in per cent. Two thirds of the pairs are equal.
 SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
 # Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10
-# For `start`: rounds, runs of the C program and of ab per round and case, and the time after which no round begins.
+# For `start`: the number of rounds, the runs of the C program and of ab per round and case, and the time after which no
+# more rounds begin.
 START_ROUNDS = 10
 START_RUNS = 100
 START_SECONDS = 170

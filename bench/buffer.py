@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A steady producer and a consumer that pauses, with nothing, `pipemark relay --buffer` and `mbuffer` between them.
+"""Times a pipeline of a steady producer and a consumer that pauses: without a buffer, with `pipemark relay --buffer`, and with
+`mbuffer` between the two.
 
 The producer writes 1 MiB and sleeps for 1/64 s, 320 times. The consumer takes 64 MiB, then works for 0.8 s without reading.
 Prints the median of five alternating runs, and the CPU time of the stage between them."""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the promises on chains and `pipemark relay`: ratios of alternating measurements.
+"""Measures the promises on chains and `pipemark relay`. Each is a ratio of two alternating measurements.
 
     bench/chain.py [--only WORD] [--rounds N]
 
-Prints and exits as bench/run.py does. Needs 2 GiB of disk or memory for a file in the temporary folder."""
+Output and exit code are those of bench/run.py. Needs 2 GiB of disk or memory for a file in the temporary folder."""
 
 import json
 import shutil
@@ -17,7 +17,8 @@ from run import PIPEMARK, command, alternating, promise
 
 
 def chain(stage, length, total, *flags):
-    """Runs a chain once; returns bytes per second while data flows, and seconds from the first start to the last end."""
+    """Runs a chain once. Returns bytes per second while data flows, and seconds from the start of the first process to the end of
+    the last."""
     words = [
         "chain",
         "--length",
@@ -41,7 +42,7 @@ def chain(stage, length, total, *flags):
 
 
 def as_time(rounds):
-    """Real time, as in time(1), of a chain of commands beside a shell's pipeline."""
+    """Compares the real time of a chain of commands, as in time(1), with that of a shell's pipeline."""
     total = "1050000000"
     for length in (0, 2):
         pipeline = " | ".join([f"head -c {total} /dev/zero"] + ["cat"] * length) + " > /dev/null"
@@ -52,7 +53,7 @@ def as_time(rounds):
             return time.monotonic() - begin
 
         ours = ["--source", "head -c {total} /dev/zero"]
-        # Runs of a tenth of a second differ by a quarter, so 31 of them are needed to give the median to within 5 %.
+        # Runs of a tenth of a second differ by a quarter, so a median needs 31 of them to be accurate to 5 %.
         rounds_here = max(rounds, 31 if length == 0 else 9)
         ratios = alternating(rounds_here, lambda: chain("cat", length, total, *ours)[1], by_time)
         # With stages, scheduling makes equal runs differ by more.
@@ -61,7 +62,7 @@ def as_time(rounds):
 
 
 def per_hop(rounds):
-    """A chain of relays against one of cats, while data flows."""
+    """Compares a chain of relays with a chain of cats, while data flows."""
     for length, total in ((16, "1g"), (64, "512m")):
         ratios = alternating(
             min(rounds, 5), lambda: chain("relay", length, total)[0], lambda: chain("cat", length, total)[0]
@@ -70,7 +71,7 @@ def per_hop(rounds):
 
 
 def long_chains(rounds):
-    """Relays against cats with 1024 stages: the time from the first start to the last end, and the start alone."""
+    """Compares 1024 relays with 1024 cats: the time from the first start to the last end, and the start alone."""
     total = "128m"
     rounds = min(rounds, 3)
     ratios = alternating(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])
@@ -90,7 +91,8 @@ def file_to(stage, place, path):
 
 
 def one_relay(rounds):
-    """One stage between a fast source and sink: relay against cat and pv, in every placement, from a pipe and a file."""
+    """Compares relay with cat and pv as the only stage between a fast source and sink, in every placement, from a pipe and from
+    a file."""
     others = ["cat"] + (["pv -q"] if shutil.which("pv") else [])
     if len(others) == 1:
         print("skipped  pv: it is not installed (Debian's pv)")

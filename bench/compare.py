@@ -3,8 +3,8 @@
 
     bench/compare.py [--only WORD] [--rounds N]
 
-Ratios as in bench/run.py. For promises on verdicts, pipemark compares real samples: of a trial with itself, and of a trial with
-the same trial slowed down by 5 %."""
+Ratios are measured as in bench/run.py. For promises on verdicts, pipemark compares real samples of a trial with other samples of
+the same trial, and with samples of the trial slowed down by 5 %."""
 
 import copy
 import json
@@ -21,12 +21,12 @@ WORSE, BETTER = 10, 13
 
 
 def bw_pipe(rounds):
-    """As lmbench's bw_pipe: a total in messages of one size. The C pair runs for a time instead."""
+    """Measures what lmbench's bw_pipe measures: a fixed total in messages of one size. The C pair runs for a fixed time instead."""
     for block, place in ((65536, "0:0"), (65536, "0:1"), (4096, "0:0")):
         source, sink = place.split(":")
         flags = ["--block", str(block), "--place", place, "--total", "400m"]
         ratios = alternating(rounds, lambda: total_rate(*flags), lambda: pair(block, 0, source, sink))
-        # If pipemark is faster than the pair of C programs, that is no failure.
+        # pipemark may be faster than the pair of C programs.
         promise(f"bw_pipe, messages of {block} bytes on CPUs {place}: pipemark / C pair", ratios, least=0.97)
 
 
@@ -56,7 +56,7 @@ def measured(*flags):
 
 
 def compared(folder, base, new, *flags):
-    """The exit code of a comparison of two documents."""
+    """The exit code of `pipemark compare` for two documents."""
     files = []
     for name, document in (("base.json", base), ("new.json", new)):
         path = Path(folder, name)
@@ -74,7 +74,7 @@ def with_samples(document, samples):
 
 
 def same_against_same(_):
-    """200 comparisons of two sets of 10 runs, drawn from 60 real runs of one trial: each difference is a false one."""
+    """Makes 200 comparisons of two sets of 10 runs, drawn from 60 real runs of one trial. Each reported difference is false."""
     for place in ("cross", "same"):
         document = measured("--runs", "60", "--time", "100ms", "--place", place)
         samples = document["trials"][-1]["samples"]
@@ -91,7 +91,7 @@ def same_against_same(_):
 
 
 def planted(_):
-    """Whether the default settings detect a writer that works for 5 % of a block's time before each write."""
+    """Checks that the default settings detect a writer that computes for 5 % of a block's time before each write."""
     for place in ("0:0",):
         block = 64 << 10
         found = 0

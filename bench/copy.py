@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""`pipeio::copy` against `std::io::copy`, `tokio::io::copy`, cat and pv, for each pair of kinds, on one CPU and on two.
+"""Compares `pipeio::copy` with `std::io::copy`, `tokio::io::copy`, cat and pv, for pairs of kinds of file, on one CPU and two.
 
     bench/copy.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
-    bench/copy.py --gifts [--rounds N]    # `Gift::send` against write, by block size, each byte newly written
+    bench/copy.py --gifts [--rounds N]    # compares `Gift::send` with write, by block size, each byte newly written
 
-First: cargo build --release -p pipeio --example ways. A round runs all five once, in random order, and the cells are
-interleaved; a ratio is the rival's time over ours in the same round. Results are kept in build/copy.jsonl, and the next call
-continues there; --fresh starts over. With 95 % probability all cells' intervals hold the true medians (sign test, Bonferroni over
-cells and rivals), so none is conclusive before about 12 rounds. Exits with 1 if an interval lies below 1: a rival was faster.
+First: cargo build --release -p pipeio --example ways. A cell is a pair of kinds and a placement. A round runs all five programs
+once per cell, in random order; the cells are interleaved. A ratio is the rival's time divided by ours in the same round.
+Results are kept in build/copy.jsonl. The next call continues there, unless --fresh is given. With 95 % probability, the
+intervals of all cells contain the true medians (sign test, Bonferroni over cells and rivals), so no cell is conclusive before
+about 12 rounds. Exits with 1 if an interval lies below 1, so that a rival was faster.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def seconds(cell, words, path):
             return [stack.enter_context(os.fdopen(end, "rb" if which else "wb", 0)) for which, end in enumerate(ends)]
 
         out = f"{path}.out"
-        # Empty the file outside of the measured time.
+        # The file is emptied outside the measured time.
         with open(out, "ab") as file:
             file.truncate(0)
         feed = drain = None
@@ -116,7 +117,7 @@ def measure(cells, words, rounds, options, program):
 
 
 def show(cells, rivals, rounds):
-    """Prints each cell; returns whether no rival is faster."""
+    """Prints the results of each cell. Returns whether no rival is faster."""
     error = 0.05 / (len(cells) * len(rivals))
     beaten = []
     for cell in cells:
@@ -136,7 +137,7 @@ def show(cells, rivals, rounds):
 
 
 def gifts(rounds, places):
-    """Both send to cat through a pipe of 1 MiB. There is no promise on this."""
+    """Compares `Gift::send` with write. Both send to cat through a pipe of 1 MiB. There is no promise on this ratio."""
     cpus = sorted(os.sched_getaffinity(0))
     for place, block in itertools.product(places, (16, 32, 64, 256, 1024)):
         pinned = ["taskset", "-c", str(cpus[0]) if place == "one" else f"{cpus[0]},{cpus[-1]}"]
@@ -168,10 +169,10 @@ def main():
     )
     parser.add_argument("--rounds", type=int, default=40, help="rounds per cell [default: 40]")
     parser.add_argument(
-        "--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'pipe → file, one'"
+        "--only", metavar="WORD", help="only cells whose name contains WORD, such as 'pipe → file, one'"
     )
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
-    parser.add_argument("--gifts", action="store_true", help="only gifts against write")
+    parser.add_argument("--fresh", action="store_true", help="discard earlier results")
+    parser.add_argument("--gifts", action="store_true", help="only compare gifts with write")
     options = parser.parse_args()
     if options.fresh:
         KEPT.unlink(missing_ok=True)

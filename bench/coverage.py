@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How often the interval that pipemark prints contains the estimate from very many real runs.
+"""Measures how often the interval that pipemark prints contains the estimate from very many real runs.
 
     bench/coverage.py [--runs 1000] [--minutes 5] [--state FILE]
 
-Measures four interleaved trials, a hundred runs at a time, until each has N runs or the time is over. Results are kept in
-FILE, and the next call continues there. Then it draws runs in three ways (at random; spread over the session, like the rounds
-of `pipemark run`; consecutive), stops by the rule of `pipemark run`, and counts how often the interval contains the estimate
-of all runs."""
+Measures four interleaved trials, a hundred runs at a time, until each trial has N runs or the time is over. Results are kept in
+FILE, and the next call continues there. Then draws runs in three ways (at random; spread over the session, like the rounds of
+`pipemark run`; consecutive), stops drawing by the rule of `pipemark run`, and counts how often the interval of the drawn runs
+contains the estimate from all runs."""
 
 import argparse
 import json
@@ -21,12 +21,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 TRIALS = "--send write,vmsplice --place same,cross --time 20ms".split()
 CHUNK = 100
-# The rule of crates/pipemark-stats/src/estimate.rs, and the defaults of crates/pipemark-run/src/plan/schedule.rs.
+# As in crates/pipemark-stats/src/estimate.rs (the rule) and crates/pipemark-run/src/plan/schedule.rs (the defaults).
 PRECISION, MIN_TO_STOP, FARTHEST, MAX_RUNS = 0.03, 12, 5, 30
 
 
 def measure():
-    """The throughput of `CHUNK` runs of each trial, by its name."""
+    """The throughput of `CHUNK` runs of each trial, by the trial's name."""
     words = [str(PIPEMARK), "bw", *TRIALS, "--runs", str(CHUNK), "--no-save", "--json", "-"]
     document = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     trials = [trial for trial in document["trials"] if trial["params"]["link"] == "pipe"]
@@ -34,7 +34,7 @@ def measure():
 
 
 def critical_rank(runs):
-    """Wilcoxon's critical rank: the 95 % interval runs from this smallest mean of two runs to this largest one."""
+    """Wilcoxon's critical rank k: the 95 % interval runs from the k-th smallest mean of two runs to the k-th largest."""
     ways = [1] + [0] * (runs * (runs + 1) // 2)
     for rank in range(1, runs + 1):
         for total in range(len(ways) - 1, rank - 1, -1):
@@ -49,7 +49,7 @@ RANKS = {runs: critical_rank(runs) for runs in range(7, MAX_RUNS + 1)}
 
 
 def estimate(figures):
-    """Hodges and Lehmann's estimate between the ends of its interval: low, estimate, high."""
+    """Hodges and Lehmann's estimate with its interval: low end, estimate, high end."""
     logs = [math.log(figure) for figure in figures]
     middles = sorted((one + other) / 2 for at, one in enumerate(logs) for other in logs[at:])
     rank, n = RANKS.get(len(figures), 1), len(middles)

@@ -5,9 +5,9 @@
     pipemark run large-pipe --markdown large-pipe.md --json large-pipe.json
     bench/figures.py lines.md lines.json large-pipe.md large-pipe.json
 
-A page has each table between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE is for the reader, TITLE is
-the table's heading in the Markdown ("Claims" for answers to claims, from all measurements given). Tables and claims that
-weren't measured stay as they are."""
+On a page, each table stands between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE only informs the reader.
+TITLE is the table's heading in the Markdown, or "Claims" for the answers to claims from all given measurements. Tables and
+claims that weren't measured stay unchanged."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def sections(markdown):
 
 
 def wrapped(text):
-    """The text with lines of at most 100 characters; rows of tables stay."""
+    """Wraps the text at 100 characters, except rows of tables."""
     lines = []
     for line in text.splitlines():
         indent = "  " if line.startswith("- ") else ""
@@ -59,14 +59,14 @@ def provenance(document):
 
 
 def rows_by_claim(text):
-    """The rows of a table of claims, by claim."""
+    """The rows of a table of claims, as a dictionary by claim."""
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
     return {row.split("|")[1].strip(): row for row in rows}
 
 
 def join_tables(tables, kept):
     """Joins tables of claims under one heading. A measured claim replaces one that was not measured. Rows of `kept`, the earlier
-    table, stay if no table has the claim. Also returns whether any stay."""
+    table, stay if no new table has the claim. Also returns whether any rows stay."""
     new = {}
     for claim, row in (pair for table in tables for pair in rows_by_claim(table).items()):
         if claim not in new or row.split("|")[2].strip() != "not measured here":

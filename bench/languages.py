@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the promises of docs/languages.md on entrants. Both sides of a ratio are measured alternately in one run.
+"""Checks the promises of docs/languages.md on programs in other languages. The two programs of a ratio alternate within one run.
 
     bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F] [--only tuned|even]
 
 A ratio is estimated as pipemark compares trials of one run: Hodges and Lehmann's estimate over the rounds, with its 95 %
-interval. A promise is kept if the estimate keeps it, broken if the whole interval is below it, and otherwise inconclusive:
-there were too few rounds.
+interval. A promise is kept if the estimate reaches the promised ratio, broken if the whole interval is below it, and otherwise
+inconclusive, because there were too few rounds.
 
 Exits with 1 if a promise is broken, and with 2 if one could not be tested here or is inconclusive.
 """
@@ -26,7 +26,7 @@ NATIVE = ["c", "cpp", "rust", "zig"]
 
 
 def ratio(new, base):
-    """NEW's throughput over BASE's with its interval, from the rounds in which both ran, which must be six or more."""
+    """The ratio of NEW's throughput to BASE's, with its interval, from the rounds in which both ran, which must be at least six."""
     rate = lambda trial: {s["round"]: s["bytes"] / s["ns"] for s in trial["samples"]}
     one, other = rate(new), rate(base)
     logs = [math.log(one[r] / other[r]) for r in one.keys() & other.keys()]
@@ -40,7 +40,7 @@ def ratio(new, base):
 
 
 def speed(trial):
-    """Mean logarithm of the throughput. The difference of two trials' means is the mean log ratio within rounds."""
+    """The mean logarithm of the throughput. The difference of two trials' means is the mean of the log ratios within rounds."""
     return statistics.fmean(math.log(s["bytes"] / s["ns"]) for s in trial["samples"])
 
 
@@ -97,7 +97,7 @@ def main():
         else:
             verdict, code = "inconclusive; use more --runs", code or 2
         print(f"{name:45} {found:6.3f} [{low:.3f}, {high:.3f}]  promised {least:.2f}  {verdict}")
-    # Warnings, because a busy machine distorts ratios.
+    # Warnings are printed because a busy machine distorts ratios.
     for warning in warnings:
         print("note:", json.dumps(warning))
     return code

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the promises on `pipemark lines`: ratios of alternating measurements.
+"""Measures the promises on `pipemark lines`. Each is a ratio of two alternating measurements.
 
     cargo build --release --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
     bench/lines.py [--only WORD] [--rounds N]
 
-Prints and exits as bench/run.py does. Depending on whether two programs share a core, the same pipe carries 6 or 1.6 GiB/s, and a
-virtual machine's host may change that at any moment: read the range too. Needs 1.4 GiB of memory for the files."""
+Output and exit code are those of bench/run.py. The same pipe carries 6 or 1.6 GiB/s, depending on whether two programs share a
+core, and a virtual machine's host may change that at any moment. So consider the range too, not only the median. Needs 1.4 GiB
+of memory for the files."""
 
 import os
 import re
@@ -21,7 +22,7 @@ from run import PIPEMARK, ROOT, alternating, promise
 BASELINE = ROOT / "build/entrants/lines/release/std-baseline"
 LONG = ("2024-01-01T00:00:00 host app[1]: " + "the quick brown fox jumps over the lazy dog " * 6)[:284]
 SHORT = "abcdefg"
-# Large enough to make the start of a process negligible.
+# A file must be large enough to make the start of a process negligible.
 SIZE = 1 << 30
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
@@ -37,7 +38,7 @@ def write(folder, piece, size):
 
 
 def from_file(command, path):
-    """Files per second to /dev/null."""
+    """The number of files per second that the command passes to /dev/null."""
     with open(path, "rb") as source:
         start = time.monotonic()
         process = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL)
@@ -49,7 +50,7 @@ def from_file(command, path):
 
 
 def fed_by_yes(command, says, line, seconds=0.2, warm_up=0.05):
-    """Bytes per second from `yes LINE` to `command`, which reports the number of bytes on the output `says`."""
+    """Bytes per second from `yes LINE` to `command`. The command prints the number of bytes on the output `says`."""
     outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, says: subprocess.PIPE}
     consumer = subprocess.Popen(command, stdin=subprocess.PIPE, **outputs)
     source = subprocess.Popen(["yes", line], stdout=consumer.stdin)
@@ -79,7 +80,7 @@ FILES = [
 
 
 def files(rounds):
-    """From a file in memory to /dev/null, against std-baseline, the fastest of the published programs."""
+    """Compares with std-baseline, the fastest of the published programs, from a file in memory to /dev/null."""
     for name, piece, size, flags, least in FILES:
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             path = write(folder, piece, size)
@@ -90,7 +91,7 @@ def files(rounds):
 
 
 def cat(rounds):
-    """8-byte lines of a file in memory with all threads, against cat, which only copies them."""
+    """Compares all threads on 8-byte lines of a file in memory with cat, which only copies the file."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = write(folder, SHORT + "\n", SIZE)
         ratios = alternating(
@@ -100,8 +101,8 @@ def cat(rounds):
 
 
 def yes(rounds):
-    """Fed by yes, against a sink that only reads. Each start decides whether two processes that contend for a lock run in
-    step, so they are started often."""
+    """Compares with a sink that only reads, both fed by yes. Whether two processes that contend for a lock run in step is decided
+    at their start, so they are started often."""
     ours, sink = ([PIPEMARK, "lines", "--stats"], "stderr"), ([PIPEMARK, "sink"], "stdout")
     for name, line, times, least in (("285-byte", LONG, 10, 0.9), ("8-byte", SHORT, 10, 0.65)):
         ratios = alternating(times * rounds, lambda: fed_by_yes(*ours, line), lambda: fed_by_yes(*sink, line))

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""`pipemark relay` against cat, pv and mbuffer between common programs: which pipeline ends sooner.
+"""Compares `pipemark relay` with cat, pv and mbuffer, each as a stage between common programs: which pipeline ends sooner?
 
     bench/relay.py [--budget SECONDS] [--rounds N] [--only WORD] [--list] [--fresh] [--buffer SIZE]
 
-A cell is a source, a sink and a placement: on one CPU, on two, or free. A round runs the relay and each rival once, in random
-order, and the cells are interleaved. Results are kept in build/relay.jsonl, and the next call continues there; --fresh starts
-over. A cell's ratio is the median of its rounds. With 95 % probability all cells' intervals hold the true medians (sign test,
-Bonferroni over cells, rivals and three analyses), so no cell is conclusive before 16 rounds. A cell that is
-conclusive for each rival after 16 or 36 rounds gets no more, the others get 60. Exits with 1 if an interval lies below 0.97, or
-if after 60 rounds more than a tenth of the cells are inconclusive. Where copying is the bottleneck, prints the geometric mean
-and also runs the pipeline without a stage, with a default pipe and with one of 1 MiB, as a stage without cost would. On a
-machine with two CPUs, free and two CPUs are one placement. With --buffer the relay has a buffer, and its rival is mbuffer with
-one of the same size. Needs 1 GiB of memory for files."""
+A cell is a source, a sink and a placement: on one CPU, on two, or free. A round runs the relay and each rival once per cell, in
+random order; the cells are interleaved. Results are kept in build/relay.jsonl. The next call continues there, unless --fresh is
+given. A cell's ratio is the median over its rounds. With 95 % probability, the intervals of all cells contain the true medians
+(sign test, Bonferroni over cells, rivals and three analyses), so no cell is conclusive before 16 rounds. A cell that is
+conclusive for each rival after 16 or 36 rounds gets no more rounds; other cells get 60. Exits with 1 if an interval lies below
+0.97, or if more than a tenth of the cells are inconclusive after 60 rounds.
+
+If copying is the bottleneck, the geometric mean is printed. Such a pipeline also runs without a stage, with a default pipe and
+with a pipe of 1 MiB, which shows how fast a stage without cost would be. On a machine with two CPUs, `free` and `two CPUs` are
+the same placement. With --buffer, the relay has a buffer, and its rival is mbuffer with a buffer of the same size. Needs 1 GiB of
+memory for files."""
 
 import argparse
 import gzip
@@ -37,16 +39,16 @@ LEAST, ENOUGH_ROUNDS, MAX_INCONCLUSIVE = 0.97, 60, 0.1
 # The interim analyses: the rounds after which a cell may be conclusive, and the share of the error probability that
 # each analysis may use.
 ANALYSES = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
-# Rounds in which a pipeline without a stage runs too.
+# The number of rounds in which a pipeline without a stage runs too.
 NO_STAGE_ROUNDS = 8
 KEPT = ROOT / "build/relay.jsonl"
 NO_STAGE = ["none", "large pipe"]
 STAGES = {"relay": f"{PIPEMARK} relay", "cat": "cat", "pv": "pv -q", "mbuffer": "mbuffer -q"}
-# The buffering commands. With --buffer SIZE, both get that size.
+# The buffering commands. With --buffer SIZE, both get a buffer of that size.
 BUFFERED = {"relay": f"{PIPEMARK} relay --buffer {{}}", "mbuffer": "mbuffer -q -m {}"}
 # Names and commands of sources: {path} is a text file, {size} the number of bytes to read.
 SOURCES = {
-    # This source is stopped after the time YES.
+    # The source yes is stopped after the time YES.
     "yes": "yes",
     "head": "head -c {size} /dev/zero",
     "zcat": "zcat {path}.{size}.gz",
@@ -71,7 +73,7 @@ COPY_BOUND = [
     for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE")
     for sink in ("null", "cat", "wc", "grep")
 ]
-# Bytes per run that take about a tenth of a second. Slow readers get fewer bytes.
+# Bytes per run, so that a run takes about a tenth of a second. Slow readers get fewer bytes.
 SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB} | dict.fromkeys(COPY_BOUND, 256 * MIB)
 SIZE, LARGEST = 96 * MIB, max(SIZES.values())
 ZCAT_SIZES = {size // 2 for size in (SIZE, SIZES["gzip"], SIZES["sort"])}
@@ -166,7 +168,7 @@ def kept(program):
 
 
 def interval(ratios, error):
-    """Interval of the median with this error probability, by the sign test; unbounded with too few rounds."""
+    """The interval of the median at this error probability, by the sign test; unbounded if there are too few rounds."""
     ordered, n = sorted(ratios), len(ratios)
     below, tail = 0, 0.5**n
     while tail <= error / 2 and below < n // 2:
@@ -178,7 +180,7 @@ def interval(ratios, error):
 
 
 def verdict(took, name, error):
-    """Verdict on one rival in a cell, with the median ratio and its interval; None without a round."""
+    """The verdict on one rival in a cell, with the median ratio and its interval; None if the cell has no round."""
     ratios = [one[name] / one["relay"] for one in took if name in one]
     if not ratios:
         return None
@@ -218,7 +220,7 @@ def measure(cells, names, rounds, options, program, error):
             for cell in turn:
                 if time.monotonic() >= end:
                     return
-                # If /dev/null were the sink, no pipe would remain.
+                # If the sink is /dev/null, the pipeline without a stage has no pipe.
                 stages = ["relay", *names]
                 bound = cell[:2] in COPY_BOUND and cell[1] != "null" and len(rounds[cell]) < NO_STAGE_ROUNDS
                 here = stages + NO_STAGE if bound else stages
@@ -230,7 +232,7 @@ def measure(cells, names, rounds, options, program, error):
 
 
 def show(cells, names, rounds, every, error):
-    """Prints the verdicts; returns whether all promises are kept."""
+    """Prints the verdicts. Returns whether all promises are kept."""
     good = True
     finished = not unfinished(cells, names, rounds, error)
     fewest = min(len(rounds[cell]) for cell in cells)
@@ -282,14 +284,14 @@ def main():
         "--budget", type=float, default=240, metavar="SECONDS", help="stop measuring after this time [default: 240]"
     )
     parser.add_argument("--rounds", type=int, default=ENOUGH_ROUNDS, help="rounds per cell [default: 60]")
-    parser.add_argument("--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'head → wc, one'")
+    parser.add_argument("--only", metavar="WORD", help="only cells whose name contains WORD, such as 'head → wc, one'")
     parser.add_argument(
-        "--buffer", metavar="SIZE", help="the relay with a buffer of SIZE, such as 64M, against mbuffer -m SIZE"
+        "--buffer", metavar="SIZE", help="compare the relay with a buffer of SIZE, such as 64M, with mbuffer -m SIZE"
     )
-    parser.add_argument("--list", action="store_true", help="print every cell, not only those in doubt")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
+    parser.add_argument("--list", action="store_true", help="print every cell, not only inconclusive ones")
+    parser.add_argument("--fresh", action="store_true", help="discard earlier results")
     options = parser.parse_args()
-    # Remove the files if the bench is terminated.
+    # The files are removed even if the bench is terminated.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off"))
     if options.fresh:
         KEPT.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that the remedies of `pipemark why` gain what they promise: times each on a pipeline that needs it.
+"""Checks that the remedies of `pipemark why` gain what they promise, by timing each on a pipeline that needs it.
 
     bench/remedies.py [--only WORD] [--runs N] [--lock FILE] [--json FILE]
 
-The pipelines are in bench/remedies.toml or are cases of tests/real. A remedy that gains less than its `gain` fails and must
-leave the table."""
+The pipelines are in bench/remedies.toml or are cases of tests/real. A remedy that gains less than its `gain` fails and must be
+removed from the table of remedies."""
 
 import argparse
 import importlib.util
@@ -25,7 +25,7 @@ spec.loader.exec_module(real)
 
 
 def case_of(row, cases):
-    """A row as a case of tests/real, or the case that it names."""
+    """The row as a case of tests/real, or the case that the row names."""
     if "case" in row:
         return cases[row["case"]]
     return {
@@ -35,7 +35,7 @@ def case_of(row, cases):
 
 
 def medians(case, place, runs):
-    """Seconds of the pipeline and of its fix, by `pipemark ab`, or until the first byte."""
+    """Seconds that the pipeline and its fix take, as measured by `pipemark ab`, or seconds until their first byte of output."""
     if case.get("measure") == "first" or math.inf in (case.get("before"), case.get("after")):
         found, _, _ = real.time_commands({**case, "vain": None}, place, runs, real.BreakableLock(None))
         return found["before"], found["after"]
@@ -63,10 +63,10 @@ def medians(case, place, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="remedies whose id has this word")
+    parser.add_argument("--only", default="", help="only remedies whose id contains this word")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--lock", metavar="FILE", help="hold this lock while something is timed")
-    parser.add_argument("--json", metavar="FILE", help="write what was measured as JSON")
+    parser.add_argument("--lock", metavar="FILE", help="hold this lock file while something is timed")
+    parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
     options = parser.parse_args()
     rows = [row for row in tomllib.loads((HERE / "remedies.toml").read_text())["remedy"] if options.only in row["id"]]
     table = tomllib.loads((HERE.parent / "crates/pipemark-watch/src/remedies.toml").read_text())["remedy"]

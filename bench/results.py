@@ -5,8 +5,8 @@
     bench/results.py --page                       write the page from the data files
     bench/results.py --check                      fail if a section of the page differs from its data file
 
-A data file has the figures with command, date, machine and commit. A section says if the code that it measures has changed
-since. --quick runs each command briefly, to try this script; its figures are marked as a trial."""
+A data file has the figures with command, date, machine and commit. A section says whether the measured code has changed since
+the measurement. --quick runs each command briefly, to test this script; its figures are marked as such a test."""
 
 import argparse
 import json
@@ -39,7 +39,7 @@ def git(*words):
 
 
 def run_suite(words, quick):
-    """Runs pipemark; returns the rows of its document, and the machine."""
+    """Runs pipemark. Returns the rows of its document, and a description of the machine."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out.json")
         quick = [flag for flag in QUICK if quick and not (words[0] == "chain" and flag in ("--time", "5ms"))]
@@ -61,7 +61,7 @@ def run_suite(words, quick):
 
 
 def run_bench(script):
-    """Runs a bench; returns the promises that it checked, with their results."""
+    """Runs a bench. Returns the promises that the bench checked, with their results."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
         subprocess.run([ROOT / "bench" / script], env={**os.environ, "PIPEMARK_RESULTS": out.name})
         rows = [json.loads(line) for line in out]

@@ -3,8 +3,8 @@
 
     bench/run.py [--only WORD] [--rounds N]
 
-Prints one line per promise with the median of the ratios, their range and the promised value. Exits with 1 if a promise is
-broken. Needs a quiet machine, and reports if others use the CPUs."""
+Prints one line per promise: the median of the ratios, their range and the promised value. Exits with 1 if a promise is broken.
+Needs a quiet machine, and prints a note if other processes use the CPUs."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ BROKEN = []
 
 
 def command(words, **options):
-    """Runs a command to its end; if it fails, the bench ends with its message."""
+    """Runs a command to its end. If the command fails, the bench ends with the command's message."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, words))}: exit {done.returncode}\n{done.stderr}")
@@ -54,7 +54,7 @@ def round_trip(*flags, **options):
 
 
 def alternating(rounds, one, other):
-    """The ratios one/other of `rounds` rounds, in reverse order in every second round."""
+    """The ratios one/other of `rounds` rounds. The order of the two is reversed in every second round."""
     ratios = []
     for n in range(rounds):
         if n % 2:
@@ -96,7 +96,7 @@ def pair(block, capacity, source, sink, milliseconds=200):
 
 
 def against_c(rounds):
-    """read and write are as fast through pipemark as through a minimal pair of programs in C."""
+    """Checks that pipemark's write and read are as fast as those of a minimal pair of programs in C."""
     for block in (4096, 65536, 262144):
         for place, capacity in (("0:0", 0), ("0:1", 1 << 20)):
             source, sink = place.split(":")
@@ -105,12 +105,12 @@ def against_c(rounds):
                 flags += ["--capacity", capacity]
             ratios = alternating(rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink))
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
-            # If pipemark is faster than the pair of C programs, that is no failure.
+            # pipemark may be faster than the pair of C programs.
             promise(what, ratios, least=0.97)
 
 
 def ceilings(rounds):
-    """The ceilings that the harness reports for copying, making and checking equal those of loops in C."""
+    """Checks that the limits that pipemark reports for copying, making and checking bytes equal those of loops in C."""
 
     def alone(end, block):
         trial = bw("--verify", "full", "--block", str(block), "--place", "0:1", time="20ms")
@@ -140,7 +140,7 @@ def ceilings(rounds):
                 ]
             ).stdout
         )["trials"][0]
-        # The rate is per CPU time, as in the loops in C, because others may use the CPU too.
+        # As in the loops in C, the rate is per CPU time, because other processes may use the CPU too.
         return statistics.median(s["bytes"] * 1e9 / (s["user_ns"] + s["sys_ns"]) for s in trial["samples"])
 
     for block in (4096, 65536, 1 << 20):
@@ -179,7 +179,7 @@ def quick(_):
 
 
 def own_cost(_):
-    """Memory and CPU time of the parent process, read from /proc while it measures."""
+    """Reads the parent process's memory and CPU time from /proc while it measures."""
     process = subprocess.Popen(
         [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--no-save", "--quiet"],
         stdout=subprocess.DEVNULL,
@@ -204,7 +204,7 @@ def own_cost(_):
 
 
 def history(rounds):
-    """Lists ten thousand copies of one measured run: all of them, and the newest twenty."""
+    """Times the list of a history with ten thousand copies of one run: of all runs, and of the newest twenty."""
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "history.db"
         command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
@@ -252,7 +252,7 @@ def links(rounds):
 
 
 def perf_sched(rounds):
-    """Round trips per second against `perf bench sched pipe`, on one CPU, where both only wait for the scheduler."""
+    """Compares round trips per second with `perf bench sched pipe`, on one CPU, where both only wait for the scheduler."""
 
     def perf():
         try:
@@ -278,7 +278,7 @@ def perf_sched(rounds):
 
 
 def sampling_cost(rounds):
-    """The cost of sampling a run from outside, in the worst case: blocks of 64 B, with the sampler on the same CPU."""
+    """Measures the cost of sampling a run from outside in the worst case: blocks of 64 B, with the sampler on the same CPU."""
     small = ["--block", "64", "--place", "0:0"]
     one = {"before": ["taskset", "-c", "0"], "time": "500ms"}
     promise(
@@ -289,7 +289,7 @@ def sampling_cost(rounds):
 
 
 def windows(rounds):
-    """Windows of 20 ms and of 1 s agree within 3 % in rows that aren't bimodal: nine trials, alternating."""
+    """Checks that windows of 20 ms and of 1 s agree within 3 % in rows that aren't bimodal, for nine interleaved trials."""
     trials = "--block 64,4k,64k --place same,cross,free --no-save --json -".split()
     measured = {}
     for _ in range(rounds):
@@ -335,7 +335,7 @@ def ratio_of(one, other):
 
 def main(checks, about):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="WORD", help="the checks whose name holds WORD")
+    parser.add_argument("--only", metavar="WORD", help="only checks whose name contains WORD")
     parser.add_argument("--rounds", type=int, default=9, help="rounds per ratio [default: 9]")
     options = parser.parse_args()
     load = os.getloadavg()[0]

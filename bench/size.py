@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the lines of code of each crate and its modules; fails if a crate has more than 7,000.
 
-Blank lines, comments and code for tests don't count: files under tests/, examples/ and benches/, modules and items behind
-#[cfg(test)], attributes for tests. Build scripts and the bodies of macros count.
+Blank lines, comments and test code are not counted. Test code is files under tests/, examples/ and benches/, modules and items
+behind #[cfg(test)], and attributes for tests. Build scripts and the bodies of macros are counted.
 """
 
 import collections

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the promises on the line job on Apache Spark: a standalone master with two executors of one core each, against as
-many processes without Spark; then a job of 4 GiB, undisturbed and with an executor killed.
+"""Measures the promises on the line job on Apache Spark. First compares a standalone master and two executors of one core each
+with two processes without Spark. Then runs a job of 4 GiB undisturbed, and again with an executor killed.
 
     make test-spark && bench/spark.py [--only WORD] [--rounds N]
 
-Prints and exits as bench/run.py does. Needs 10 GiB of memory for the files."""
+Output and exit code are those of bench/run.py. Needs 10 GiB of memory for the files."""
 
 import argparse
 import itertools
@@ -52,7 +52,7 @@ class Bench:
         self.context, self.each, self.folder, self.out = context, lines.executor_map(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
-        """Seconds for the job on `slots` executors."""
+        """Seconds that the job takes on `slots` executors."""
 
         start = time.monotonic()
         with line_job.Job([source], self.out, ["lines"], split, PIPEMARK) as job:
@@ -62,8 +62,8 @@ class Bench:
         return elapsed
 
     def nothing(self, tasks):
-        """Seconds for PySpark tasks that do nothing. They run in new workers, because Spark doesn't reuse workers with
-        another environment."""
+        """Seconds that PySpark takes for tasks that do nothing. They run in new workers, because Spark doesn't reuse a worker for a
+        different environment."""
         self.context.environment["PIPEMARK_NOTHING"] = "1"
         start = time.monotonic()
         self.context.parallelize(range(tasks), tasks).map(lambda task: task).collect()
@@ -77,7 +77,7 @@ class Bench:
         return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
     def local(self, source, split, slots):
-        """Seconds for the same ranges in `slots` parallel processes, each writing a file."""
+        """Seconds that `slots` parallel processes without Spark take for the same ranges. Each process writes a file."""
         self.out.mkdir()
         ranges = [f"{low}:{low + split}" for low in range(0, source.stat().st_size, split)]
         start = time.monotonic()
@@ -98,7 +98,7 @@ def throughput(bench, rounds):
     source = write(bench.folder / "in", 2 * SIZE)
     ways = list(itertools.product((bench.spark, bench.local), (1, 2)))
     speeds = {way: [] for way in ways}
-    # The first round doesn't count, because memory is slower when it is used for the first time.
+    # The first round isn't counted, because memory is slower when it is used for the first time.
     for _ in range(rounds + 1):
         for way in random.sample(ways, len(ways)):
             how, slots = way
@@ -135,7 +135,7 @@ def per_task(bench, rounds):
 
 
 def commit(bench, _):
-    """The driver's own work, without an engine."""
+    """Measures the driver's own work, without an engine."""
     tasks = 10_000
     source = write(bench.folder / "in", 1 << 20)
     with line_job.Job([source], bench.out, ["lines"], -(-source.stat().st_size // tasks), PIPEMARK) as job:
@@ -151,7 +151,7 @@ def commit(bench, _):
 
 
 def has_same_bytes(source, out):
-    """Whether the parts equal the output of the filter alone."""
+    """Whether the job's output files together equal the output of the filter alone."""
     alone = subprocess.Popen([PIPEMARK, "lines", source], stdout=subprocess.PIPE)
     parts = subprocess.Popen(["cat", *sorted(out.iterdir())], stdout=subprocess.PIPE)
     total = 0
@@ -165,7 +165,7 @@ def has_same_bytes(source, out):
 
 
 def whole_job(master, folder):
-    """spark-submit on 4 GiB, undisturbed and with an executor killed once half of the attempts exist."""
+    """Runs spark-submit on 4 GiB: undisturbed, and with an executor killed once half of the task attempts exist."""
     source, out = write(folder / "in", 4 * SIZE), folder / "out"
     for kill in (False, True):
         start = time.monotonic()
@@ -192,7 +192,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    # Files of this size must not stay in memory.
+    # Files of this size must be removed, because they occupy memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = [throughput, per_task, commit]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None

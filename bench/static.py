@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The static program of the packages against the ordinary one: the same figures within 3 %.
+"""Checks that the packages' static program measures the same as the ordinary program, within 3 %.
 
     bench/static.py [--rounds N]
 
-Needs `make dist`, which leaves both in build/stage. A round runs each once in random order. A ratio is the static program's
-throughput over the ordinary one's in the same round. With 95 % probability all cells' intervals hold the true medians. Exits
-with 1 if an interval lies outside of 0.97 to 1.03."""
+Needs `make dist`, which leaves both programs in build/stage. A round runs each program once, in random order. A ratio is the
+static program's throughput divided by the ordinary program's in the same round. With 95 % probability, the intervals of all
+cells contain the true medians. Exits with 1 if an interval lies outside 0.97 to 1.03."""
 
 import argparse
 import json

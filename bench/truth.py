@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""How often pipemark reports a difference between equal trials, and how often it finds a real one.
+"""Measures how often pipemark reports a difference between equal trials, and how often it finds a real one.
 
     bench/truth.py documents [--budget SECONDS]    findings, compare, trend and ab on documents, each of 8 equal trials
-    bench/truth.py power [--budget SECONDS]        planted slowdowns of 3, 5, 10 and 20 % by `ab`, by the time it takes
-    bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md, equal and 10 % slower
-    bench/truth.py all [--budget SECONDS]          all three alternating, so that documents don't follow each other
+    bench/truth.py power [--budget SECONDS]        how often `ab` finds planted slowdowns of 3, 5, 10 and 20 %, and in what time
+    bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md, with equal programs and with one 10 % slower
+    bench/truth.py all [--budget SECONDS]          all three interleaved, so that the documents are spread over a longer time
     bench/truth.py report                          the figures so far
 
-Results are kept in build/truth (--state) as JSON lines, and the next call continues there; --fresh starts over, --pause SECONDS
-spreads documents over hours. All is measured on one CPU, so on two CPUs two calls can run in parallel, each under taskset -c with
-its own state; report accepts several states.
+Results are kept in build/truth (--state) as JSON lines. The next call continues there, unless --fresh is given. --pause SECONDS
+spreads the documents over hours. Everything is measured on one CPU, so on two CPUs two calls can run in parallel, each under
+taskset -c with its own state. `report` accepts several states.
 
-Equal trials are one program under the names of four languages, twice each. One of these does less work: the planted difference.
-Slowdowns are more work. How long work takes is measured first, alternating. Figures are never edited. Only the time of a planted
-document is set later for trends, so that it follows the others."""
+Equal trials are one program under the names of four languages, twice each. For the planted difference, one of these programs
+does less work. For a slowdown, it does more work. How long the work takes is measured first, with the amounts of work
+alternating. Figures are never edited. Only the time of a planted document is changed for trends, so that it follows the others."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/
 LANGUAGES = [f"l{n}" for n in range(1, 5)]
 PLANTED, FASTER = "l3", 1.5
 SLOWDOWNS = [0, 3, 5, 10, 20]
-# Sessions and runs of `ab`; report prints how long each takes.
+# Pairs of numbers of sessions and runs for `ab`. `report` prints how long each pair takes.
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
 # The only slowdowns that are also measured with the longest effort, in per cent.
 LONG = [3]
@@ -86,7 +86,8 @@ class Bench:
         return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
 
     def calibrate(self):
-        """Steps for each slowdown in per cent, from the times of two step counts. Measured once, alternating."""
+        """The number of steps for each slowdown in per cent, computed from the times of two step counts, which are measured once,
+        alternating."""
         found = self.lines("steps")
         if not found:
             base, more = 15_000, 30_000
@@ -123,10 +124,10 @@ class Bench:
             time.monotonic() - start,
         )
 
-    # Programs that do equal work, and a program that does less.
+    # The programs that do equal work, and the one that does less.
 
     def entrants(self, name, passes):
-        """Makes a folder of programs. Each makes a number of passes over an eighth of every block."""
+        """Makes a folder of programs. Each program makes a number of passes over an eighth of every block."""
         folder = self.folder / name
         source = (ROOT / "entrants/c/idiomatic.c").read_text()
         call = "        answer.bytes += length;\n"
@@ -166,7 +167,8 @@ class Bench:
         return self.pipemark(*words).stdout
 
     def passes(self):
-        """Passes of the equal programs and of the planted one, from the times of two pass counts, measured once."""
+        """The number of passes of the equal programs and of the planted one, computed from the times of two pass counts, which are
+        measured once."""
         found = self.lines("passes")
         if not found:
             (self.folder / "truth.toml").write_text(SUITE)
@@ -237,7 +239,7 @@ class Bench:
 
     @staticmethod
     def steps_for_slower(steps):
-        """The number of steps with which the pipeline takes FASTER times as long."""
+        """The number of steps with which the pipeline takes FASTER times its normal time."""
         base, by = steps
         return base + round((by[20] - base) * (FASTER - 1) / 0.2)
 

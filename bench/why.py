@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the promises on `pipemark why`: it finds planted causes, costs little, and changes nothing.
+"""Measures the promises on `pipemark why`: that it finds planted causes, costs little, and doesn't change pipelines.
 
     bench/why.py [--only WORD] [--held-out | --known] [--rounds N]
-    bench/why.py --cases | --shares | --cost | --scale     # --shares and --cost continue where --budget ended them
+    bench/why.py --cases | --shares | --cost | --scale     # --shares and --cost continue where --budget stopped them
     nice -n 19 bench/why.py --short-pipelines 10000    # continues where it stopped; --fresh starts over
 
-Prints a line for each wrong verdict, the confusion table, and the promises as bench/run.py does."""
+Prints a line for each wrong verdict, the confusion table, and the promises in the form of bench/run.py."""
 
 import argparse
 import collections
@@ -47,7 +47,7 @@ def planted(place, margin, count=3, wait="read", work="sleep", micros=8000, othe
 
 
 def cases():
-    """Yields name, kind of cause, whether the case was held out while rules were chosen, pipeline, expected verdict."""
+    """Yields each case: name, kind of cause, whether it was held out while rules were chosen, pipeline, expected verdict."""
     for place in (1, 2, 3):
         for margin in (1.25, 2, 10):
             yield f"sleep {place} {margin}", "sleep", False, *planted(place, margin)
@@ -68,7 +68,7 @@ def cases():
     yield "balanced", "balanced", False, line(same, same), ("balanced", None)
     burst = stage("read", "sleep", 1000, 16384, 32)
     yield "bursts", "bursts", False, line(burst, burst), ("pipe", 1)
-    # These cases were held out while rules were chosen.
+    # These cases were held out while the rules were chosen.
     for wait in ("select", "epoll", "uring", "threads"):
         for margin in (1.25, 3):
             yield f"{wait} slow {margin}", wait, True, *planted(2, margin, wait=wait)
@@ -105,7 +105,7 @@ def cases():
 
 
 def limited(folder):
-    """A pipeline in a control group limited to 30 % of a CPU; None if no group can be made."""
+    """A pipeline in a control group limited to 30 % of a CPU; None if the group can't be made."""
     for path, file, text in (
         ("/sys/fs/cgroup/pipemark-bench", "cpu.max", "30000 100000"),
         ("/sys/fs/cgroup/cpu/pipemark-bench", "cpu.cfs_quota_us", "30000"),
@@ -143,7 +143,7 @@ def judge(report, wanted):
 
 
 def clocks(folder):
-    """Nanoseconds that each stage has worked, waited for input and waited for room, by its own clock."""
+    """Nanoseconds that each stage worked, waited for input and waited for room in the pipe, by the stage's own clock."""
     found = {}
     for file in pathlib.Path(folder).glob("clock-*"):
         *spent, since, doing = struct.unpack("3q2Q", file.read_bytes()[:40])
@@ -153,7 +153,7 @@ def clocks(folder):
 
 
 def simultaneous_reports(pipeline, folder, accesses, seconds):
-    """Reports on a running pipeline, one for each access, over the same seconds."""
+    """Reports on a running pipeline over the same seconds, one report for each kind of access."""
     if pipeline == "LIMITED":
         pipeline = limited(folder)
         if pipeline is None:
@@ -198,11 +198,11 @@ class SavedResults:
 
 
 def confusion(options, folder):
-    # Two watchers take CPU time from the pipeline. So for shares there is only one watcher, and it watches longer than
+    # Two watchers would take CPU time from the pipeline. So for shares there is only one watcher, and it watches longer than
     # a verdict needs.
     accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
     tables = {access: collections.defaultdict(collections.Counter) for access in accesses}
-    # All cases take too long for one call on a shared machine, so earlier results of the same binary count too.
+    # All cases take too long for one call on a shared machine, so earlier results of the same binary are reused.
     kept = SavedResults("why-shares.json", options.fresh)
     off, off_clocks = (kept.found.setdefault(what, {}) if options.shares else {} for what in ("counters", "clocks"))
     end = time.monotonic() + options.budget
@@ -221,7 +221,7 @@ def confusion(options, folder):
         for _ in range(options.rounds):
             reports = simultaneous_reports(pipeline, folder, accesses, seconds)
             if reports is None:
-                print(f"skipped: {name}: it can't be made here")
+                print(f"skipped: {name}: can't be set up here")
                 break
             for access, report in zip(accesses, reports):
                 found = judge(report, wanted)
@@ -257,7 +257,7 @@ def confusion(options, folder):
                         and max(errors) > 0.05
                         and not any("samples are rough" in note for note in report["notes"])
                     ):
-                        sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, without a note on it")
+                        sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, but the report has no note on that")
     for access, table in tables.items():
         total = collections.Counter()
         print(f"\n{access:24} right  wrong stage  otherwise")
@@ -297,7 +297,7 @@ def confusion(options, folder):
 
 
 def own_cost(options, folder):
-    """CPU use of `why` itself, and the time that it adds to the pipeline."""
+    """Measures the CPU use of `why` itself, and the time that it adds to the pipeline."""
     watched = [
         (f"{count} stages", line(*[stage("read", "sleep", 1000)] * count), most)
         for count, most in ((5, 1), (10, 1), (100, 2))
@@ -317,7 +317,7 @@ def own_cost(options, folder):
             shell.wait()
 
     def cost(words):
-        """CPU seconds and real seconds of the pipeline without pipemark's own."""
+        """CPU seconds and real seconds of the pipeline, without pipemark's own."""
         pipeline = "head -c 1G /dev/zero | tr a b | wc -c"
         timed = f"TIMEFORMAT='%U %S %R'; time {{ {pipeline} >/dev/null; }}"
         done = subprocess.run([*words, timed], capture_output=True, text=True, check=True)
@@ -330,8 +330,8 @@ def own_cost(options, folder):
         above = cost(with_it)
         return above, below or cost(without)
 
-    # The cost of one pair varies by 6 %, so the mean needs many pairs. Pairs from earlier calls of the same binary count
-    # too.
+    # The cost varies by 6 % between pairs, so the mean needs many pairs. Pairs from earlier calls with the same binary
+    # are reused.
     kept = SavedResults("why-cost.json", options.fresh)
     pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
@@ -347,7 +347,7 @@ def own_cost(options, folder):
 
 
 def scale(folder):
-    """How long stages take to find, and the sampling rate with many of them."""
+    """Measures how long it takes to find many stages, and the sampling rate with many stages."""
     many = " | ".join(["cat /dev/zero"] + ["cat"] * 198 + [f"{stage('read', 'sleep', 4000)} >/dev/null"])
     threads = "python3 -c 'import threading, time\nfor _ in range(2000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(60)'"
     for name, pipeline, kind in (
@@ -392,7 +392,7 @@ def scale(folder):
 
 
 def short_pipelines(count, folder, kept=None):
-    """Compares exit codes and outputs of short pipelines with and without `why`. `kept` is a file with the number compared before."""
+    """Compares exit codes and outputs of short pipelines with and without `why`. The file `kept` has the number compared earlier."""
     shapes = [
         "seq 1000 | grep 7 | wc -l",
         "yes | head -2",
@@ -427,27 +427,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="WORD", help="cases with this word")
     parser.add_argument("--held-out", action="store_true", help="only kinds that were held out")
-    parser.add_argument("--known", action="store_true", help="only kinds that were not")
+    parser.add_argument("--known", action="store_true", help="only kinds that were not held out")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--cases", action="store_true", help="only the planted cases")
     parser.add_argument(
         "--shares",
         action="store_true",
-        help="only shares, five seconds for each case; continues those of earlier calls",
+        help="only check shares, five seconds for each case; continues earlier calls",
     )
-    parser.add_argument("--cost", action="store_true", help="only what it costs")
+    parser.add_argument("--cost", action="store_true", help="only measure the cost of why")
     parser.add_argument(
         "--short-pipelines",
         type=int,
         metavar="N",
-        help="only N short pipelines with and without, counting those made before",
+        help="only compare short pipelines with and without why, until N were compared in all calls",
     )
     parser.add_argument(
-        "--budget", type=float, default=90, metavar="SECONDS", help="for pairs with and without why, or for cases"
+        "--budget", type=float, default=90, metavar="SECONDS", help="time for pairs with and without why, or for cases"
     )
-    parser.add_argument("--fresh", action="store_true", help="forget those made before")
-    parser.add_argument("--scale", action="store_true", help="only 200 stages and 2,000 threads")
+    parser.add_argument("--fresh", action="store_true", help="discard earlier results")
+    parser.add_argument("--scale", action="store_true", help="only measure 200 stages and 2,000 threads")
     options = parser.parse_args()
     STAGE.parent.mkdir(exist_ok=True)
     subprocess.run(["cc", "-O2", "-pthread", "-o", STAGE, ROOT / "bench/stage.c"], check=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Hostile surroundings for `pipemark lines` and `pipemark relay`: signals, limits, odd descriptors, files that change.
+"""Runs `pipemark lines` and `pipemark relay` in hostile surroundings: signals, limits, odd descriptors, files that change.
 
     tests/hostile.py PIPEMARK [WORD...]     all cases, or those with one of the words in their name
 
-Each case must give the right bytes, or a message and exit code 1; never a panic or a hang. Prints the cases that fail, and
-then exits with 1."""
+Each case must output the right bytes, or a message with exit code 1, and must never panic or hang. Prints the cases that fail,
+and exits with 1 if there are any."""
 
 import fcntl
 import os
@@ -70,7 +70,7 @@ def tcp():
 
 
 def output_within(p, seconds):
-    """Waits for a process, and kills it if it runs longer. Returns its output and messages."""
+    """Waits for a process, and kills it after the time limit. Returns its output and messages."""
     try:
         return p.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -897,7 +897,7 @@ VERBS = FILTERS + (["relay", "--buffer", "1m"], ["relay", "--limit", "1g"], ["re
 
 @case
 def event_descriptors():
-    # Descriptors other than pipes, files and sockets, with one thread and with several.
+    # Descriptors other than pipes, files and sockets are tested with one thread and with several.
     for w in FILTERS:
         counter = os.eventfd(5)
         p = subprocess.Popen([PIPEMARK] + w, stdin=counter, stdout=PIPE, stderr=PIPE)
@@ -919,7 +919,7 @@ def event_descriptors():
 
 
 def still_running_after(p, seconds):
-    """Whether a process still runs after this time."""
+    """Whether a process is still running after this time."""
     try:
         p.wait(seconds)
         return False
@@ -1022,7 +1022,7 @@ def few_processes():
 def setuid_stage():
     if os.getuid() != 0 or not shutil.which("setpriv"):
         return skipped("setuid stages", "needs root and setpriv")
-    # A relay beside a process of another user must not need that process's /proc.
+    # A relay next to a process of another user must work without that process's /proc files.
     for w in VERBS:
         near = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "cat"], stdin=PIPE, stdout=PIPE)
         feeder = threading.Thread(target=lambda: (near.stdin.write(TEXT), near.stdin.close()))
@@ -1049,7 +1049,7 @@ def time_namespace():
 def little_memory():
     for w in VERBS + (["relay", "--buffer", "1g"],):
         for mib in (16, 64):
-            # The program's own size is added, because an unoptimized build alone may exceed 16 MiB.
+            # The program's own size is added to the limit, because an unoptimized build alone may exceed 16 MiB.
             size = (mib << 20) + os.path.getsize(PIPEMARK)
             r = run(w, feed=TEXT, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
             loaded = r[0] != 127 and b"shared libraries" not in r[2]
@@ -1127,7 +1127,7 @@ def watch_resized():
 
 @case
 def uninterruptible():
-    # A vfork(2) keeps the parent in state D until the child ends. Here the parent is the reader.
+    # vfork(2) keeps the parent in state D until the child ends. Here the parent is the reader.
     if not shutil.which("cc"):
         return skipped("D state", "no cc")
     source, program = make_file(
@@ -1148,7 +1148,7 @@ def uninterruptible():
         second.wait()
 
 
-# Repeat all cases until the number of tries is reached.
+# All cases are repeated until the number of tries is reached.
 MIN_TRIES = int(os.environ.get("PIPEMARK_TRIES", "1"))
 try:
     while True:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Becomes user 65534, makes pipes until a new one gets no more than two pages, and holds them until its input ends."""
+"""Becomes user 65534, creates pipes until a new pipe gets no more than two pages, and holds the pipes until its input ends."""
 
 import fcntl
 import os

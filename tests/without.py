@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs a command for which some system calls fail, as in containers and sandboxes.
+"""Runs a command whose system calls partly fail, as in containers and sandboxes.
 
 usage: without.py EPERM|ENOSYS CALL[,CALL...] COMMAND...
 
-A seccomp filter answers these calls with the error, for the command and all its descendants.
+For the command and all its descendants, a seccomp filter makes the named calls fail with the given error.
 """
 
 import ctypes

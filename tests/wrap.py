@@ -16,7 +16,7 @@ def wrapped(lines):
     text = " ".join([lines[0][len(first) :], *map(str.strip, lines[1:])])
     options = {"break_long_words": False, "break_on_hyphens": False}
     out = textwrap.wrap(text, 100, initial_indent=first, subsequent_indent=" " * len(first), **options)
-    # A wrapped line must not begin like a list item, a heading or a quotation.
+    # A wrapped line must not begin with characters that start a list item, a heading or a quotation.
     begins = any(re.match(r"\s*([-*+>#]|\d+\.)\s", line) for line in out[1:])
     return lines if begins else out
 

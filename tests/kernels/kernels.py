@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Boots Debian kernels in virtual machines with the static program, busybox and `init` from this folder, and prints what works.
+"""Boots Debian kernels in virtual machines with the static program, busybox and this folder's `init`, and prints what works.
 
     tests/kernels/kernels.py --program build/static/pipemark
-    tests/kernels/kernels.py --program … --only 5.10 --only 7        kernels with these versions
+    tests/kernels/kernels.py --program … --only 5.10 --only 7        only kernels whose version begins with 5.10 or 7
     tests/kernels/kernels.py --program … --flavour rt --cpus 8 --numa 2
     tests/kernels/kernels.py --program build/arm64/pipemark --processor arm64 --flavour 16k
 
 apt downloads the newest kernel of each Debian release to build/kernels. Needs qemu, apt-get and dpkg-deb, but not root.
-Uses KVM if a machine boots with it, and emulation otherwise. The output of a machine is in build/kernels/VERSION.log; the
-table is in build/kernels/table.md."""
+Uses KVM if a machine boots with it, and emulation otherwise. Each machine's output is written to build/kernels/VERSION.log, and
+the table of results to build/kernels/table.md."""
 
 import argparse
 import lzma
@@ -34,7 +34,7 @@ HOST = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
 
 
 def apt(architecture, command, *words, **options):
-    """Runs an apt tool with its own configuration: only these suites, no installed packages."""
+    """Runs an apt tool with a separate configuration, which has only these suites and no installed packages."""
     root = BUILD / "apt" / architecture
     settings = {
         "Dir::Etc::sourcelist": root / "sources.list",
@@ -95,7 +95,7 @@ def unpacked(architecture, package, version):
 
 
 def kernels(architecture, suites, flavour):
-    """The newest kernel of a flavour in each suite: suite, version and folders."""
+    """The newest kernel of a flavour in each suite, as suite, version and folders."""
     suffix = {"generic": architecture, "16k": f"{architecture}-16k"}.get(flavour, f"{flavour}-{architecture}")
     meta = f"linux-image-{suffix}"
     found = []
@@ -149,7 +149,7 @@ def initramfs(out, program, busybox, native, folders):
 
 
 def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words=""):
-    """Runs a machine until it ends or its time is up; returns the cases it reported, and whether it finished."""
+    """Runs a machine until it ends or exceeds its time limit. Returns the cases that it reported, and whether it finished."""
     qemu, machine, cpu, console = PROCESSORS[architecture]
     log = BUILD / f"{name}.log"
     log.write_text("")
@@ -178,7 +178,7 @@ def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words="
 
 
 def accelerator(architecture, kernel, initrd):
-    """kvm if a machine boots with it within seconds, since /dev/kvm may exist and not work inside another machine."""
+    """kvm if a machine boots with it within seconds: inside a virtual machine, /dev/kvm may exist and not work."""
     if architecture != HOST or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     cases, _ = boot(architecture, kernel, initrd, "probe", 20, "kvm", 2, 1)
@@ -208,11 +208,11 @@ def main():
     parser.add_argument("--flavour", action="append", choices=["cloud", "rt", "generic", "16k"], help="default: cloud")
     parser.add_argument("--processor", choices=list(PROCESSORS), default=HOST)
     parser.add_argument("--suite", action="append", choices=SUITES, help="default: all")
-    parser.add_argument("--accel", choices=["kvm", "tcg"], help="default: kvm if it works")
+    parser.add_argument("--accel", choices=["kvm", "tcg"], help="the accelerator (default: kvm if it works)")
     parser.add_argument("--cpus", type=int, default=2)
     parser.add_argument("--numa", type=int, default=1, help="nodes of memory")
-    parser.add_argument("--seconds", type=int, default=480, help="limit for each machine (default: 480)")
-    parser.add_argument("--quick", action="store_true", help="with `pipemark run quick`")
+    parser.add_argument("--seconds", type=int, default=480, help="time limit for each machine (default: 480)")
+    parser.add_argument("--quick", action="store_true", help="also run `pipemark run quick`")
     options = parser.parse_args()
     architecture = options.processor
     for tool in (PROCESSORS[architecture][0], "apt-get", "dpkg-deb"):
@@ -247,7 +247,7 @@ def main():
             print(
                 f"{image} ({suite}, {accel}): {sum(case[1] == 'ok' for case in cases)} ok, {len(bad)} failed, "
                 f"{sum(case[1] == 'none' for case in cases)} not there, {time.monotonic() - began:.0f} s"
-                + ("" if ended else "; did not come to its end"),
+                + ("" if ended else "; did not finish"),
                 flush=True,
             )
             for name, _, said in bad:

@@ -1,7 +1,7 @@
-"""Starts a program in a network where strangers connect to every port that opens: flooded.py FILE PROGRAM WORD…
+"""Starts a program in a network where stranger processes connect to every port that opens: flooded.py FILE PROGRAM WORD…
 
-Needs its own network namespace (unshare -n), in which it leaves few ports. Each stranger appends a byte to FILE at its first
-connection. Exits with 77 if it may not change the network."""
+Must run in its own network namespace (unshare -n), in which it reduces the number of ports. Each stranger appends a byte to FILE
+at its first connection. Exits with 77 if it isn't permitted to change the network."""
 
 import fcntl
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes test data to standard output: data.py KIND SIZE, with a SIZE such as 100M. Writes the same bytes each time; the output
-ends with a whole line.
+"""Writes test data to standard output: data.py KIND SIZE, with a SIZE such as 100M. The bytes are the same each time, and the
+last line is complete.
 
 KIND: log (web access log), json (one object per line), csv, text (words, some not ASCII), sql (INSERT statements),
 fasta (one sequence), fastq (reads of the same sequence), bed (intervals), noise (random)."""
@@ -94,7 +94,7 @@ def blocks(kind):
 
 
 def write(kind, size, out):
-    """Writes blocks until they have at least `size` bytes."""
+    """Writes blocks until at least `size` bytes are written."""
     for block in blocks(kind):
         out.write(block)
         size -= len(block)
@@ -105,7 +105,7 @@ def write(kind, size, out):
 def main():
     kind, size = sys.argv[1:]
     size = int(size[:-1]) << {"K": 10, "M": 20}[size[-1]]
-    # A shorter output is the beginning of a longer one, so one cached file per kind serves all sizes.
+    # The output for a smaller size is the beginning of that for a larger one, so one cached file per kind serves all sizes.
     cache = os.path.join(os.environ["REAL_CACHE"], kind) if "REAL_CACHE" in os.environ else os.devnull
     if cache == os.devnull:
         write(kind, size, sys.stdout.buffer)

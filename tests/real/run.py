@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Real pipelines with known bottlenecks, and the verdicts of `pipemark why` on them.
+"""Checks the verdicts of `pipemark why` on real pipelines with known bottlenecks.
 
     tests/real/run.py                   run every case whose programs are installed; print verdicts and totals
     tests/real/run.py --small           about sixteen short cases; with --strict, fail if too few are right
     tests/real/run.py --only 'gzip|xz'  cases whose family/name matches
     tests/real/run.py --json FILE       write the results as JSON ('-' is standard output)
-    tests/real/run.py --list            list the cases and what each needs
+    tests/real/run.py --list            list the cases and the requirements of each
     tests/real/run.py --packages        list missing Debian packages; --install installs them first
     tests/real/run.py --time            don't run pipemark: time each pipeline and its fix, alternating
-    tests/real/run.py --time --update   the same, and write the medians into the files
+    tests/real/run.py --time --update   the same, and write the medians into the cases' files
 
 PIPEMARK names the binary (default: target/release/pipemark). Cases are in *.toml; README.md explains the fields."""
 
@@ -73,7 +73,7 @@ def check(case):
 
 
 def missing(case, timing):
-    """Why a case can't run here, or None."""
+    """The reason why a case can't run here, or None."""
     programs = list(case["programs"])
     names = list(case.get("packages", []))
     if timing:
@@ -92,7 +92,7 @@ def missing(case, timing):
             and not os.access("/sys/fs/cgroup/cpu", os.W_OK)
             and not os.access("/sys/fs/cgroup/cgroup.procs", os.W_OK)
         ):
-            return "needs a cgroup tree that may be written"
+            return "needs a writable cgroup tree"
         if need == "locales" and not os.path.exists("/usr/share/i18n/locales/en_US"):
             return "no locale sources (package: locales)"
     return None
@@ -120,7 +120,7 @@ def install(cases):
 
 def environment(case, folder):
     toolchains = ["/usr/local/go/bin", os.path.expanduser("~/.cargo/bin"), "/usr/lib/postgresql/15/bin"]
-    # Variables such as PYTHONUNBUFFERED would change a pipeline, so results would depend on who runs it.
+    # Variables such as PYTHONUNBUFFERED would change a pipeline, so results would depend on the user's environment.
     kept = {
         name: os.environ[name]
         for name in ("HOME", "USER", "RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME")
@@ -155,7 +155,7 @@ def shell(case):
 
 
 def adopt_orphans():
-    """Makes this process the parent of orphaned descendants, so that it can find and end them all."""
+    """Makes this process the parent of its orphaned descendants, so that it can find and end them all."""
     if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:
         sys.exit("tests/real/run.py: can't become a subreaper")
 
@@ -263,7 +263,7 @@ class Failure(Exception):
 
 
 def time_commands(case, place, runs, turn):
-    """Times the pipeline, its fix and the vain remedy. Returns medians, all times, and whether pipeline and fix have one output."""
+    """Times the pipeline, its fix and the vain remedy. Returns medians, all times, and whether the outputs are equal."""
     commands = {"before": case["pipeline"], "after": case.get("fix"), "vain_after": case.get("vain")}
     commands = {key: command for key, command in commands.items() if command}
     found = {key: [] for key in commands}
@@ -308,7 +308,7 @@ class BreakableLock:
 
 
 def time_once(case, command, place):
-    """Seconds until the end, or until the first byte of output (measure = "first"); infinity after the limit."""
+    """Seconds until the end or, with measure = "first", until the first byte of output; infinity if that exceeds the limit."""
     limit = case.get("limit", LIMIT)
     begin = time.monotonic()
     process = subprocess.Popen(
@@ -389,7 +389,7 @@ def read_json(file):
 
 
 def judge(case, answer):
-    """Compares a report with the truth. Returns one of RESULTS, and what is wrong."""
+    """Compares a report with the truth. Returns one of RESULTS, and a text that says what is wrong."""
     verdict = answer["verdict"]
     stages = {stage["number"]: stage for stage in answer["stages"]}
     kind = verdict["kind"]
@@ -400,7 +400,7 @@ def judge(case, answer):
     amiss = []
     places = [right for right in case["right"] if place_matches(right, verdict, stages, answer)]
     if not any(right["kind"] == kind for right in places):
-        # A kind without a stage, such as `balanced`, names no place, so it can't be partly right.
+        # A verdict of a kind without a stage, such as `balanced`, names no place, so it can't be partly right.
         named = any("stage" in right or "pipe" in right for right in places)
         if named and kind not in ("balanced", "cpu"):
             return "half", f"kind {kind} instead of {' or '.join(sorted({right['kind'] for right in places}))}"
@@ -428,7 +428,7 @@ def judge(case, answer):
 
 
 def place_matches(right, verdict, stages, answer):
-    """Whether a verdict has the stage or pipe of this accepted verdict. One without either accepts any place."""
+    """Whether a verdict names the stage or pipe of this accepted verdict. An accepted verdict without either accepts any place."""
     if "stage" in right:
         names = right["stage"] if isinstance(right["stage"], list) else [right["stage"]]
         stage = stages.get(verdict.get("stage"))
@@ -466,7 +466,7 @@ def has_id_word(word, one):
 
 
 def all_rates_true(case, answer, stages):
-    """Whether all displayed rates are within 10 % of the known one; a dash is never wrong."""
+    """Whether all displayed rates are within 10 % of the known rate. A dash counts as right."""
     rate = case.get("rate")
     if rate is None:
         return True
@@ -593,14 +593,14 @@ def time_cases(cases, runs, lock, write):
 
 
 def prepared(cases, turn, timing):
-    """Yields each case with its folder, or the reason why it has none. Makes data without holding the lock."""
+    """Yields each case with its folder, or with the reason why it has none. The lock isn't held while data is made."""
     for some in (cases[i : i + 30] for i in range(0, len(cases), 30)):
         turn.give()
         yield from zip(some, [prepare(case, timing) for case in some])
 
 
 def prepare(case, timing):
-    """Makes the folder of a case. Returns it, or the reason why there is none."""
+    """Makes the folder of a case. Returns the folder, or the reason why it can't be made."""
     reason = missing(case, timing)
     if reason:
         return f"skipped: {reason}"
@@ -612,22 +612,22 @@ def prepare(case, timing):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/name matches")
+    parser.add_argument("--only", metavar="REGEX", default="", help="only cases whose family/name matches this regular expression")
     parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 9")
-    parser.add_argument("--small", action="store_true", help="cases that are short and need little")
+    parser.add_argument("--small", action="store_true", help="only short cases with few requirements")
     parser.add_argument(
-        "--strict", action="store_true", help="try each case twice; fail if over a quarter isn't right"
+        "--strict", action="store_true", help="run cases that aren't right again; fail if more than a quarter still aren't right"
     )
-    parser.add_argument("--json", metavar="FILE", help="write all rows and counts as JSON")
+    parser.add_argument("--json", metavar="FILE", help="write all rows and counts to FILE as JSON")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
-    parser.add_argument("--packages", action="store_true", help="print the packages that are missing and stop")
-    parser.add_argument("--install", action="store_true", help="install them first, if that is allowed")
-    parser.add_argument("--time", action="store_true", help="time each pipeline and its fix instead")
+    parser.add_argument("--packages", action="store_true", help="print the missing packages and stop")
+    parser.add_argument("--install", action="store_true", help="install missing packages first, if that is allowed")
+    parser.add_argument("--time", action="store_true", help="time each pipeline and its fix, without running pipemark")
     parser.add_argument("--update", action="store_true", help="with --time: write the medians into the files")
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
-    parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each [3]")
-    parser.add_argument("--lock", metavar="FILE", help="hold this lock while something runs")
-    parser.add_argument("--reports", metavar="FOLDER", help="keep the whole JSON of each case there")
+    parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each command [3]")
+    parser.add_argument("--lock", metavar="FILE", help="hold this lock file while a pipeline runs")
+    parser.add_argument("--reports", metavar="FOLDER", help="write the whole JSON of each case to this folder")
     options = parser.parse_args()
     adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -658,7 +658,7 @@ def main():
         sys.exit(f"tests/real/run.py: no binary {binary}: build it, or set PIPEMARK")
     if options.reports:
         os.makedirs(options.reports, exist_ok=True)
-    # Another program that runs for a moment changes a verdict.
+    # Even a short burst of another program can change a verdict.
     tries = 2 if options.strict else 1
     rows = run_cases(cases, binary, options.small, options.lock, options.reports, tries)
     print("\n" + totals(rows), file=sys.stderr)

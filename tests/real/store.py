@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A slow object store: store.py PORT FILE RATE [PART PAUSE].
 
-Serves FILE, also by ranges, at RATE MiB/s for each connection. Accepts uploads, but reads nothing for PAUSE seconds after each
-PART MiB."""
+Serves FILE and ranges of it at RATE MiB/s per connection. Accepts uploads, but stops reading for PAUSE seconds after each PART
+MiB."""
 
 import http.server
 import os

@@ -1,6 +1,6 @@
 //! The error for an invalid value.
 
-/// An invalid value. The text is a message for the author of the value.
+/// An invalid value. The text is an error message for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadValue(String);

@@ -10,43 +10,46 @@ use crate::value::word_enum;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claim {
-    /// A stable word for it; unique within its suite.
+    /// A stable identifier, unique within its suite.
     pub id: String,
-    /// Its section or table in the document.
+    /// The section or table of the document that makes the claim.
     #[serde(rename = "where")]
     pub place: String,
     /// The claim, paraphrased.
     pub says: String,
-    /// The figure published with it, verbatim.
+    /// The figure published with the claim, verbatim.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub published: String,
-    /// Why no measurement here can answer it. The fields below, except the answer, are then unused.
+    /// Why no measurement of pipemark can answer the claim. The fields below, except the answer, are then unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
-    /// The demonstration that answers it in place of trials. The fields below, except the answer, are then unused.
+    /// The demonstration that answers the claim in place of trials. The fields below, except the answer, are then
+    /// unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<String>,
     /// Trials are ignored if their runs move fewer bytes than this. If unset, chains whose start-up takes more than 5 %
     /// of a run are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<u64>,
-    /// The figure is multiplied by this number, such as the calls of a run; 1 if unset.
+    /// The number that the figure is multiplied by, such as the number of calls per run; 1 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
-    /// The experiments that answer it.
+    /// The experiments that answer the claim.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<String>,
-    /// The figure: `gain` (per cent over another trial), `ratio` (times as fast), `spread` (scatter of the runs, per
-    /// cent), `copies` (of each byte), or the CSV column of a figure; with `to`, the ratio of that figure.
+    /// The figure compared with the claimed range: `gain` (per cent over another trial), `ratio` (speed relative to
+    /// another trial), `spread` (scatter of the runs, in per cent), `copies` (copies of each byte), or the CSV column
+    /// of a figure. If `to` is set, such a column stands for the ratio of the two trials' figures.
     #[serde(default)]
     pub figure: String,
-    /// The trials that it is about: those that match any of these settings, or all trials if no settings are given.
+    /// The trials that the claim is about: those that match any of these settings, or all trials if no settings are
+    /// given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<Settings>,
-    /// Each trial is compared with the one that differs from it in these settings; if unset, with its baseline.
+    /// Each trial is compared with the trial that has these settings instead of its own; if unset, with its baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Settings>,
-    /// Which of several trials must be in the range.
+    /// Which of several trials must be within the claimed range.
     #[serde(default)]
     pub which: Which,
     /// The lower end of the claimed range.
@@ -93,7 +96,7 @@ impl Claim {
     }
 }
 
-/// Whether two runs move the same volume. Totals may also differ by one block.
+/// Whether two jobs move the same volume. Totals may also differ by one block.
 fn moves_same_volume(one: &Job, other: &Job) -> bool {
     let block = one.block().max(other.block()).map_or(0, |block| block.0);
     match (one.volume(), other.volume()) {
@@ -102,7 +105,7 @@ fn moves_same_volume(one: &Job, other: &Job) -> bool {
     }
 }
 
-/// Whether two runs move the same number of blocks.
+/// Whether two jobs move the same number of blocks.
 fn moves_same_blocks(one: &Job, other: &Job) -> bool {
     let blocks = |job: &Job| match (job.volume(), job.block()) {
         (Volume::Total(total), Some(block)) if block.0 > 0 => Some(total.0.div_ceil(block.0)),
@@ -111,8 +114,8 @@ fn moves_same_blocks(one: &Job, other: &Job) -> bool {
     blocks(one).is_some() && blocks(one) == blocks(other)
 }
 
-/// The largest share of a run, 0 to 1, that a chain may spend on starting processes. Chains above this answer no claim
-/// about figures that include the start.
+/// The largest share of a run, 0 to 1, that a chain may spend on starting processes. Chains above this limit are not
+/// used for claims about figures that include the start.
 pub const MAX_START: f64 = 0.05;
 
 word_enum! {
@@ -138,7 +141,7 @@ word_enum! {
         DoesntHold,
         /// Inconclusive: the answer says what would decide it.
         CantTell,
-        /// No measurement here could answer it: the answer says why.
+        /// No measurement could answer the claim: the answer says why.
         NotMeasured,
     }
 }
@@ -175,14 +178,15 @@ pub struct Evidence {
     pub experiment: String,
     /// The trial's id.
     pub trial: String,
-    /// The id of the trial that it is compared with.
+    /// The id of the trial that this trial is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The figure.
     pub figure: f64,
-    /// Its 95 % interval; `None` with too few runs.
+    /// The figure's 95 % interval; `None` if there are too few runs.
     pub interval: Option<(f64, f64)>,
-    /// Its interval at 95 % confidence for all claims of the document together; the verdict is based on it.
+    /// The figure's interval at 95 % confidence for all claims of the document together. The verdict is based on this
+    /// interval.
     pub with_all_others: Option<(f64, f64)>,
     /// The verdict of this trial alone.
     pub verdict: ClaimVerdict,

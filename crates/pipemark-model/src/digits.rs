@@ -1,4 +1,4 @@
-//! Numbers with few digits, for people.
+//! Formats numbers with few digits, for people.
 
 /// Formats a number with two decimals below 10, one below 100 and none above: 0, 1.23, 12.3, 123, 1234.
 pub fn three_digits(value: f64) -> String {

@@ -1,4 +1,4 @@
-//! The document of results, used by `--json`, the history and the report.
+//! The results document: the format of `--json` and of the history, and the input of the report page.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,16 @@ use crate::warning::Warning;
 /// The version of the document's format. It is increased when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";
 
-/// The version of the work that the ends do. It is increased when the same parameters mean different work (warm-up,
-/// calls or content). Figures of different versions are not compared.
+/// The version of the work that source and sink do. It is increased when pipemark does different work for the same
+/// parameters (warm-up, calls or content). Figures of different workload versions are not compared.
 pub const WORKLOAD: u32 = 1;
 
-/// The version of the measuring method: when the clock starts, what is counted, and what the ends do with the bytes. In
-/// version 2, the clock starts once data flows, bytes sent and received in place are written and read, and the C
-/// library's rseq setting is kept.
+/// The version of the measuring method, which defines when the clock starts, what is counted, and what source and sink
+/// do with the bytes. In version 2, the clock starts once data flows, the in-place methods write and read each byte,
+/// and the C library's rseq setting is kept.
 pub const METHOD: u32 = 2;
 
-/// The version of documents that lack the field.
+/// The version assumed for documents that lack the field.
 fn first_version() -> u32 {
     1
 }
@@ -36,12 +36,13 @@ pub struct Document {
     /// [`WORKLOAD`] of the program that made the measurement. Documents with different values are not compared.
     #[serde(default = "first_version")]
     pub workload: u32,
-    /// [`METHOD`] of the program that made the measurement. Documents with different values get no verdict.
+    /// [`METHOD`] of the program that made the measurement. A comparison of documents with different values gives no
+    /// verdict.
     #[serde(default = "first_version")]
     pub method: u32,
     /// The version of pipemark that made the measurement.
     pub version: String,
-    /// The suite or suites run, or the verb for ad-hoc trials.
+    /// The names of the suites that were run, or the subcommand if no suite was run.
     pub suite: String,
     /// The suite's description, one line.
     pub title: String,
@@ -52,29 +53,29 @@ pub struct Document {
     pub command: Vec<String>,
     /// When the measurement began, RFC 3339.
     pub started: String,
-    /// How long it took, in nanoseconds.
+    /// Duration of the measurement in nanoseconds.
     pub elapsed_ns: u64,
-    /// The seed of everything random: the order of runs, content, delays, the bootstrap.
+    /// The seed of all random numbers: order of runs, content, delays and bootstrap.
     pub seed: u64,
-    /// Whether the measurement ended before all runs were made. Completed runs are kept.
+    /// Whether the measurement ended before all planned runs were made. Completed runs are kept.
     pub partial: bool,
     /// The machine.
     pub host: Host,
-    /// Speed of a memory copy within one process on this machine, in bytes per second: the limit that figures are
+    /// Speed of a memory copy within one process on this machine, in bytes per second: the limit that throughput is
     /// compared with.
     pub memory_copy: Option<Estimate>,
     /// The experiments that the trials belong to, in order.
     pub experiments: Vec<Experiment>,
     /// One record per trial, in the order of the plan.
     pub trials: Vec<Record>,
-    /// Claims of the documents that the suites are based on, each with its answer.
+    /// Claims of the publications that the suites are based on, each with its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
     /// Sentences computed from the estimates.
     pub findings: Vec<Finding>,
-    /// Disturbances of the measurement as a whole.
+    /// Warnings about the measurement as a whole, such as a busy machine.
     pub warnings: Vec<Warning>,
-    /// The report of a watched pipeline, in place of trials.
+    /// The report of a watched pipeline. A document with this field has no trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
 }
@@ -120,13 +121,14 @@ pub struct Experiment {
     pub about: String,
     /// The parameters in which its trials differ, the most important first; empty for a single trial.
     pub varies: Vec<Key>,
-    /// The parameter whose values are the table's columns; the rows are the combinations of the others.
+    /// The parameter whose values are the table's columns. Each row is a combination of values of the other parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Key>,
     /// Whether its table is the main result of the suite. Such tables are shown in full; others are shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub headline: bool,
-    /// The published table of gains that it reproduces, shown in place of one row per trial.
+    /// The published table of gains that the experiment reproduces. It is shown instead of a table with one row per
+    /// trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gains: Option<Gains>,
 }
@@ -135,13 +137,13 @@ pub struct Experiment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// The rule that produced it: a stable word such as `best-block`.
+    /// The name of the rule that produced the finding, such as `best-block`. Names of rules are stable.
     pub rule: String,
-    /// The help topic that explains it.
+    /// The help topic that explains the finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub topic: String,
     /// The sentence.
     pub text: String,
-    /// The figures that support it, by name.
+    /// The figures that support the sentence, by name.
     pub evidence: serde_json::Map<String, serde_json::Value>,
 }

@@ -1,5 +1,5 @@
 //! Names of entrants. An entrant is a program in another language that streams the bytes in place of pipemark's own
-//! ends.
+//! source and sink.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub(super) use name_type;
 name_type!(
     Language,
     "language; use lower-case letters and digits, such as c or cpp",
-    "a language with programs in the folder entrants, such as c or cpp"
+    "a language that has programs in the folder 'entrants', such as c or cpp"
 );
 
 word_enum! {
@@ -67,8 +67,8 @@ word_enum! {
 pub struct EntrantStats {
     /// Compiler or runtime with its version, as the program reports it.
     pub runtime: String,
-    /// Peak resident memory of its largest process, in bytes; `None` if it is too small to be distinguished from that
-    /// of the process that started it.
+    /// Peak resident memory of the entrant's largest process, in bytes. `None` if it isn't larger than the memory of
+    /// pipemark's process, which started the entrant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss: Option<u64>,
 }

@@ -12,10 +12,10 @@ use crate::figure::Figure;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
-    /// The median of the means of all pairs of samples (the Hodges-Lehmann estimate or pseudomedian); in documents of
-    /// method 1, the sample median.
+    /// The median of the means of all pairs of samples (the Hodges-Lehmann estimate or pseudomedian). In documents
+    /// whose `method` is 1, it is the sample median.
     pub median: f64,
-    /// Lower end of its 95 % interval; `None` with too few samples for one.
+    /// Lower end of the median's 95 % interval; `None` if there are too few samples for an interval.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
@@ -27,20 +27,20 @@ pub struct Estimate {
     pub runs: u32,
 }
 
-/// The estimates of a trial. Throughput and CPU seconds per GiB are always present. The other figures depend on the
-/// trial.
+/// The estimates of a trial. Throughput and CPU seconds per GiB are always present. Other figures are present if they
+/// apply to the trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimates(BTreeMap<Figure, Estimate>);
 
 impl Estimates {
-    /// Collects estimates; `None` if throughput or CPU seconds per GiB is missing.
+    /// Collects estimates. Returns `None` if throughput or CPU seconds per GiB is missing.
     pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
         let estimates = BTreeMap::from_iter(estimates);
         let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
         all.then_some(Estimates(estimates))
     }
 
-    /// The estimate of one figure; `None` if the trial doesn't have the figure.
+    /// The estimate of one figure; `None` if the figure doesn't apply to the trial.
     pub fn get(&self, figure: Figure) -> Option<&Estimate> {
         self.0.get(&figure)
     }
@@ -60,7 +60,7 @@ impl Estimates {
         &self.0[&Figure::Throughput]
     }
 
-    /// CPU seconds of all ends per GiB.
+    /// CPU seconds of sources, sinks and stages per GiB.
     pub fn cpu_seconds_per_gib(&self) -> &Estimate {
         &self.0[&Figure::CpuSecondsPerGib]
     }
@@ -75,12 +75,12 @@ impl Estimates {
         self.get(Figure::P50)
     }
 
-    /// The trial's headline figure: the median round trip in latency mode, throughput otherwise.
+    /// The trial's main figure: the median round trip in latency mode, throughput otherwise.
     pub fn headline_figure(&self) -> Figure {
         if self.0.contains_key(&Figure::P50) { Figure::P50 } else { Figure::Throughput }
     }
 
-    /// The estimate of the headline figure.
+    /// The estimate of the main figure.
     pub fn headline(&self) -> &Estimate {
         &self.0[&self.headline_figure()]
     }
@@ -139,7 +139,7 @@ impl schemars::JsonSchema for Estimates {
         }
         schemars::json_schema!({
             "type": "object",
-            "description": "The quantities estimated for each trial; those that it does not have are omitted.",
+            "description": "The quantities estimated for each trial. Those that don't apply to the trial are omitted.",
             "properties": properties,
             "required": ["throughput", "cpu_seconds_per_gib"],
         })

@@ -1,4 +1,5 @@
-//! The table of figures: names, units, better direction, and computation from a run.
+//! The table of figures. Each row has a figure's names, its unit, whether higher or lower is better, and its
+//! computation from a run.
 //!
 //! Estimates, table columns, CSV, JSON and its schema, OpenMetrics and the axes of charts are generated from the table.
 //! To add a figure, add a row here and the code that uses the figure.
@@ -12,7 +13,7 @@ macro_rules! figures {
         $figure:ident [$($path:literal).+, $column:literal, $heading:literal, $unit:ident, $better:ident]
             = $sample:expr;
     )*) => {
-        /// A quantity estimated for each trial that has the quantity.
+        /// A quantity estimated for each trial that it applies to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Figure {
             $($(#[doc = $help])+ $figure,)*
@@ -34,8 +35,8 @@ macro_rules! figures {
                 match self { $(Figure::$figure => &[$($path),+],)* }
             }
 
-            /// The CSV column of the median. The columns of the other parts of the estimate have `_low`, `_high`,
-            /// `_min` and `_max` appended.
+            /// The CSV column of the median. The columns of the estimate's other parts are named by appending `_low`,
+            /// `_high`, `_min` and `_max`.
             pub fn column(self) -> &'static str {
                 match self { $(Figure::$figure => $column,)* }
             }
@@ -55,8 +56,8 @@ macro_rules! figures {
                 match self { $(Figure::$figure => Better::$better,)* }
             }
 
-            /// The figure's value in one run; `None` if the run doesn't have the figure. The ratio compares two trials,
-            /// so it is `None` for every run.
+            /// The figure's value in one run; `None` if the figure doesn't apply to the run. [`Figure::Ratio`] compares
+            /// two trials, so it is `None` for every run.
             pub fn of_sample(self, sample: &Sample) -> Option<f64> {
                 match self {
                     $(Figure::$figure => {
@@ -76,13 +77,14 @@ fn whole(count: u64) -> Option<f64> {
 figures! {
     /// Bytes per second that reached the sinks.
     Throughput["throughput", "throughput", "throughput", BytesPerSecond, Higher] = |sample| Some(sample.throughput());
-    /// CPU seconds of all ends per GiB.
+    /// CPU seconds of sources, sinks and stages per GiB.
     CpuSecondsPerGib["cpu_seconds_per_gib", "cpu_seconds_per_gib", "CPU s/GiB", SecondsPerGib, Lower] =
         |sample| Some(sample.cpu_seconds_per_gib());
-    /// Times as fast as the baseline in the same round, if there is a baseline: throughput over the baseline's, or for
-    /// round trips the baseline's median over this trial's. Above 1 is faster in both.
+    /// Speed relative to the baseline in the same round, if there is a baseline. For throughput, it is this trial's
+    /// divided by the baseline's; for round trips, the baseline's median divided by this trial's. Above 1 means faster
+    /// than the baseline.
     Ratio["ratio", "ratio", "ratio", Ratio, Higher] = |_| None;
-    /// Nanoseconds from before the first process starts until the last has ended: real in time(1).
+    /// Nanoseconds from before the first process starts until the last has ended, which time(1) calls real.
     Real["real_ns", "real_ns", "real time", Nanoseconds, Lower] = |sample| whole(sample.real());
     /// Real time of a chain per GiB in nanoseconds, to compare chains that move different volumes.
     RealPerGib["real_ns_per_gib", "real_ns_per_gib", "real /GiB", Nanoseconds, Lower] = |sample| {
@@ -98,8 +100,8 @@ figures! {
     SystemShare["system_percent", "system_percent", "system %", Percent, Neither] = |sample| {
         sample.stages.first().map(|_| 100.0 * sample.sys_ns as f64 / (sample.user_ns + sample.sys_ns).max(1) as f64)
     };
-    /// Bytes per second passed on by all stages of a chain together: bytes times stages over real time, which includes
-    /// starting and ending the processes.
+    /// Bytes per second passed on by all stages of a chain together: bytes times stages, divided by real time. Real
+    /// time includes starting and ending the processes.
     PerHop["per_hop", "per_hop", "per hop, real", BytesPerSecond, Higher] = |sample| {
         let passed = sample.bytes as f64 * sample.stages.len() as f64 * 1e9;
         sample.stages.first().map(|_| passed / sample.real() as f64)
@@ -131,10 +133,11 @@ figures! {
             let switches = (sample.voluntary_switches + sample.involuntary_switches) as f64;
             Some(switches / (sample.bytes as f64 / (1u64 << 20) as f64))
         };
-    /// Share of the time spent in the harness itself (counting, reading the clock), in per cent. Above 10 %, figures
+    /// Share of the time spent in pipemark's own code (counting, reading the clock), in per cent. Above 10 %, figures
     /// measure pipemark as well as the link.
     Harness["harness_percent", "harness_percent", "harness %", Percent, Neither] = |sample| sample.harness_percent();
-    /// Time of an entrant outside its own clock, in nanoseconds: starting, preparing and ending.
+    /// Time that an entrant (a program in another language) spends outside the time it measures, in nanoseconds:
+    /// starting, preparing and ending.
     StartUp["start_up_ns", "start_up_ns", "start and end", Nanoseconds, Lower] =
         |sample| sample.entrant.as_ref().and_then(|_| whole(sample.wall_ns.saturating_sub(sample.ns)));
     /// Peak resident memory of an entrant's largest process, in bytes.
@@ -146,7 +149,7 @@ figures! {
     /// CPU time of all processes of a line pipeline, in nanoseconds.
     TaskClock["counters"."task_clock_ns", "task_clock_ns", "task-clock", Nanoseconds, Lower] =
         |sample| whole(sample.pipeline?.sum().task_clock_ns());
-    /// CPU time over elapsed time: number of CPUs used by a line pipeline or a chain.
+    /// Number of CPUs used by a line pipeline or a chain: CPU time divided by elapsed time.
     Cpus["counters"."cpus", "cpus", "CPUs used", Count, Neither] = |sample| match &sample.pipeline {
         Some(pipeline) => Some(pipeline.sum().task_clock_ns() as f64 / sample.ns as f64),
         None => sample.stages.first().map(|_| (sample.user_ns + sample.sys_ns) as f64 / sample.real() as f64),
@@ -154,7 +157,7 @@ figures! {
     /// Context switches of a line pipeline.
     ContextSwitches["counters"."context_switches", "context_switches", "context switches", Count, Lower] =
         |sample| whole(sample.pipeline?.sum().context_switches);
-    /// Migrations of a line pipeline to another CPU.
+    /// Moves of a line pipeline's processes to another CPU.
     Migrations["counters"."migrations", "migrations", "migrations", Count, Lower] =
         |sample| sample.pipeline?.sum().migrations.and_then(whole);
     /// Page faults of a line pipeline.
@@ -177,7 +180,7 @@ figures! {
         let all = sample.pipeline?.sum();
         Some(all.instructions? as f64 / all.cycles? as f64)
     };
-    /// Cycles of a line pipeline per nanosecond of its CPU time: GHz.
+    /// Clock rate in GHz: cycles of a line pipeline per nanosecond of its CPU time.
     Ghz["counters"."ghz", "ghz", "GHz", Count, Neither] = |sample| {
         let all = sample.pipeline?.sum();
         Some(all.cycles? as f64 / all.task_clock_ns() as f64)
@@ -200,7 +203,8 @@ figures! {
     /// Cycles in which instructions of a line pipeline waited for resources.
     StalledBackendCycles["counters"."stalled_backend", "stalled_backend", "stalled cycles, back", Count, Lower] =
         |sample| sample.pipeline?.sum().stalled_backend.and_then(whole);
-    /// Stalled cycles of a line pipeline per instruction, frontend or backend, whichever is more, as in perf stat.
+    /// Stalled cycles of a line pipeline per instruction: those of the frontend or of the backend, whichever are more,
+    /// as in perf stat.
     StalledPerInstruction["counters"."stalled_per_instruction", "stalled_per_instruction", "stalled/insn", Count, Lower] =
         |sample| {
             let all = sample.pipeline?.sum();
@@ -217,7 +221,7 @@ figures! {
     /// Context switches of a line pipeline per second of its CPU time, as in perf stat.
     ContextSwitchRate["counters"."context_switches_per_second", "context_switches_per_second", "switches /s", PerSecond,
         Lower] = |sample| per_second(sample, Some(sample.pipeline?.sum().context_switches));
-    /// Migrations of a line pipeline per second of its CPU time.
+    /// Moves to another CPU of a line pipeline's processes, per second of its CPU time.
     MigrationRate["counters"."migrations_per_second", "migrations_per_second", "migrations /s", PerSecond, Lower] =
         |sample| per_second(sample, sample.pipeline?.sum().migrations);
     /// Page faults of a line pipeline per second of its CPU time.
@@ -241,12 +245,13 @@ figures! {
         |sample| sample.valid_latency()?.p999.and_then(whole);
     /// Slowest round trip of a run, in nanoseconds.
     Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.valid_latency()?.max);
-    /// With lines at a fixed rate: number of lines that the filter held back until more input or its end.
+    /// With lines at a fixed rate: number of lines that the filter held back until more input arrived or the input
+    /// ended.
     Held["latency"."held", "held", "lines held", Count, Lower] = |sample| sample.latency.as_ref()?.held.and_then(whole);
     /// Round trips or lines per second.
     RoundTripsPerSecond["latency"."round_trips_per_second", "round_trips_per_second", "trips /s", PerSecond, Higher] =
         |sample| Some(sample.latency.as_ref()?.round_trips as f64 * 1e9 / sample.ns as f64);
-    /// CPU seconds of both ends per million messages (two per round trip), or of a filter per million lines.
+    /// CPU seconds of source and sink per million messages (two per round trip), or of a filter per million lines.
     CpuSecondsPerMillion["latency"."cpu_seconds_per_million", "cpu_seconds_per_million", "CPU s / M msgs",
         SecondsPerMillion, Lower] = |sample| {
         let ways = if sample.pipeline.is_some() { 1.0 } else { 2.0 };

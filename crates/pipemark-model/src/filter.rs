@@ -7,18 +7,18 @@ use crate::value::word_enum;
 word_enum! {
     /// Where the lines come from.
     pub enum Feed {
-        /// yes(1) with a line of 8 bytes, for a time.
+        /// yes(1) with lines of 8 bytes, for a fixed time.
         YesShort,
-        /// yes(1) with a line of 48 bytes, for a time.
+        /// yes(1) with lines of 48 bytes, for a fixed time.
         YesMiddle,
-        /// yes(1) with a line of 285 bytes, for a time.
+        /// yes(1) with lines of 285 bytes, for a fixed time.
         YesLong,
         /// A web server's log in a file in memory.
         File,
-        /// The same log, compressed by gzip, through zcat(1).
+        /// The same log, compressed with gzip and read through zcat(1).
         Zcat,
-        /// pipemark's own lines of 64 bytes, for a time, --rate in each second, each timed until it is behind the
-        /// filter.
+        /// pipemark's own lines of 64 bytes, --rate lines per second for a fixed time. Each line is timed until it
+        /// leaves the filter.
         Timed,
     }
 }
@@ -43,15 +43,15 @@ impl Feed {
 
 super::entrant::name_type!(
     Filter,
-    "filter of lines; use lower-case letters and digits, such as awk or lines-1",
-    "the name of a filter of lines, such as awk or lines-1"
+    "line filter; use lower-case letters and digits, such as awk or lines-1",
+    "the name of a line filter, such as awk or lines-1"
 );
 
 /// Resources used by the processes of a line pipeline, each from start to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineStats {
-    /// The process that writes the lines; `None` where a file is read.
+    /// The process that writes the lines; `None` if the filter reads a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<ProcessStats>,
     /// The filter.

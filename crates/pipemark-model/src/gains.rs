@@ -1,5 +1,5 @@
-//! An experiment in the form of a published table of gains over a base, in per cent. Each cell has the trial that
-//! measures the gain and the published gain.
+//! An experiment in the form of a published table of gains over a base, in per cent. Each cell names the trial that
+//! measures the gain, and has the published gain.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Gains {
     pub rows: Vec<String>,
     /// The source of the published figures, and the hardware they were measured on.
     pub source: String,
-    /// The parts of the table.
+    /// The blocks of columns, from left to right.
     pub blocks: Vec<GainsBlock>,
 }
 
@@ -26,7 +26,7 @@ pub struct Gains {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainsBlock {
-    /// Their title, which says what they have in common.
+    /// The title, which says what the columns have in common.
     pub title: String,
     /// The columns.
     pub columns: Vec<GainsColumn>,

@@ -11,7 +11,7 @@ pub enum JobKind {
     RoundTrip,
     /// A stream through other programs.
     Chain,
-    /// A program in another language that streams by itself.
+    /// A program in another language that is source and sink itself.
     Entrant,
     /// Lines of text through a filter.
     Lines,

@@ -1,6 +1,6 @@
 //! The data model: parameters and trials, samples and records, and the names of trials and figures.
 //!
-//! Start with the two tables, [`parameter`](Key) and [`figure`](Figure). This crate does no I/O.
+//! Start with the two tables: the parameters ([`Key`]) and the figures ([`Figure`]). This crate does no I/O.
 #![forbid(unsafe_code)]
 
 mod bad_value;

@@ -44,7 +44,7 @@ macro_rules! each_link {
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $link:ident($($file:ident)?): $is:ident,)*) => {
         word_enum! {
-            /// The mechanism between two neighbours.
+            /// The mechanism that connects two processes.
             pub enum LinkKind {
                 $($(#[doc = $doc])* $link,)*
             }

@@ -19,13 +19,13 @@ word_enum! {
         VmspliceGift,
         /// sendfile(2) from a file in memory (memfd)
         Sendfile,
-        /// splice(2) from a file in memory (memfd); to a socket, through a pipe
+        /// splice(2) from a file in memory (memfd); to a socket, it goes through a pipe
         Splice,
-        /// tee(2) from a full pipe: the same pages repeatedly
+        /// tee(2) from a full pipe: sends the same pages repeatedly
         Tee,
         /// io_uring writes from registered buffers
         IoUring,
-        /// writes directly to where the sink reads (shared memory)
+        /// writes each byte directly where the sink reads it (shared memory)
         InPlace,
         /// send(2) with MSG_ZEROCOPY (TCP)
         Zerocopy,
@@ -55,7 +55,7 @@ word_enum! {
         Vmsplice,
         /// io_uring reads into registered buffers
         IoUring,
-        /// reads directly from where the source writes (shared memory)
+        /// reads each byte directly where the source wrote it (shared memory)
         InPlace,
     }
 }
@@ -73,8 +73,8 @@ impl RecvMethod {
 }
 
 word_enum! {
-    /// What an end does when the link is full or empty. Spinning and blocking trials are never ranked together:
-    /// a spinning end costs a whole CPU.
+    /// What source and sink do when the link is full or empty. Spinning and blocking trials are never ranked together,
+    /// because spinning keeps a whole CPU busy.
     pub enum WaitPolicy {
         /// the call sleeps in the kernel
         Block,
@@ -86,7 +86,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// The pages that the ends' buffers are made of.
+    /// The kind of pages in the buffers of source and sink.
     pub enum PageKind {
         /// the system's default pages
         Base,
@@ -96,7 +96,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Whether the C library registers restartable sequences (rseq(2)) for the ends.
+    /// Whether the C library registers restartable sequences (rseq(2)) for source and sink.
     pub enum Rseq {
         /// The system's default.
         System,
@@ -108,7 +108,7 @@ word_enum! {
 word_enum! {
     /// What a trial measures.
     pub enum Mode {
-        /// a stream one way: bytes per second
+        /// a one-way stream: bytes per second
         Throughput,
         /// a block sent and returned, repeatedly: time per round trip
         Latency,
@@ -116,7 +116,7 @@ word_enum! {
 }
 
 impl Mode {
-    /// The unit of the mode's headline figure, and whether higher or lower is better.
+    /// The unit of the mode's main figure, and whether higher or lower is better.
     pub fn figure(self) -> (Unit, Better) {
         match self {
             Mode::Throughput => (Unit::BytesPerSecond, Better::Higher),
@@ -126,11 +126,11 @@ impl Mode {
 }
 
 word_enum! {
-    /// What the bytes are.
+    /// The kind of bytes in the stream.
     pub enum Content {
-        /// a pattern that shows whether each byte is in its place
+        /// a pattern that shows whether each byte is at its position
         Pattern,
-        /// lines of lower-case words, 64 bytes long on average
+        /// lines of lower-case words, on average 64 bytes per line
         Text,
     }
 }
@@ -156,7 +156,8 @@ impl Verify {
     }
 }
 
-/// Messages per second, each timed from its due time; `None` sends the next after the reply to the last.
+/// Messages per second, each timed from when it is due. With `None`, each message is sent after the reply to the last
+/// one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

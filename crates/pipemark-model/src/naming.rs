@@ -8,10 +8,10 @@ use crate::methods::WaitPolicy;
 use crate::parameter::{Key, Settings, Value};
 use crate::place::Place;
 
-/// The parameters in which jobs differ, starting with those of `first`. The volume of a run is included only if the
-/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total. If only some trials
-/// run other programs, the program comes first. Then come the parameters in which trials with programs differ, and
-/// those in which trials without programs differ.
+/// The parameters in which jobs differ, starting with those in `first`. The volume of a run is included only if the
+/// other parameters don't distinguish all jobs, because suites give small blocks a smaller total. If only some jobs run
+/// programs in other languages, the language comes first. Then come the parameters in which these jobs differ from each
+/// other, or the other jobs from each other.
 pub fn differing_keys(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if jobs.is_empty() {
         return Vec::new();
@@ -31,7 +31,7 @@ pub fn differing_keys(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
             _ if beside => {
                 [&programs, &own].iter().any(|kind| kind.iter().any(|one| value(one, key) != value(kind[0], key)))
             }
-            // A job without a program already differs in the language.
+            // Jobs without a program already differ from the others in the language.
             Key::Program => {
                 let mut values = settings.iter().filter_map(|one| value(one, key));
                 values.next().is_some_and(|first| values.any(|other| other != first))
@@ -48,7 +48,7 @@ pub fn differing_keys(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// Whether some jobs run other programs and others pipemark's own ends.
+/// Whether some jobs run programs in other languages, and others pipemark's own source and sink.
 pub fn mixes_foreign_programs(jobs: &[&Job]) -> bool {
     jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }
@@ -76,8 +76,8 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
             _ => "memory copy".to_owned(),
         };
     }
-    // Both methods are named even if only one is in `keys`, because one method alone doesn't show which end it belongs
-    // to.
+    // Both methods are named even if only one is in `keys`, because one method alone could be the source's or the
+    // sink's.
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
     let words = |with_defaults: bool| {
         let word = |key: &Key| {
@@ -103,7 +103,7 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
     if short.is_empty() { words(true) } else { short }
 }
 
-/// The parameters of a memory copy, which has no source and sink.
+/// The parameters that a memory copy has. It has no source and sink.
 pub const MEMORY_COPY_KEYS: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 
 /// The parameters that all jobs have in common, as text. Most parameters with default values are omitted.

@@ -72,8 +72,8 @@ macro_rules! parameters {
             $($(#[doc = $help])+ $key($type),)*
         }
 
-        /// Values of some of the parameters, as given by flags, a suite or a document. Contradictions are found only
-        /// when a job is made of them.
+        /// Values of some of the parameters, as given by flags, a suite or a document. Contradictory values are refused
+        /// only when a job is made from them.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct Settings {
@@ -182,12 +182,12 @@ parameters! {
     Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| word("link", text);
     /// How the writer sends
     ///
-    /// write works with every link; in-place with shm; zerocopy with tcp; sendfile and io-uring with pipes and stream
-    /// sockets; the others with pipes.
+    /// write works with every link, in-place with shm, and zerocopy with tcp. sendfile, splice and io-uring work with
+    /// pipes and stream sockets. The other methods work with pipes only.
     Send send: SendMethod ["HOW", Word, ENDS] = Some(SendMethod::Write), |text| word("send method", text);
     /// How the reader receives
     ///
-    /// splice moves the pages to /dev/null unread: it shows the rate at which a pipe can pass on pages, not the rate at
+    /// splice moves the pages to /dev/null unread. It shows the rate at which a pipe can pass on pages, not the rate at
     /// which a reader can use bytes.
     Recv recv: RecvMethod ["HOW", Word, ENDS] = Some(RecvMethod::Read), |text| word("receive method", text);
     /// How writer and reader wait
@@ -200,8 +200,8 @@ parameters! {
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///
-    /// quota: the size of a pipe whose user is over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on
-    /// current kernels.
+    /// quota is the size that a user over the per-user limit (/proc/sys/fs/pipe-user-pages-soft) gets: 8 KiB on current
+    /// kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
     /// Socket send and receive buffers: default, or a size
     Buffer buffer: SocketBuffer ["SIZE", Bytes, ENDS] = Some(SocketBuffer(None)), |text| match text {
@@ -222,7 +222,7 @@ parameters! {
     Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| whole("number of pairs", text, 1, MAX_PAIRS);
     /// Number of writers on one pipe; split records are counted
     Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of writers", text, 1, MAX_WRITERS);
-    /// Command of each stage, with its arguments, or relay
+    /// Command of each stage, with its arguments; 'relay' means pipemark's own relay
     ///
     /// 'a | b' alternates a and b. No shell is used; write sh -c '…' for shell syntax.
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
@@ -230,8 +230,8 @@ parameters! {
     Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
     /// Command that writes {total} bytes, in place of pipemark's own source and sink
     ///
-    /// The last stage, or the command itself with --length 0, then writes to /dev/null, and the real time is that of
-    /// the shell pipeline. No byte is checked.
+    /// The last stage (with --length 0, the command itself) then writes to /dev/null, and real time is that of the same
+    /// pipeline in a shell. No byte is checked.
     Source source: Stages ["COMMAND", Word, CHAINED] = None, |text| text.parse();
     /// Content of the stream: pattern, or text for stages that work on lines
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
@@ -243,7 +243,7 @@ parameters! {
     /// Busy time of the writer before each call, 0.5 to 1.5 times the value, in microseconds
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Messages per second, each timed from the time it is due; closed: send the next message after the reply
+    /// Messages per second, each timed from when it is due; closed: send each message after the last reply
     Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
         "closed" => Ok(Rate(None)),
         _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
@@ -259,7 +259,7 @@ parameters! {
     /// and XOR. full: the source generates each byte, and the sink compares it. xor and full need a --recv that
     /// reads the bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
-    /// Restartable sequences (rseq) of writer and reader: system (the default of the system) or off
+    /// Restartable sequences (rseq) of writer and reader: system (the system's default) or off
     ///
     /// The C library registers rseq for each thread; off makes each context switch slightly cheaper.
     Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
@@ -273,13 +273,13 @@ parameters! {
     #[serde(skip)]
     Time time: Nanos ["TIME", Nanoseconds, ALL] = None,
         |text| bounded("time per run", text, Nanos(1_000_000), Nanos(3_600_000_000_000));
-    /// The language whose entrant streams the bytes
+    /// The language of the program (entrant) that streams the bytes
     Language language: Language ["NAME", Word, ENTRANTS] = None, |text| text.parse();
-    /// Which of the entrant's programs
+    /// Which of the language's programs to run
     Program program: Program ["NAME", Word, ENTRANTS] = None, |text| word("program of an entrant", text);
-    /// Where lines come from
+    /// Where the lines come from
     Feed feed: Feed ["NAME", Word, LINES] = None, |text| word("feed of lines", text);
-    /// What transforms the lines
+    /// The program that transforms the lines
     Filter filter: Filter ["NAME", Word, LINES] = None, |text| text.parse();
 }
 

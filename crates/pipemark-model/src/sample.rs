@@ -7,33 +7,34 @@ use crate::filter::PipelineStats;
 use crate::place::Cpu;
 use crate::units::GIB;
 
-/// What one run of a trial measured, over all of its pairs.
+/// What one run of a trial measured, over all pairs of source and sink.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
-    /// The round of the interleaved schedule that this run belongs to, from 0. Ratios are taken within a round.
+    /// The round of the interleaved schedule that this run belongs to, counted from 0. Each ratio compares two runs of
+    /// the same round.
     pub round: u32,
-    /// When the run began, nanoseconds after the measurement's start.
+    /// When the run began, in nanoseconds since the start of the measurement.
     pub started_ns: u64,
     /// Bytes that arrived at the sinks in the measured window.
     pub bytes: u64,
-    /// Nanoseconds from release until the last of these bytes reached the sink. With several pairs, the time that
-    /// `bytes` take at the sum of the pairs' rates.
+    /// Nanoseconds from the start of the window until the last of these bytes reached the sink. With several pairs, it
+    /// is the time that `bytes` take at the sum of the pairs' rates.
     pub ns: u64,
     /// Nanoseconds from before the first process was started until the last was reaped.
     pub wall_ns: u64,
     /// Real time of pipemark's own ends in nanoseconds, as time(1) would report it for the same programs. It is the sum
-    /// of three parts: starting all processes, from release to the last byte, and from there until the last stage is
-    /// reaped. pipemark's own work between them, such as checking the bytes, is omitted.
+    /// of three parts: starting all processes, from the start of the transfer to the last byte, and from the last byte
+    /// until the last stage is reaped. pipemark's own work between the parts, such as checking the bytes, is excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<u64>,
     /// User CPU time in nanoseconds: of all ends in the window, and of all stages from start to end.
     pub user_ns: u64,
-    /// System CPU time in nanoseconds, likewise.
+    /// System CPU time in nanoseconds, of the same processes.
     pub sys_ns: u64,
-    /// Times an end or a stage gave up its CPU to wait.
+    /// Number of times that a source, sink or stage gave up its CPU to wait.
     pub voluntary_switches: u64,
-    /// Times an end or a stage was preempted.
+    /// Number of times that a source, sink or stage was preempted.
     pub involuntary_switches: u64,
     /// Pipe capacity in bytes granted by the kernel, read back before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +42,7 @@ pub struct Sample {
     /// Pipe capacity in bytes after the run: a process with the pipe open may have changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_after: Option<u64>,
-    /// Send buffer of a socket in bytes, as granted: the kernel doubles the size asked for.
+    /// Send buffer of a socket in bytes, as granted: the kernel doubles the requested size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<u64>,
     /// Receive buffer of a socket in bytes, as granted.
@@ -63,15 +64,15 @@ pub struct Sample {
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
     pub sinks: Vec<EndStats>,
-    /// The window in pieces, sampled by the parent of the ends.
+    /// The window divided into pieces, sampled by the parent process of source and sink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Pieces>,
-    /// Results that only an entrant has. Its sample has no `sources` and `sinks`; `ns` is from the entrant's own clock,
-    /// and CPU time and switches cover all of its processes from start to end.
+    /// Results that only an entrant has. An entrant's sample has no `sources` and `sinks`. Its `ns` is measured by the
+    /// entrant itself, and CPU time and switches cover all of the entrant's processes from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entrant: Option<EntrantStats>,
-    /// Resources used by the processes of a line pipeline. Its sample has no `sources` and `sinks`; `bytes` went into
-    /// the filter, and `ns` is from before the programs began until the filter had ended.
+    /// Resources used by the processes of a line pipeline. The sample of a line pipeline has no `sources` and `sinks`.
+    /// Its `bytes` went into the filter, and its `ns` is from before the programs were started until the filter ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineStats>,
 }
@@ -87,19 +88,19 @@ impl Sample {
         self.bytes as f64 * 1e9 / self.ns as f64
     }
 
-    /// CPU seconds of all ends per GiB moved.
+    /// CPU seconds of sources, sinks and stages per GiB moved.
     pub fn cpu_seconds_per_gib(&self) -> f64 {
         (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / GIB)
     }
 
-    /// The figure that decides whether more runs are needed: the median round trip in nanoseconds in latency mode,
-    /// otherwise throughput in bytes per second.
+    /// The figure whose interval decides whether more runs are needed: the median round trip in nanoseconds in latency
+    /// mode, otherwise throughput in bytes per second.
     pub fn headline(&self) -> f64 {
         self.valid_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
-    /// The speed, for which more is better in both modes: throughput in bytes per second, or in latency mode the
-    /// inverse of the median round trip, per second.
+    /// The speed: throughput in bytes per second or, in latency mode, the inverse of the median round trip, per second.
+    /// In both modes, higher is better.
     pub fn speed(&self) -> f64 {
         self.valid_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
     }
@@ -109,9 +110,9 @@ impl Sample {
         self.latency.as_ref().filter(|latency| !latency.missed_rate() && !latency.mostly_buffered())
     }
 
-    /// Share of the time that an end spent in its own loop outside the calls, in per cent. It is the larger of the two
-    /// ends' shares, or their sum if the ends alternate (on one CPU, or in round trips). `None` in samples of earlier
-    /// versions.
+    /// Share of the time that source or sink spent in its own loop outside the calls, in per cent. It is the larger of
+    /// the two shares, or their sum if source and sink alternate (on one CPU, or in round trips). `None` in samples of
+    /// earlier versions.
     pub fn harness_percent(&self) -> Option<f64> {
         let share = |end: &EndStats| Some(100.0 * end.own_ns? as f64 / end.ns.max(1) as f64);
         let pair = |(source, sink): (&EndStats, &EndStats)| {
@@ -175,8 +176,8 @@ pub struct Latency {
     /// At a fixed rate: messages that were due in the window. Those beyond `round_trips` and `held` were not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// Lines that the filter held back at the end of the window, waiting for more input or its end. They are not part
-    /// of the other figures.
+    /// Lines that the filter held back at the end of the window, until more input arrived or the input ended. The other
+    /// figures exclude these lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<u64>,
     /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
@@ -184,13 +185,13 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Whether the requested rate was missed: less than 99 % of the messages due were sent. Times then grow with the
-    /// length of the run and don't characterise the link.
+    /// Whether the requested rate was missed: less than 99 % of the messages due were sent. Round-trip times then grow
+    /// with the length of the run and don't characterise the link.
     pub fn missed_rate(&self) -> bool {
         self.due.is_some_and(|due| ((self.round_trips + self.held.unwrap_or(0)) as f64) < 0.99 * due as f64)
     }
 
-    /// Whether more lines were held back than came out, so that most times are unknown.
+    /// Whether the filter held back more lines than came out. Most times are then unknown.
     pub fn mostly_buffered(&self) -> bool {
         self.held.is_some_and(|held| held > self.round_trips)
     }
@@ -220,20 +221,21 @@ impl StageStats {
     }
 }
 
-/// Counts of one end (a process), in the measured window and in total.
+/// Counts of one end (a source or sink process), in the measured window and in total.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndStats {
     /// Bytes in the window.
     pub bytes: u64,
-    /// Length of the window at this end, in nanoseconds from the release.
+    /// Length of the window at this end, in nanoseconds.
     pub ns: u64,
-    /// System calls that moved, or tried to move, bytes in the window.
+    /// System calls in the window that moved bytes or tried to.
     pub calls: u64,
-    /// Mean bytes per call in the window; `None` where no call was made.
+    /// Mean bytes per call in the window; `None` if no call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_call: Option<f64>,
-    /// Bytes from start to end of the process, including warm-up and run-out: both ends must agree.
+    /// Bytes from start to end of the process, including those before and after the window. The counts of source and
+    /// sink must agree.
     pub bytes_in_all: u64,
     /// User CPU time in the window, in nanoseconds.
     pub user_ns: u64,
@@ -249,14 +251,14 @@ pub struct EndStats {
     pub major_faults: u64,
     /// Moves from one CPU to another in the window; `None` if the kernel doesn't report them.
     pub migrations: Option<u64>,
-    /// The CPUs it was allowed to run on, if it was pinned.
+    /// The CPUs that the process was allowed to run on, if it was pinned.
     pub pinned: Option<Vec<Cpu>>,
-    /// The CPUs it was seen on, sampled through the window, in ascending order.
+    /// The CPUs on which the process was running when it was sampled in the window, in ascending order.
     pub cpus: Vec<Cpu>,
-    /// Nanoseconds of the window spent in the loop outside the calls: counting, reading the clock.
+    /// Nanoseconds of the window spent in pipemark's loop outside the calls: counting, reading the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_ns: Option<u64>,
-    /// Bytes per second that this end could make or check if the transfer cost nothing; `None` if it does neither.
+    /// Bytes per second that this end could write or check if the transfer took no time; `None` if it does neither.
     pub ceiling: Option<f64>,
     /// XOR of all bytes, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,7 @@ impl Value {
         self.json().as_u64()
     }
 
-    /// The value for programs: a plain number or a word.
+    /// The value in the form that programs read: a plain number or a word.
     pub fn plain(&self) -> String {
         self.number().map_or_else(|| self.to_string(), |number| number.to_string())
     }

@@ -30,7 +30,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether both are the same trial in two experiments, which is measured once.
+    /// Whether both are the same trial in two experiments. Such a trial is measured only once.
     pub fn is_same_as(&self, other: &Trial) -> bool {
         self.job == other.job && self.id == other.id
     }
@@ -40,21 +40,21 @@ impl Trial {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// Bytes per second; 0 if the figure is no throughput, such as a number of calls.
+    /// Bytes per second; 0 if the figure isn't a throughput but, for example, a number of calls.
     pub throughput: f64,
     /// The figure as it was published, with its unit: `405.044 s`. Empty in documents of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub as_published: String,
-    /// The bytes that were moved for it, if known.
+    /// The number of bytes that were moved to measure it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Where it was published.
     pub source: String,
-    /// What the figure is of the document's runs, if known.
+    /// How the figure was computed from the publication's runs, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistic: Option<Statistic>,
     /// Whether the number of bytes moved in the published time is unknown. `throughput` then assumes one GiB, and can
-    /// be compared only with others of the same source.
+    /// be compared only with other figures of the same source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relative: bool,
     /// Other published figures, by name. A figure that pipemark also measures has the name and the unit of its CSV
@@ -64,7 +64,7 @@ pub struct Published {
 }
 
 word_enum! {
-    /// What a published figure is of the document's runs.
+    /// How a published figure was computed from the publication's runs.
     pub enum Statistic {
         /// The least of several runs.
         Least,
@@ -76,7 +76,7 @@ word_enum! {
 }
 
 impl Statistic {
-    /// The statistic in the words of headings.
+    /// The statistic as headings name it.
     pub fn in_words(self) -> &'static str {
         match self {
             Statistic::Least => "least",
@@ -87,7 +87,8 @@ impl Statistic {
 }
 
 impl Published {
-    /// The figure as it was published, with its unit. In documents of earlier versions, in pipemark's unit.
+    /// The figure as it was published, with its unit. For documents of earlier versions, which lack this text, it is
+    /// shown in pipemark's unit.
     pub fn shown(&self) -> String {
         match self.as_published.as_str() {
             "" if self.relative => format!("{} s", three_digits(GIB / self.throughput)),
@@ -108,7 +109,8 @@ impl Published {
         format!("{} for {}{}", self.shown(), bytes_in_words(total), self.rate())
     }
 
-    /// Like [`shown_next_to`](Published::shown_next_to), without the published volume, which the heading already names.
+    /// Like [`shown_next_to`](Published::shown_next_to), but without the published volume, which the heading already
+    /// names.
     pub fn shown_with_rate(&self, volume: Volume) -> String {
         let rate = self.other_volume(volume).map_or_else(String::new, |_| self.rate());
         format!("{}{rate}", self.shown())
@@ -124,11 +126,11 @@ impl Published {
 word_enum! {
     /// How a trial ended.
     pub enum Status {
-        /// It was measured.
+        /// The trial was measured.
         Ok,
-        /// It cannot run here, or was not reached; `reason` says which.
+        /// The trial cannot run here, or the measurement ended before it; `reason` says which.
         Skipped,
-        /// It was started and failed.
+        /// The trial was started and failed.
         Failed,
     }
 }
@@ -142,7 +144,7 @@ word_enum! {
         Runs,
         /// The time budget is spent.
         Budget,
-        /// The user interrupted it.
+        /// The user interrupted the measurement.
         Interrupted,
     }
 }
@@ -180,7 +182,7 @@ impl Outcome {
     }
 }
 
-/// A trial, how it ended and everything measured, as stored and exported.
+/// A trial, how it ended, and everything it measured, as stored and exported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
@@ -188,7 +190,7 @@ pub struct Record {
     pub id: String,
     /// A name in words, without the parameters that all trials of the experiment share.
     pub name: String,
-    /// The experiment of the suite that it belongs to.
+    /// The suite's experiment that the trial belongs to.
     pub experiment: String,
     /// Whether the trial wasn't requested but added as a reference for the others. References come last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

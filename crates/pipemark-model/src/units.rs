@@ -176,8 +176,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Busy work per call. The value is the mean; each delay is drawn from 0.5 to 1.5 times the mean (as pipeflex does). A
-/// bare number is in microseconds.
+/// Time that a reader or writer keeps its CPU busy per call. The value is the mean: each delay is a random time from
+/// 0.5 to 1.5 times the mean, as in pipeflex. A number without a unit is in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -189,7 +189,9 @@ impl FromStr for Delay {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if split_unit(text).1.is_empty() {
             return format!("{}us", text.trim()).parse().map(Delay).map_err(|_: BadValue| {
-                BadValue::new(format!("'{text}' is not a delay; write microseconds, or a number with ns, us, ms or s"))
+                BadValue::new(format!(
+                    "'{text}' is not a delay; write a number of microseconds, or a number with ns, us, ms or s"
+                ))
             });
         }
         text.parse().map(Delay)
@@ -202,13 +204,13 @@ impl fmt::Display for Delay {
     }
 }
 
-/// A rate in bytes per second that arrived at the sink.
+/// A throughput: bytes per second that arrived at the sink.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Throughput(pub f64);
 
 impl fmt::Display for Throughput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A rate just below a multiple would be rounded to 1024 of the smaller unit.
+        // The factor 0.9995 keeps a rate just below a multiple from being shown as 1024 of the smaller unit.
         let multiple = BINARY.iter().find(|(multiple, _)| self.0 >= *multiple * 0.9995 && *multiple <= BINARY[1].0);
         let (multiple, unit) = multiple.unwrap_or(&BINARY[4]);
         f.pad(&format!("{} {unit}/s", three_digits(self.0 / multiple)))
@@ -226,19 +228,19 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes per second.
     BytesPerSecond,
-    /// A ratio: times as fast.
+    /// A ratio of two figures.
     Ratio,
     /// Per cent.
     Percent,
-    /// A number of something.
+    /// A count.
     Count,
-    /// A number of something per second.
+    /// A count per second.
     PerSecond,
-    /// A number of something per MiB.
+    /// A count per MiB.
     PerMib,
     /// Seconds per GiB.
     SecondsPerGib,
-    /// Seconds per million of something.
+    /// Seconds per million messages or lines.
     SecondsPerMillion,
 }
 
@@ -266,8 +268,8 @@ const BINARY: [(f64, &str); 5] =
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
 impl Unit {
-    /// Formats a figure in at most five columns if possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` of a
-    /// count.
+    /// Formats a figure in at most five characters if possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` for
+    /// a count.
     pub fn brief(self, value: f64) -> String {
         match self {
             Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
@@ -365,7 +367,7 @@ impl ColumnUnit {
     }
 }
 
-/// Whether more or less of a figure is better.
+/// Whether a higher or a lower figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -374,7 +376,7 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// Neither: it explains other figures.
+    /// Neither: the figure only explains other figures.
     Neither,
 }
 

@@ -41,9 +41,9 @@ pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, Ba
     })
 }
 
-/// The closest of `words`; `None` if none is within one typo per three letters of `text`.
+/// The word closest to `text`; `None` if every word differs from `text` by more than one typo per three letters.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The computation takes quadratic time, and no word is longer than this.
+    // The computation takes quadratic time, and no word has more than 64 letters.
     if text.len() > 64 {
         return None;
     }
@@ -86,7 +86,7 @@ fn within<T: PartialOrd + fmt::Display>(what: &str, value: T, low: T, high: T) -
 /// A choice of a parameter: its name and its meaning.
 pub type Choice = (&'static str, &'static str);
 
-/// Types of values that may have choices.
+/// Types of parameter values that may have choices.
 pub(super) trait Choices {
     /// All choices; empty if the type has none.
     fn choices() -> Vec<Choice> {
@@ -145,8 +145,8 @@ macro_rules! named {
     };
 }
 
-/// Defines an enum of words, the same in flags, suites, tables and JSON. A variant's doc comment is its text in help
-/// and in `pipemark list`.
+/// Defines an enum whose variants have the same names in flags, suites, tables and JSON. A variant's doc comment is its
+/// description in help and in `pipemark list`.
 macro_rules! word_enum {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $about:literal])+ $variant:ident,)* }) => {
         $(#[$meta])*

@@ -14,7 +14,7 @@ pub enum Warning {
         "within 10 % of the limit of the {end} alone: the {end}, not the link, may be the bottleneck; use a lighter --verify"
     )]
     NearCeiling { end: String, ceiling: f64 },
-    /// Runs are above what the source or the sink can do alone. `runs` is 0 in documents of earlier versions, which
+    /// Runs are faster than the source or the sink can be alone. In documents of earlier versions, `runs` is 0, which
     /// means all runs.
     #[error("{}", match self.invalidates_figures() {
         true => format!("above the limit of the {end} alone, which is a bug in pipemark: ignore this row, and please report the bug"),
@@ -28,7 +28,7 @@ pub enum Warning {
         #[serde(default)]
         runs: u32,
     },
-    /// The harness took much of the time.
+    /// pipemark's own loop took much of the time.
     #[error("pipemark's own loop took {percent:.0} % of the time: the link itself is faster")]
     Harness { percent: f64 },
     /// The trial is bimodal: it alternates between a slow and a fast mode, both in bytes per second.
@@ -61,9 +61,7 @@ pub enum Warning {
     #[error("{text}")]
     Sender { text: String },
     /// The time of a third-party program includes its start and its end.
-    #[error(
-        "start-up included: the time from the program's start to its end; use --figure to read the figure that the program prints"
-    )]
+    #[error("the time includes the program's start and end; use --figure to read the figure that the program prints")]
     StartIncluded,
     /// The capacity changed while the trial ran.
     #[error(
@@ -96,7 +94,9 @@ pub enum Warning {
         times: u64,
     },
     /// Reading the clock is slow.
-    #[error("reading the clock source '{clock}' takes a microsecond or more, which short round trips include; use tsc")]
+    #[error(
+        "reading the clock takes a microsecond or more, which adds to short round trips; use the clock source tsc instead of '{clock}'"
+    )]
     SlowClock { clock: String },
     /// The ends ran on different NUMA nodes.
     #[error(
@@ -109,7 +109,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Whether it makes all figures of the row unusable.
+    /// Whether the warning makes all figures of the row unusable.
     pub fn invalidates_figures(&self) -> bool {
         matches!(self, Warning::AboveCeiling { above, runs, .. } if 2 * above > *runs || *runs == 0)
     }

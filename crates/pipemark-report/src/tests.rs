@@ -1,6 +1,6 @@
-//! Checks that every comparison in a finding or a claim is between two rows of one table. The rows must have the same
+//! Checks that every comparison in a finding or a claim is between two rows of one table. Both rows must have the same
 //! experiment, volume, place, verification and other settings, except for the settings that the finding is about. The
-//! ratio must be the ratio of the named figure.
+//! ratio in the text must be the ratio of the named figure in these rows.
 
 mod documents;
 mod faults;

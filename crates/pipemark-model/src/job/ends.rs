@@ -89,8 +89,8 @@ ends! {
 /// The work done on each byte between source and sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Work {
-    /// Number of copies: 2 with write(2) and read(2), 0 if only page references move. If the link copies nevertheless,
-    /// as TCP on loopback does, the trial gets a warning.
+    /// Number of copies that the methods make: 2 with write(2) and read(2), 0 if only page references move. If the link
+    /// copies anyway, as TCP on loopback does, the trial gets a warning.
     pub copies: u8,
     /// Whether the source writes the byte before sending it.
     pub written: bool,
@@ -117,12 +117,13 @@ impl Ends {
         words.join(" ")
     }
 
-    /// Whether the sink reads the bytes. Moving a reference to a page doesn't read the page. Receiving in place does.
+    /// Whether the sink reads the bytes. Moving a reference to a page doesn't read the page; receiving in place reads
+    /// each byte.
     pub fn touched(&self) -> bool {
         self.recv.touches() && (self.verify.reads() || self.writers > 1) || self.recv == RecvMethod::InPlace
     }
 
-    /// Whether the source writes each byte anew before sending it. Sending in place does.
+    /// Whether the source writes each byte anew before sending it. When sending in place, it always does.
     pub fn fresh(&self) -> bool {
         let fresh = self.verify == Verify::Full || self.writers > 1;
         fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
@@ -139,7 +140,7 @@ impl Ends {
         Work { copies, written: self.fresh(), read: self.touched() }
     }
 
-    /// Refuses contradictions that don't depend on the kind of job.
+    /// Refuses contradictory parameters, except contradictions that depend on the kind of job.
     fn check(&self) -> Result<(), BadValue> {
         let Ends { link, send, recv, verify, block, capacity, .. } = self;
         let reads = verify.reads();
@@ -156,7 +157,7 @@ impl Ends {
         refuse_if!(!receivers.contains(recv), "--recv {recv} does not work with --link {link}; use {use_these}");
         refuse_if!(
             *capacity != Capacity::DEFAULT && !link.has_capacity(),
-            "--capacity {capacity} is for pipes and rings, and --link {link} is neither; omit it, or use --buffer for sockets"
+            "--capacity {capacity} is for pipes and rings, and --link {link} is neither; omit --capacity, or use --buffer for sockets"
         );
         let plain = (*link, *send, *recv, self.wait)
             == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
@@ -167,7 +168,10 @@ impl Ends {
             self.writers
         );
         if let Some(size) = self.buffer {
-            refuse_if!(!link.is_socket(), "--buffer {size} is for sockets, and --link {link} is not one; omit it");
+            refuse_if!(
+                !link.is_socket(),
+                "--buffer {size} is for sockets, and --link {link} is not one; omit --buffer"
+            );
         }
         refuse_if!(
             reads && !link.transfers(),

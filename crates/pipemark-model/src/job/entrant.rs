@@ -1,4 +1,4 @@
-//! A program in another language that streams by itself.
+//! A program in another language that is source and sink itself.
 
 use crate::bad_value::{BadValue, refuse};
 use crate::entrant::{Language, Program};
@@ -34,12 +34,12 @@ impl Entrant {
         };
         let refuse = |what: &str| refuse(format!("the entrant {language} {program} {what}"));
         let Volume::Total(total) = volume else {
-            return refuse("runs for a number of bytes, not for a time; give a total");
+            return refuse("streams a fixed number of bytes, so it cannot run for a fixed time; give a total");
         };
         let verify = settings.verify.unwrap_or(Verify::Count);
         if verify == Verify::Count {
             return refuse(
-                "checks everything or nothing; use verify full for the pattern 'position', xor for 'document', or none for other benchmarks",
+                "checks everything or nothing; set verify to full for the pattern 'position', to xor for 'document', or to none for other benchmarks",
             );
         }
         let place = settings.place.unwrap_or(Place::Cross);

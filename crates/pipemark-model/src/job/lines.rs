@@ -29,7 +29,9 @@ impl LinesJob {
         match (feed.endless(), volume) {
             (true, Volume::Total(_)) => return refuse(format!("the feed {feed} never ends; give a time")),
             (false, Volume::Time(_)) => {
-                return refuse(format!("the total is the size of the feed {feed}; give a total"));
+                return refuse(format!(
+                    "the feed {feed} has a fixed size, so it cannot run for a fixed time; give a total"
+                ));
             }
             _ => {}
         }

@@ -35,7 +35,7 @@ pub enum Job {
     RoundTrip(RoundTrip),
     /// A stream through stages: bytes per second.
     Chain(Chain),
-    /// A program in another language that streams by itself.
+    /// A program in another language that is source and sink itself.
     Entrant(Entrant),
     /// A line filter.
     Lines(LinesJob),
@@ -53,7 +53,7 @@ impl Job {
         }
     }
 
-    /// The ends; `None` if the job doesn't use pipemark's own ends.
+    /// pipemark's own source and sink; `None` if the job doesn't use them.
     pub fn ends(&self) -> Option<&Ends> {
         match self {
             Job::Stream(ends) => Some(ends),
@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    /// Whether the headline figure is a time, of round trips or of lines, instead of throughput.
+    /// Whether the main figure is a time (of round trips or of lines) instead of throughput.
     pub fn is_latency(&self) -> bool {
         self.mode() == Mode::Latency
     }
@@ -104,7 +104,7 @@ impl Job {
         self.kind() == JobKind::RoundTrip
     }
 
-    /// Whether the job is the memory copy within one process that figures are compared with.
+    /// Whether the job is the memory copy within one process that throughput is compared with.
     pub fn is_memory_copy(&self) -> bool {
         self.link() == LinkKind::MemoryCopy
     }
@@ -165,7 +165,7 @@ impl Job {
         }
     }
 
-    /// The settings of all parameters.
+    /// The job's parameters as settings.
     pub fn settings(&self) -> Settings {
         Settings::from(self)
     }
@@ -182,7 +182,8 @@ impl Job {
 }
 
 impl Default for Job {
-    /// A default pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
+    /// The default job: a pipe of default capacity with write, read and 64 KiB blocks, on two CPUs, a quarter of a
+    /// second per run.
     fn default() -> Self {
         Job::try_from(Settings::default()).expect("defaults do not contradict each other")
     }

@@ -28,7 +28,8 @@ impl fmt::Display for Volume {
     }
 }
 
-/// The greatest difference between equal totals, as a fraction. Totals differ because they are rounded to whole blocks.
+/// The largest difference between two totals that count as equal, as a fraction. Totals differ slightly because they
+/// are rounded to whole blocks.
 const MAX_DIFFERENCE: f64 = 0.05;
 
 impl Volume {

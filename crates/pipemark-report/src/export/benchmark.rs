@@ -8,7 +8,7 @@ use pipemark_model::{Document, Estimate, Figure, Record, neutral};
 
 use pipemark_show::json_line;
 
-/// A benchmark. The fields have the names of the format.
+/// A benchmark. The names of the fields are given by the format.
 #[derive(Debug, Serialize)]
 struct Benchmark {
     name: String,
@@ -38,7 +38,7 @@ fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
         None => (estimates.throughput(), "MiB/s", f64::from(1 << 20)),
     };
     Some(Benchmark {
-        // The name must be the same in every run, because the charts identify benchmarks by it.
+        // The name must be the same in every run, because the charts identify benchmarks by name.
         name: neutral(&format!("{}: {}", record.experiment, record.id)),
         unit,
         value: estimate.median / scale,
@@ -50,8 +50,8 @@ fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
     })
 }
 
-/// The larger distance from the median to an end of the interval, multiplied by `scale`. Without an interval, the
-/// larger distance to the smallest or the largest run.
+/// The distance from the median to the farther end of the interval, multiplied by `scale`. Without an interval, the
+/// distance to the smallest or the largest run, whichever is farther.
 fn range(estimate: &Estimate, scale: f64) -> String {
     let (low, high) = (estimate.low.unwrap_or(estimate.min), estimate.high.unwrap_or(estimate.max));
     let reach = (high - estimate.median).max(estimate.median - low) / scale;

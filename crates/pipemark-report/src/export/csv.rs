@@ -28,9 +28,9 @@ pub fn columns() -> Vec<String> {
 
 type Fact = fn(&Document, &Record) -> String;
 
-/// Fields that are neither parameters nor figures; empty without a value. `memory_copy` and `published` are bytes per
-/// second; `bytes`, `ns`, `wall_ns` and `round_trips` are sums over `runs`; granted sizes are those of the first run,
-/// in bytes.
+/// Fields that are neither parameters nor figures. A field without a value is empty. `memory_copy` and `published` are
+/// in bytes per second; `bytes`, `ns`, `wall_ns` and `round_trips` are sums over all runs; granted sizes are those of
+/// the first run, in bytes.
 const FACTS: [(&str, Fact); 32] = [
     ("suite", |document, _| csv_field(&document.suite)),
     ("started", |document, _| csv_field(&document.started)),

@@ -21,9 +21,9 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
     };
     if let Ok(started) = document.started.parse::<Timestamp>() {
         let seconds = started.as_millisecond() as f64 / 1e3;
-        of_whole("started_timestamp_seconds", "When the measurement began.", seconds)?;
+        of_whole("started_timestamp_seconds", "Start of the measurement.", seconds)?;
     }
-    of_whole("duration_seconds", "How long the measurement took.", document.elapsed_ns as f64 / 1e9)?;
+    of_whole("duration_seconds", "Duration of the measurement.", document.elapsed_ns as f64 / 1e9)?;
     let mut of_trials = |name: &str, unit: &str, help: &str, figure: &dyn Fn(&Record) -> Option<f64>| {
         let figures = document.trials.iter().filter_map(|record| Some((record, figure(record)?)));
         for (index, (record, figure)) in figures.enumerate() {
@@ -38,7 +38,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
     };
     let measured = |record: &Record| Some(f64::from(u8::from(record.estimate.is_some())));
     of_trials("trial_measured", "", "Whether the trial was measured (1), or skipped or failed (0).", &measured)?;
-    of_trials("trial_runs", "", "How often the trial was run.", &|record| Some(record.samples.len() as f64))?;
+    of_trials("trial_runs", "", "Number of runs of the trial.", &|record| Some(record.samples.len() as f64))?;
     for figure in Figure::iter() {
         let (stem, unit, factor) = name_of(figure);
         type End = fn(&Estimate) -> Option<f64>;
@@ -50,7 +50,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
         for (end, value, which) in ends {
             let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
             of_trials(&name, unit, &format!("{which}{}", in_unit(&figure.help(), unit)), &|record| {
-                // Round trips are measured by their time, so their figures per byte are omitted.
+                // The result of round trips is their time, so their figures per byte are omitted.
                 let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
                 let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
                 Some(value(estimate)? * factor)
@@ -61,8 +61,8 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
     Ok(out)
 }
 
-/// The stem of a family's name, its unit, and the factor for its figures. The format allows only seconds, bytes and
-/// ratios of the two.
+/// The base of a metric family's name, its unit, and the factor that converts its figures to this unit. The format
+/// allows only seconds, bytes and ratios of the two.
 fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
     let (unit, suffix, factor) = match figure.unit() {
         Unit::Nanoseconds => ("seconds", "_ns", 1e-9),

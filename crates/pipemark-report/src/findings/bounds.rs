@@ -11,7 +11,7 @@ use crate::findings::wakeups::gap;
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Compares the fastest trial that copies every byte into the pipe and out of it with the memory-copy limit.
+/// Compares the fastest trial that copies each byte twice, into the link and out of it, with the memory-copy limit.
 pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -> Option<Candidate> {
     let copying = |one: &MeasuredTrial| {
         one.ends().work().copies == 2
@@ -34,7 +34,7 @@ pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -
     known.then(|| Candidate::new("memory-copy", 0.0, text, evidence))
 }
 
-/// Compares the null link with a pipe by write and read, for streams and for round trips.
+/// Compares the null link with a pipe that uses write and read, for streams and for round trips.
 pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of_link = |link: LinkKind| {
         group.iter().copied().filter(move |one| {
@@ -85,7 +85,7 @@ mod tests {
 
         use crate::findings::{findings, texts};
 
-        /// The fastest trial may have stricter verification than others.
+        /// The fastest copying trial is found even if its verification is stricter than that of the others.
         #[test]
         fn the_fastest_copy_is_compared_with_the_limit() {
             let copy = record("c", &[("link", "memory-copy")], 8.0, &STEADY);

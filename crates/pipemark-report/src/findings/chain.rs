@@ -1,4 +1,4 @@
-//! Findings about chains: the cost of one more process, in time per GiB and in start time; the linearity of the cost;
+//! Findings about chains: the cost of one more process (in time per GiB and in start time), the linearity of this cost,
 //! and comparison with published chains.
 
 use serde_json::{Value, json};
@@ -20,13 +20,13 @@ const MAX_SPREAD: f64 = 2.0;
 /// The measurement of a chain of one length.
 struct ChainPoint<'a> {
     measured: MeasuredTrial<'a>,
-    /// The number of stages; 0 for a plain stream measured beside chains.
+    /// The number of stages; 0 for a plain stream in an experiment with chains.
     length: f64,
-    /// Seconds including the start of all processes, which time(1) calls real time.
+    /// Real time in seconds, as time(1) reports it. It includes the start of all processes.
     real: f64,
     /// The minimum real time in seconds of all runs.
     least_real: f64,
-    /// Seconds from the release of the source to the last byte.
+    /// Seconds from the start of the transfer to the last byte.
     flow: f64,
     bytes: f64,
 }
@@ -81,7 +81,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let lengths = column(&points, |point| point.length);
     let flow = column(&points, |point| point.flow / (point.bytes / GIB));
     let alike = points.iter().all(|point| point.measured.job.volume().is_equivalent(points[0].measured.job.volume()));
-    // If each chain has its own volume, the real time is the start time plus the time of one GiB.
+    // If the chains have different volumes, real time is computed for 1 GiB: the start time plus the transfer time of 1
+    // GiB.
     let real_of = |point: &ChainPoint| match alike {
         true => point.real,
         false => point.real - point.flow + point.flow / (point.bytes / GIB),
@@ -201,7 +202,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
         if straight { "" } else { "not " },
         Throughput(hops.iter().copied().fold(f64::INFINITY, f64::min)),
         Throughput(hops.iter().copied().fold(0.0, f64::max)),
-        if in_least { "by the least times " } else { "" },
+        if in_least { "from the shortest times, " } else { "" },
         three_digits(our_line.slope.value),
         our_line.r_squared,
         three_digits(their_line.slope.value / our_line.slope.value),
@@ -231,7 +232,7 @@ mod tests {
     use super::*;
     use crate::findings::findings;
 
-    /// The minima of pipe-speed.log in seconds, for 1.05 GB.
+    /// The shortest times in pipe-speed.log in seconds, for 1.05 GB. Each is preceded by the number of stages.
     const PIPE_SPEED: [(u32, f64); 12] = [
         (0, 0.141),
         (1, 0.455),
@@ -317,7 +318,7 @@ mod tests {
             outcome
         });
         let finding = finding(outcomes.to_vec(), "chain-published");
-        // Published were 2.308 GB/s for a chain of one stage and 3.488 GB/s for four.
+        // The published rates per hop are 2.308 GB/s for a chain of one stage and 3.488 GB/s for four stages.
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
         assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
@@ -337,7 +338,7 @@ mod tests {
             finding(outcomes.to_vec(), "chain-published").text
         };
         let least = text(Some(Statistic::Least));
-        assert!(least.contains("here by the least times ") && least.contains("2.00× as fast"), "{least}");
+        assert!(least.contains("here from the shortest times, ") && least.contains("2.00× as fast"), "{least}");
         let median = text(Some(Statistic::Mean));
         assert!(!median.contains("least") && median.contains("1.00× as fast"), "{median}");
     }

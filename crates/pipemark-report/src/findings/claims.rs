@@ -1,13 +1,13 @@
 //! Compares a document's claims with the measurements, by direction and by size.
 //!
-//! A claim is a range. It holds if the measured interval lies within the range, and fails if the interval lies outside.
-//! *No difference* is a range around zero, so both ends of the interval have to be inside the range, and a wide
-//! interval decides nothing. Every claim gets an answer, so the share of wrong answers is limited. At most one in
-//! twenty of the trials that decide a claim is expected to decide wrongly (the false coverage rate of Benjamini and
-//! Yekutieli, 2005).
+//! A claim is a range. The claim holds if the measured interval lies within the range, and fails if the interval lies
+//! outside. A claim of *no difference* is a range around zero: it holds only if both ends of the interval are inside
+//! the range, so a wide interval decides nothing. Because every claim gets an answer, the share of wrong answers is
+//! limited: of the trials that decide a claim, at most one in twenty is expected to decide wrongly (the false coverage
+//! rate of Benjamini and Yekutieli, 2005).
 //!
-//! If a figure includes the start of the processes, runs with a share of start time above 5 % don't answer the claim,
-//! whatever their scale.
+//! If a figure includes the start of the processes, runs in which the start takes more than 5 % of the time don't
+//! answer the claim, whatever their scale.
 
 use pipemark_model::{
     Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_START, Record, Sample, Volume, Which, bytes_in_words,
@@ -34,8 +34,8 @@ pub fn answer_claims(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
         .collect();
     let family = Family::of(&speeds);
     let covered: usize = claims.iter().map(|claim| covered_trials(claim, records).len()).sum();
-    // The fewer trials decide, the wider each interval has to be. So this starts with all trials, and repeats until the
-    // number of deciding trials no longer changes.
+    // The fewer trials decide a claim, the wider each interval has to be. So the loop starts with all trials, and
+    // repeats until the number of deciding trials no longer changes.
     let mut deciding = covered;
     loop {
         let family = family.with(covered as f64 / deciding.max(1) as f64);
@@ -99,7 +99,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
         let reason = short.map(|short| short.in_words()).or(reason);
         return not_measured(
-            reason.unwrap_or_else(|| "the figure is not counted on this machine, or no run finished".to_owned()),
+            reason.unwrap_or_else(|| "this machine doesn't count the figure, or no run finished".to_owned()),
         );
     }
     let verdict = match claim.which {
@@ -139,8 +139,8 @@ impl Shortfall {
     }
 }
 
-/// The reason why a trial is too short to answer a claim; `None` if it isn't. The clock of pipemark's own ends and of
-/// entrants starts when all processes have started, so only figures of chains include the start.
+/// The reason why a trial is too short to answer a claim; `None` if it isn't. pipemark's own source and sink and
+/// entrants start the clock when all processes have started, so only figures of chains include the start.
 fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         let figures: Option<Vec<f64>> = record.samples.iter().map(figure).collect();
@@ -179,7 +179,7 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     }
 }
 
-/// The number of runs that would decide an inconclusive claim, as text; `None` if unknown or impractical.
+/// A text that says how many runs would decide an inconclusive claim; `None` if that is unknown or impractical.
 fn runs_to_decide(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
     let runs = |one: &Evidence| {
         let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
@@ -308,7 +308,8 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
         let at = alike.iter().position(|other| std::ptr::eq(*other, one)).unwrap_or_default();
         let setting = if alike.len() > 1 {
             let mut settings = names(&jobs, &[Key::Total, Key::Time]);
-            // The answer ends with the volumes, so they only stand here if nothing else tells the trials apart.
+            // The answer ends with the volumes, so they are part of the name only if nothing else distinguishes the
+            // trials.
             if settings.iter().all(String::is_empty) {
                 settings = names(&jobs, &[]);
             }
@@ -547,7 +548,7 @@ mod tests {
             little.here,
             "measured with 832 KiB; at least 408 MB are needed: starting the processes took 96.2 % of a run"
         );
-        // This volume answers the claim and a slightly lower one doesn't, whatever the scale.
+        // This volume answers the claim, and a slightly smaller one doesn't, whatever the scale.
         assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };
@@ -610,8 +611,8 @@ mod tests {
             }
         }
         let width = |open: usize| {
-            // Exact ratios decide the first claim. The other claims stay open, because their ranges are narrower than
-            // the noise.
+            // Exact ratios decide the first claim. The other claims stay inconclusive, because their ranges are
+            // narrower than the noise.
             let mut claims = vec![claim("ratio", Some(0.1), None)];
             claims.extend(vec![claim("gain", Some(-0.1), Some(0.1)); open]);
             let answers = answer_claims(claims, &records);

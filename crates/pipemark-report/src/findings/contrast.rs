@@ -1,4 +1,4 @@
-//! Compares two records: their ratio with its interval, or `None`.
+//! Compares two trials: computes the ratio of their figures and its interval.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::findings::words::size_ranges;
 /// The largest distance of a ratio from 1 that isn't reported, as a fraction. An interval of ±3 % counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// The ratio of `new` to `base` over the rounds in which both were measured, with the 95 % interval shown in tables.
-/// The interval adjusted for all comparisons decides the significance. As text: `1.52× (1.48–1.55)`.
+/// The ratio of `new` to `base` over the rounds in which both were measured, with its 95 % interval, which tables show
+/// too. The ratio is significant if the interval adjusted for all comparisons says so. As text: `1.52× (1.48–1.55)`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
     /// The compared figure, as the name of its CSV column, or `speed`.
@@ -36,7 +36,7 @@ impl<'a> Contrast<'a> {
     }
 
     /// Speed of `new` divided by that of `base`. The speed is throughput for streams, and the inverse of the median
-    /// round trip for round trips. Both trials must be of one kind.
+    /// round trip for round trips. Both trials must be of the same kind.
     pub fn speed(base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         match base.estimates.headline_figure() {
             Figure::P50 => Some(Contrast { figure: "speed", base, new, ..Contrast::of(Figure::P50, new, base)? }),
@@ -93,7 +93,7 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// The ratio as a percentage, `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
+    /// The ratio as a percentage, `25.0 % (24.8–25.2)`. Small shares get more decimals.
     pub fn percent(&self) -> String {
         let [share, low, high] = [self.ratio, self.low, self.high].map(|share| match share * 100.0 {
             small if small < 0.0005 => "<0.001".to_owned(),
@@ -111,7 +111,7 @@ impl<'a> Contrast<'a> {
         })
     }
 
-    /// The evidence of the contrast, with the additional value `name`.
+    /// The evidence of the contrast, with `value` added under `name`.
     pub fn evidence_with(&self, name: &str, value: Value) -> Value {
         let mut evidence = self.evidence();
         evidence[name] = value;
@@ -134,8 +134,8 @@ where
 }
 
 /// Contrasts at ascending block sizes as text: `faster with 64 B to 1 KiB, up to 4.00× (3.9–4.1) at 64 B; slower with 1
-/// MiB, 0.50× (0.49–0.51)`. `all` has all measured sizes. Sizes with larger but inconclusive contrasts are named.
-/// `None` if no contrast is significant.
+/// MiB, 0.50× (0.49–0.51)`. `all` has all measured sizes. Sizes whose contrasts are larger but inconclusive are also
+/// named. `None` if no contrast is significant.
 pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) -> Option<String> {
     let size = |contrast: &Contrast| contrast.new.ends().block;
     let clause = |word: &str, farthest: &str, wanted: fn(&Contrast) -> bool| {

@@ -1,4 +1,4 @@
-//! The costs per call or message and per byte, from a straight line of time over size.
+//! The costs per call or message and per byte, from a straight line fitted to time over size.
 
 use serde_json::{Map, Value, json};
 
@@ -10,15 +10,15 @@ use crate::findings::measured::{common_settings, first_findings, groups};
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// The minimum number of sizes from which two costs are fitted. With three, one outlier determines the line.
+/// The minimum number of sizes for a fit of the two costs. With three sizes, one outlier determines the line.
 const MIN_FITTED: usize = 4;
-/// The minimum share of time that calls must take at the smallest size, and bytes at the largest. If a cost matters at
-/// none of the sizes, the fit says nothing about it.
+/// The minimum share of time that calls must take at the smallest size, and bytes at the largest. If a cost has a
+/// smaller share at all sizes, the fit doesn't determine it.
 const MIN_SHARE: f64 = 0.1;
 /// The largest deviation of a size from the line, as a fraction of the line's value.
 const MAX_EXCESS: f64 = 0.3;
 
-/// The costs of a block or message, in nanoseconds: fixed, and per byte.
+/// The two costs of a block or message in nanoseconds: the fixed cost and the cost per byte.
 struct Cost {
     line: FittedLine,
     from: ByteSize,
@@ -35,8 +35,8 @@ impl Cost {
             (size, trip.map_or_else(|| size * 1e9 / one.throughput(), |trip| trip.median / 2.0))
         };
         let (sizes, times): (Vec<f64>, Vec<f64>) = sweep.iter().map(point).unzip();
-        // The fit uses the longest straight part from the smallest size on, because the largest blocks may exceed a
-        // cache or the link.
+        // The fit uses the longest straight part that begins at the smallest size. Larger blocks may exceed a cache or
+        // the link's capacity.
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
             let line = FittedLine::fit(sizes, times, Weighting::Relative)?;
@@ -51,8 +51,8 @@ impl Cost {
         (MIN_FITTED..=sizes.len()).rev().find_map(straight)
     }
 
-    /// The size at which the bytes cost as much as the call, rounded to two digits, the precision of a fit. `None` if
-    /// the size is outside the range of fitted sizes.
+    /// The size at which the bytes of a block cost as much as the call. It is rounded to two digits, the precision of a
+    /// fit. `None` if the size is outside the range of fitted sizes.
     fn break_even_block(&self) -> Option<ByteSize> {
         let size = self.line.intercept.value / self.line.slope.value;
         let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
@@ -65,7 +65,7 @@ impl Cost {
         if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
     }
 
-    /// R² truncated, so that 0.9996 isn't shown as 1.
+    /// R² as text, truncated so that 0.9996 isn't shown as 1.
     fn r_squared(&self) -> String {
         format!("R² {:.3}", (self.line.r_squared * 1000.0).floor() / 1000.0)
     }
@@ -78,8 +78,8 @@ impl Cost {
     }
 }
 
-/// The costs per call and per byte, for each sweep whose time per block is linear in the block size. Links with rivals
-/// are reported together, by [`message_costs`].
+/// The costs per call and per byte, for each sweep whose time per block is linear in the block size. Links measured
+/// together with other links under the same conditions are reported by [`message_costs`] instead.
 pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec<Candidate> {
     let has_rivals = |sweep: &[MeasuredTrial]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
@@ -138,7 +138,7 @@ pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
     let what = if rivals.job().is_round_trip() { "Cost of a message (half a round trip)" } else { "Cost of a block" };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
     let situation = situation(rivals.job());
-    let text = format!("{what} {situation}, fixed + by size: {}.", clauses.join("; "));
+    let text = format!("{what} {situation}, fixed cost + cost by size: {}.", clauses.join("; "));
     let by_link: Map<String, Value> = costs.iter().map(|(name, cost)| (name.clone(), cost.evidence())).collect();
     Some(Candidate::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
 }
@@ -157,7 +157,7 @@ mod tests {
         crate::findings::texts("call-cost", records)
     }
 
-    /// Trials with a cost of `call` ns per call and `byte` ns per byte. `noise` has the relative error of each trial.
+    /// Trials that take `call` ns per call and `byte` ns per byte. `noise` has the relative error of each trial.
     fn line_of(way: &[(&str, &str)], call: f64, byte: f64, noise: &[f64]) -> Vec<Record> {
         let figures = SIZES.iter().zip(noise.iter().cycle()).map(|(size, noise)| {
             let throughput = size * 1e9 / ((call + byte * size) * noise) / GIB;
@@ -219,7 +219,7 @@ mod tests {
         let found = findings_of_rule("message-cost", &records);
         assert_eq!(
             found[0].text,
-            "Cost of a block across two cores, fixed + by size: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
+            "Cost of a block across two cores, fixed cost + cost by size: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
              307 ns per KiB (R² 0.999)."
         );
         assert!((found[0].evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1);
@@ -238,7 +238,7 @@ mod tests {
         let text = &findings_of_rule("message-cost", &records)[0].text;
         assert!(
             text.starts_with(
-                "Cost of a message (half a round trip) across two cores, fixed + by size: pipe 2.00 µs + 307 ns per KiB"
+                "Cost of a message (half a round trip) across two cores, fixed cost + cost by size: pipe 2.00 µs + 307 ns per KiB"
             ),
             "{text}"
         );

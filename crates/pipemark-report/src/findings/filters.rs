@@ -1,5 +1,5 @@
 //! Findings about line filters: the gain from batching alone, the gain from a second core, the cost of a scheduler and
-//! queues, the cost per line, and the agreement with the order of the published programs.
+//! queues, the cost per line, and the published times.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::findings::contrast::Contrast;
 use crate::findings::measured::{common_settings, first_findings, settings_except};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The length in bytes of the lines written by yes.
+/// The lengths in bytes of the lines that yes(1) writes.
 const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
 
@@ -26,7 +26,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
         first_findings(&groups, |group| common_settings(&group[0], &[Key::Filter]), |group| rule(group))
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
-    // All trials are used, because a group has only one of several trials that differ only in volume.
+    // All trials are searched, because a group contains only one of several trials that differ only in volume.
     let of_files = |one: &MeasuredTrial| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<MeasuredTrial> = records.iter().filter_map(MeasuredTrial::of).filter(of_files).collect();
     let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
@@ -72,7 +72,7 @@ fn feed_in_words(group: &[MeasuredTrial]) -> &'static str {
     }
 }
 
-/// Compares a filter's throughput with the throughput of its base, which the filter's description names.
+/// Compares a filter's throughput with that of its base, the filter named in its description.
 fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
@@ -107,7 +107,7 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     };
     let mut pairs: Vec<(MeasuredTrial, MeasuredTrial)> = of(filter).into_iter().filter_map(pair).collect();
     pairs.sort_by(|one, other| one.1.bytes().total_cmp(&other.1.bytes()));
-    // The two volumes may belong to two experiments. All other parameters are equal.
+    // The two volumes may be measured in two experiments. All other parameters are equal.
     let volumes = |pairs: Vec<(MeasuredTrial<'a>, MeasuredTrial<'a>)>| {
         let (small, large) = (*pairs.first()?, *pairs.last()?);
         (large.1.bytes() >= 2.0 * small.1.bytes()).then_some((small, large))
@@ -115,8 +115,8 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     let situations = group_by_key(pairs.into_iter().map(|pair| (common(&pair.1), pair)));
     let (small, large) = situations.into_iter().find_map(|(_, pairs)| volumes(pairs))?;
     let (base, new) = ([small.0, large.0], [small.1, large.1]);
-    // Seconds for a run of the smaller volume, and seconds for each additional GiB. Each has low end, median and high
-    // end.
+    // Seconds for a run of the smaller volume, and seconds for each additional GiB. Each is given as low end, median
+    // and high end.
     let seconds = |[small, large]: [MeasuredTrial; 2]| {
         let run = |one: MeasuredTrial| {
             let speed = one.estimates.throughput();
@@ -158,7 +158,7 @@ fn by_feed<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<Vec<MeasuredTrial<'
     situations.into_iter().map(|(_, groups)| groups).collect()
 }
 
-/// The CPU time of std-baseline per line and per byte. It tests the conjecture of the document "pipelines" that the
+/// The CPU time of std-baseline per line and per byte. It tests the conjecture, in the document "pipelines", that the
 /// cost per line dominates.
 fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
@@ -194,8 +194,8 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
 }
 
-/// The delay of a line through the fastest and the slowest filter at a fixed rate. Also names the filters that hold
-/// back lines.
+/// The delay of a line through the fastest filter and through the slowest, at a fixed rate. Also names the filters that
+/// hold back lines.
 fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
     let transform = |filter: &Filter| filter_task(filter) == FilterTask::Transform;
@@ -234,7 +234,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
     let least = Contrast::throughput(*top, slowest)?;
     let text = format!(
-        "Throughput as a share of the top line, {} ({}): fastest filter {}, {}; slowest filter {}, {}.",
+        "Throughput as a share of that of only counting the lines, {} ({}): fastest filter {}, {}; slowest filter {}, {}.",
         feed_in_words(group),
         top.headline(),
         lines(&best).filter,
@@ -266,7 +266,7 @@ fn published<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(ours.ratio))
     };
     let text = format!(
-        "Published, from other hardware ({}), as multiples of {}: {}; {}.",
+        "Published times, from other hardware ({}), as multiples of that of {}: {}; {}.",
         shortest.source,
         lines(first).filter,
         ratios.iter().map(words).collect::<Vec<_>>().join("; "),
@@ -293,8 +293,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Runs of one second of a filter at `throughput` GiB/s. The filter uses `own` seconds of CPU time and the pipeline
-    /// has `switches` context switches.
+    /// A filter at `throughput` GiB/s, with runs of one second. Per run, the filter uses `own` seconds of CPU time, and
+    /// the pipeline has `switches` context switches.
     fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
         let volume = if feed.starts_with("yes") { ("time", "1s") } else { ("total", "1g") };
         let words = [("feed", feed), ("filter", filter), ("place", "free"), volume];
@@ -344,11 +344,11 @@ mod tests {
         let top = text(&found, "lines-top-line");
         assert!(
             top.starts_with(
-                "Throughput as a share of the top line, fed by yes with lines of 285 bytes (4.00 GiB/s): fastest"
+                "Throughput as a share of that of only counting the lines, fed by yes with lines of 285 bytes (4.00 GiB/s): fastest"
             ),
             "{top}"
         );
-        // Findings on filters don't concern pipemark's own senders and receivers.
+        // No rule about pipemark's own source and sink reports a finding about filters.
         assert!(found.iter().all(|finding| finding.rule.starts_with("lines-")), "{found:?}");
     }
 
@@ -416,7 +416,7 @@ mod tests {
             all(vec![seconds("std-baseline", 1.0, 4.0), seconds("baseline", 0.5, 5.0), seconds("pipeline", 0.25, 6.0)]);
         assert_eq!(
             text(&found, "lines-published"),
-            "Published, from other hardware (stress.sh), as multiples of std-baseline: baseline 1.25×, here 2.00×; \
+            "Published times, from other hardware (stress.sh), as multiples of that of std-baseline: baseline 1.25×, here 2.00×; \
              pipeline 1.50×, here 4.00×; fed by zcat."
         );
     }

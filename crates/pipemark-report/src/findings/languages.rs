@@ -1,5 +1,6 @@
-//! Findings about entrants: the effect of the language, the effect of how a program is written, the cost of starting,
-//! and the block size above which the language no longer matters. The baseline language is the suite's choice.
+//! Findings about entrants (programs in other languages): the effect of the language, the effect of how a program is
+//! written, the time to start, and the block size from which the language no longer matters. The suite chooses the
+//! baseline language.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The block size of published benchmarks, which is also the default capacity of a pipe.
 const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
-/// The largest slowdown against the fastest program that counts as equally fast, as a fraction.
+/// The largest slowdown relative to the fastest program that counts as equally fast, as a fraction.
 const MAX_SLOWDOWN: f64 = 0.1;
 
 fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
@@ -30,8 +31,8 @@ fn seconds_per_gib(one: MeasuredTrial) -> f64 {
     GIB / one.throughput()
 }
 
-/// Findings about entrants, in groups with the same work. The first part streams the largest volume, so start-up and
-/// warm-up affect it least. `records` has all records, including the baselines.
+/// Findings about entrants, in groups whose trials do the same work. The first part streams the largest volume, so
+/// start-up and warm-up affect it least. `records` has all records, including the baselines.
 pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let both = [Program::Idiomatic, Program::Tuned];
     let first = |rule: &dyn Fn(&[Vec<MeasuredTrial>]) -> Vec<Candidate>| {
@@ -49,22 +50,22 @@ pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Re
     ]
 }
 
-/// The group with the most programs. If several groups have as many, the one with blocks of [`MAIN_BLOCK`].
+/// The group with the most programs. If several groups have the most, the one with blocks of [`MAIN_BLOCK`].
 fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
     let near = |group: &&Vec<MeasuredTrial>| (group.len(), entrant(&group[0]).block == MAIN_BLOCK);
     groups.iter().max_by_key(near).cloned().unwrap_or_default()
 }
 
-/// Groups that differ only in the block size. If there are several such sets, the one with the most programs.
+/// A set of groups that differ only in the block size. If there are several such sets, the one with the most programs.
 fn main_sizes<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Language, Key::Program, Key::Block];
     let situations = group_by_key(groups.iter().map(|group| (common_settings(&group[0], &varies), group.clone())));
     let programs = |sizes: &Vec<Vec<MeasuredTrial>>| sizes.iter().map(Vec::len).sum::<usize>();
-    // `rev` makes `max_by_key` return the first of equals.
+    // `rev` makes `max_by_key` return the first of several equal sets.
     situations.into_iter().map(|(_, sizes)| sizes).rev().max_by_key(programs).unwrap_or_default()
 }
 
-/// The gain from tuning in each language.
+/// The throughput of each language's tuned program relative to its idiomatic program.
 fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let gain = |plain: &MeasuredTrial<'a>| {
         let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
@@ -80,12 +81,12 @@ fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     parts.extend((!same.is_empty()).then(|| format!("no difference for {}", same.join(", "))));
     let evidence: BTreeMap<&str, Value> =
         gains.iter().map(|(language, gain)| (language.as_str(), gain.evidence())).collect();
-    let text = format!("Tuned against idiomatic: {}.", parts.join("; "));
+    let text = format!("Throughput of tuned programs relative to idiomatic ones: {}.", parts.join("; "));
     (!parts.is_empty()).then(|| Candidate::new("tuning", 1.0, text, json!({ "tuned_over_idiomatic": evidence })))
 }
 
-/// The part of a language's slowdown that is due to how the program is written. `None` unless `plain` is slower than
-/// the baseline's tuned program.
+/// The part of a language's slowdown that is due to how the program is written. `None` unless the idiomatic program
+/// `plain` is slower than the tuned program of the baseline language.
 fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
     let baseline = plain.record.baseline.as_ref()?;
@@ -159,7 +160,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         let near = 1 + shares.iter().filter(|share| share.ratio >= 1.0 - MAX_SLOWDOWN).count();
         let (block, least) = (block(group), shares.first()?);
         let (slowest, percent) = (&entrant(&least.new).language, three_digits(least.ratio * 100.0));
-        parts.push(format!("{near} with {block} (the slowest, {slowest}, has {percent} %)"));
+        parts.push(format!("{near} with {block} (slowest: {slowest}, {percent} % of the fastest)"));
         let shares: Value = shares.iter().map(Contrast::evidence).collect();
         evidence.push(json!({ "block": block, "share_of_the_fastest": shares }));
         from = from.or(Some(block)).filter(|_| near == group.len());
@@ -173,10 +174,10 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
-/// The minimum share of the fastest block's throughput that counts as equally fast.
+/// The minimum throughput of a block size that counts as equally fast, as a share of the best block size's throughput.
 const MIN_SHARE_OF_FASTEST: f64 = 0.95;
 
-/// For each language, the smallest block size whose median is within 5 % of the fastest.
+/// For each language, the smallest block size whose median throughput is within 5 % of the best block size's.
 fn best_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
     let mut languages: BTreeMap<&str, Vec<MeasuredTrial<'a>>> = BTreeMap::new();
     for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
@@ -212,8 +213,8 @@ mod tests {
 
     use crate::findings::findings;
 
-    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and of 512 B. Programs in all languages but C are
-    /// half as fast with 512 B.
+    /// Records of programs with blocks of 64 KiB and of 512 B. Each program is given with its throughput in GiB/s. With
+    /// 512 B, programs in all languages but C are half as fast.
     fn measured_records(programs: &[(&str, &str, f64)]) -> Vec<Record> {
         let mut outcomes = Vec::new();
         for block in ["64k", "512"] {
@@ -277,9 +278,13 @@ mod tests {
             ]
         );
         let tuning = &text(&found, "tuning")[0];
-        assert!(tuning.starts_with("Tuned against idiomatic: java 2.00× (") && tuning.ends_with("for c."), "{tuning}");
+        assert!(
+            tuning.starts_with("Throughput of tuned programs relative to idiomatic ones: java 2.00× (")
+                && tuning.ends_with("for c."),
+            "{tuning}"
+        );
         assert_eq!(text(&found, "start-up").len(), 1);
-        // Rules about pipemark's own ends ignore entrants.
+        // Rules about pipemark's own source and sink ignore entrants.
         assert!(text(&found, "best-block").is_empty() && text(&found, "recommended").is_empty());
     }
 
@@ -289,8 +294,10 @@ mod tests {
         let texts = text(&findings(&all, None), "language-by-block");
         assert_eq!(
             texts,
-            ["Within 10 % of the fastest of 3 tuned programs: 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
-              64 KiB (the slowest, go, has 95.0 %); from 64 KiB up, the language does not matter."]
+            [
+                "Within 10 % of the fastest of 3 tuned programs: 1 with 512 B (slowest: go, 47.5 % of the fastest), 3 with \
+              64 KiB (slowest: go, 95.0 % of the fastest); from 64 KiB up, the language does not matter."
+            ]
         );
     }
 }

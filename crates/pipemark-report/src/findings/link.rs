@@ -1,6 +1,6 @@
-//! Findings about links: the fastest link by size, crossovers, and the size from which shared memory is faster than a
-//! pipe. The same rules cover streams and round trips. A link is faster if its throughput is higher or its round trips
-//! are shorter.
+//! Findings about links: the fastest link at each size, crossovers, and the size from which shared memory is faster
+//! than a pipe. The same rules cover streams and round trips. A link is faster if its throughput is higher or its round
+//! trips are shorter.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl<'a> Rivals<'a> {
         rivals
     }
 
-    /// The job of one rival, for the parameters that all rivals have in common.
+    /// The job of one rival. It shows the parameters that all rivals have in common.
     pub fn job(&self) -> &'a Job {
         self.group[0].job
     }
@@ -54,8 +54,8 @@ impl<'a> Rivals<'a> {
         }
     }
 
-    /// The mechanism's name. If the work per byte differs within `among`, the work is added, because only equal work
-    /// can be ranked without comment.
+    /// The mechanism's name. If the mechanisms in `among` do different work per byte, the work is added, because only
+    /// mechanisms with equal work can be ranked without comment.
     pub fn name_with_work(&self, name: &str, among: &[String]) -> String {
         let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
         match of(name).filter(|work| among.iter().any(|other| of(other) != Some(*work))) {
@@ -80,7 +80,7 @@ impl<'a> Rivals<'a> {
     }
 }
 
-/// Applies `rule` to each situation.
+/// Applies `rule` to each group of rivals. Of groups under the same conditions, only the first with a finding is used.
 pub(super) fn each_situation<'a>(
     rivals: &[Rivals<'a>],
     rule: impl Fn(&Rivals<'a>) -> Option<Candidate>,
@@ -89,7 +89,7 @@ pub(super) fn each_situation<'a>(
 }
 
 /// Groups of trials that differ only in the link, the methods and the size. Trials that discard bytes unread, or send
-/// one page repeatedly, aren't compared with trials that deliver bytes.
+/// one page repeatedly, are excluded, because they can't be compared with trials that deliver data.
 pub(super) fn rivals<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Rivals<'a>> {
     let arrives = |one: &&MeasuredTrial| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
     let several_links = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
@@ -135,8 +135,8 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
     Some(Candidate::new("best-link", widest(&contrasts)?.effect(), text, json!({ "by_block": evidence })))
 }
 
-/// The fastest mechanism at one size with the mechanisms tied with it, and the comparison of the fastest with the best
-/// of the others. `None` if there is no significant lead.
+/// The fastest mechanism at one size and the mechanisms tied with it. Also the comparison of the fastest with the best
+/// of the other mechanisms. `None` if there is no significant lead.
 fn leaders_with_lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
     let there: Vec<MeasuredTrial> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
     let best = fastest(there.iter().copied())?;
@@ -170,7 +170,7 @@ impl Crossover<'_> {
         [self.ahead[self.ahead.len() - 1], self.behind[0]].map(|contrast| contrast.new.ends().block)
     }
 
-    /// Whether this crossover is at the same sizes as `known` and has a link in common with `known`.
+    /// Whether this crossover is at the same sizes as `known` and has a link in common with it.
     fn repeats(&self, known: &Crossover) -> bool {
         self.place() == known.place() && self.names.iter().any(|name| known.names.contains(name))
     }
@@ -199,7 +199,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
         }
     }
     crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
-    // If several links behave alike, only one is reported.
+    // If several links cross another link at the same sizes, only one of the crossovers is reported.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {
         if chosen.len() < MAX_PAIRS && !chosen.iter().any(|known| crossover.repeats(known)) {

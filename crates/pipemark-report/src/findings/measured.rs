@@ -1,4 +1,4 @@
-//! The input of rules: measured records of one experiment and one volume, in groups that differ only in certain
+//! The input of rules: measured records of one experiment and one volume, in groups whose trials differ only in certain
 //! parameters.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,8 @@ impl<'a> MeasuredTrial<'a> {
         samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    /// The job's ends. Panics for entrants and filters, which have none; rules about ends never get them.
+    /// pipemark's own source and sink. Panics for entrants and filters, which have none; rules about source and sink
+    /// never get such jobs.
     pub fn ends(self) -> &'a Ends {
         self.job.ends().expect("rules about ends get only jobs with ends")
     }
@@ -51,12 +52,12 @@ impl<'a> MeasuredTrial<'a> {
         self.estimates.throughput().median
     }
 
-    /// Median speed, for which larger is faster: bytes per second, or the inverse of the median round trip, per second.
+    /// Median speed: bytes per second, or the inverse of the median round trip, per second. Higher is faster.
     pub fn speed(self) -> f64 {
         self.estimates.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
-    /// The headline figure as text: throughput `3.05 GiB/s`, or the median round trip `4.56 µs`.
+    /// The main figure as text: throughput `3.05 GiB/s`, or the median round trip `4.56 µs`.
     pub fn headline(self) -> String {
         self.estimates.headline_figure().unit().show(self.estimates.headline().median)
     }
@@ -87,7 +88,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
     for (_, mut own) in group_by_key(all.iter().map(|one| (&one.record.experiment, *one))) {
         let mut order: Vec<usize> = (0..own.len()).collect();
         order.sort_by_key(|at| own[*at].job.volume());
-        // A volume belongs to a part if it is like the smallest volume of the part.
+        // A volume belongs to a part if it is equivalent to the smallest volume of the part.
         let mut of = vec![0; own.len()];
         for pair in order.windows(2) {
             let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");

@@ -1,7 +1,7 @@
 //! Findings: sentences computed from records, each with its evidence.
 //!
 //! A rule reads groups of trials that differ only in certain parameters. A rule never reads the names of suites, so any
-//! user's suite gets the findings that its trials support. A rule reports nothing if the intervals leave the answer
+//! user's suite gets the findings that its trials support. A rule reports nothing if the intervals leave its question
 //! open. The intervals are adjusted for all comparisons of a document, see [`Family`].
 
 mod bounds;
@@ -31,10 +31,10 @@ use crate::findings::measured::{
     MeasuredTrial, common_settings, fastest, first_findings, groups, measured_trials, parts,
 };
 
-/// The largest number of findings of one rule. A suite with many parameters could give dozens.
+/// The largest number of findings of one rule. Without this limit, a suite with many parameters could give dozens.
 const MAX_PER_RULE: usize = 4;
 
-/// The help topics of rules, by the prefix of the rule's name. Other rules have the topic `method`.
+/// Help topics, each with the prefixes of the names of its rules. Other rules have the topic `method`.
 const TOPICS: [(&str, &[&str]); 3] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),
@@ -51,15 +51,15 @@ fn topic(rule: &str) -> String {
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
-    // A chain of length 0 is only a base for the other chains of its experiment, so it gets no findings.
-    // A chain without stages is a stream.
+    // A chain of length 0 is a stream. In an experiment with chains, it is only a base for them, so it gets no findings
+    // of its own.
     let may_be_chain = |job: &Job| !job.is_latency() && job.lines().is_none() && job.entrant().is_none();
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()) && may_be_chain(&record.job));
     let (chains, plain) = (measured_trials(chained.iter().copied()), measured_trials(plain.iter().copied()));
     let speeds: Vec<_> = chains.iter().chain(&plain).map(|one| speeds_by_round(&one.record.samples)).collect();
-    // Nearly all comparisons are within one experiment, so running several suites together must not widen the
-    // intervals.
+    // Only pairs within one experiment are counted, because nearly all comparisons are of such pairs. So running
+    // several suites together does not widen the intervals.
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in chains.iter().chain(&plain) {
         *counts.entry(one.record.experiment.as_str()).or_default() += 1;
@@ -129,8 +129,8 @@ impl Candidate {
     }
 }
 
-/// Chains of one experiment that differ in length. Each may have its own volume, because findings are about time per
-/// byte and start time. If several lengths occur with several volumes, each volume is a separate group.
+/// Chains of one experiment that differ in length. Each chain may have its own volume, because the findings are about
+/// time per byte and start time. If several lengths occur with several volumes, each volume is a separate group.
 fn chain_groups<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let varies = [Key::Length];
     let of_experiment = group_by_key(chains.iter().map(|one| (&one.record.experiment, *one)));
@@ -143,7 +143,7 @@ fn chain_groups<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>>
     .collect()
 }
 
-/// The groups of each part.
+/// The groups of each part. A part has one experiment and one volume.
 fn groups_of_parts<'a>(all: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<Vec<MeasuredTrial<'a>>>> {
     parts(all).iter().map(|part| groups(part, varies)).collect()
 }

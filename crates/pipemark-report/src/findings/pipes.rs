@@ -8,12 +8,12 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::{capacity, granted_capacity, methods, setting, size_ranges};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The minimum number of sizes among which one can be reported as the best.
+/// The minimum number of measured sizes for reporting one as the best.
 const MIN_SIZES: usize = 3;
-/// The largest slowdown against the best that counts as equally good, as a fraction.
+/// The largest slowdown relative to the best that counts as equally good, as a fraction.
 const MAX_SLOWDOWN: f64 = 0.05;
 
-/// The best block size of trials that differ only in the block size, with the sizes that are equally good or
+/// The best block size of trials that differ only in the block size. Also names the sizes that are equally good or
 /// statistically tied.
 pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
@@ -36,7 +36,7 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         let (from, to) = (all[0], all[all.len() - 1]);
         format!("Block size hardly matters from {from} to {to} for {setting}: all are within 5 % of {rate}.")
     } else if near.len() > sweep.len().div_ceil(2) {
-        // If many sizes are statistically tied, none is the best.
+        // If many sizes are statistically tied, none is reported as the best.
         return None;
     } else {
         let those = size_ranges(&sizes(&near), &all);
@@ -75,21 +75,21 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let mut all: Vec<MeasuredTrial> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
         all.sort_by_key(|one| granted_capacity(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
-        let text = format!("Capacity makes no difference from {least} to {most}, within 3 %: {setting}.");
+        let text = format!("Capacities from {least} to {most} make no difference (within 3 %): {setting}.");
         let capacities: Value = all.iter().map(|one| one.evidence()).collect();
         let best = fastest(all).map(|best| best.record.id.clone());
         return vec![Candidate::new("capacity", 0.0, text, json!({ "best": best, "capacities": capacities }))];
     }
     let candidate = |contrast: &Contrast| {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
-        let over_limit = if quota { " (the size of a pipe whose user is over the per-user limit)" } else { "" };
+        let over_limit = if quota { " (what a user over the per-user limit gets)" } else { "" };
         let effect = match contrast.is_higher() {
             true => format!("gives {contrast} the throughput"),
             false => format!("cuts throughput to {}", contrast.percent()),
         };
         let (new, old) = (capacity(contrast.new), capacity(base));
         let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
-        // Recommendations come before warnings, and those for write and read come first.
+        // Recommendations (a gain) come before warnings (a loss), and findings about write and read come first.
         let ends = base.ends();
         let first = [contrast.is_higher(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
         let rank = first.into_iter().fold(0.0, |rank, is| 2.0 * rank + f64::from(u8::from(is)));
@@ -98,16 +98,16 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     gain.into_iter().chain(loss).map(candidate).collect()
 }
 
-/// For each kind of access by the reader: whether the bytes reached its memory, whether it read them, and the text for
-/// this. Moving a page reference doesn't read the page.
+/// The kinds of access by the reader: whether the bytes reached its memory, whether it read them, and the text that
+/// says so. Moving a page reference doesn't read the page.
 const READER_ACCESS: [(bool, bool, &str); 3] = [
     (false, false, "the bytes never reached the reader's memory"),
     (true, false, "the bytes reached the reader's memory, but were not checked"),
     (true, true, "the reader checked every byte"),
 ];
 
-/// Compares the fastest method with fewer copies with write → read. There is one finding for each number of copies and
-/// each kind of access by the reader.
+/// Compares the fastest method that makes fewer than two copies with write → read. There is one finding for each number
+/// of copies and each kind of access by the reader.
 pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
     // Newly written data has its own rule.
     let group = || group.iter().copied().filter(|one| !one.ends().fresh());
@@ -122,7 +122,7 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
             level.partition(|one| one.ends().send == SendMethod::Tee);
         let contrast = Contrast::throughput(base?, fastest(moving).or_else(|| fastest(tee))?)?;
         let text = format!(
-            "{} by {} is {} as write → read ({} against {}) {}; {words}.",
+            "{} with {} is {} as write → read ({} against {}) {}; {words}.",
             if copies == 0 { "Zero copy" } else { "One copy instead of two" },
             methods(contrast.new.ends()),
             contrast.as_fast().filter(|_| !contrast.is_equal())?,
@@ -146,7 +146,7 @@ pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     };
     let contrast = Contrast::throughput(fresh(true)?, fresh(false)?)?;
     let at = |one: MeasuredTrial| format!("{} at capacity {}", one.headline(), capacity(one));
-    // A figure near an end's own limit understates the link's speed.
+    // If a figure is near the limit of the source or sink alone, it understates the link's speed.
     let warnings = |one: MeasuredTrial| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
     let ceiling = match warnings(contrast.new) || warnings(contrast.base) {
         true => "; writing and checking the bytes takes so long that the pipe itself may be faster",
@@ -209,7 +209,7 @@ mod tests {
             records.extend(sweep(&[("1m", 2.7)], &noisy));
             let text = &texts("best-block", &records)[0];
             assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or statistically tied."), "{text}");
-            // If the noise is different at each size, nothing is reported.
+            // If each size has noise of its own, nothing is reported.
             let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
             let mut records = sweep(&[("4k", 2.8)], &turned(1));
             records.extend(sweep(&[("64k", 3.0)], &turned(3)));
@@ -297,7 +297,7 @@ mod tests {
                 [
                     "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
                      cores (blocks of 64 KiB).",
-                    "A capacity of 8 KiB (the size of a pipe whose user is over the per-user limit) instead of 64 KiB cuts throughput to \
+                    "A capacity of 8 KiB (what a user over the per-user limit gets) instead of 64 KiB cuts throughput to \
                      35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
                 ]
             );
@@ -312,7 +312,7 @@ mod tests {
         #[test]
         fn no_difference_is_reported_when_certain() {
             let equal = [("default", 65536, 2.4), ("1m", 1 << 20, 2.41)];
-            assert!(texts(&equal, &STEADY)[0].starts_with("Capacity makes no difference from 64 KiB to 1 MiB"));
+            assert!(texts(&equal, &STEADY)[0].starts_with("Capacities from 64 KiB to 1 MiB make no difference"));
             assert_eq!(texts(&equal, &STEADY[..4]), [""; 0]);
         }
 
@@ -348,9 +348,9 @@ mod tests {
             assert_eq!(
                 texts("zero-copy", &records),
                 [
-                    "Zero copy by vmsplice → splice from huge pages is 25.0× (25.0–25.0) as fast as write → read (50.0 GiB/s \
+                    "Zero copy with vmsplice → splice from huge pages is 25.0× (25.0–25.0) as fast as write → read (50.0 GiB/s \
                      against 2.00 GiB/s) across two cores (blocks of 64 KiB); the bytes never reached the reader's memory.",
-                    "One copy instead of two by vmsplice → read is 1.50× (1.50–1.50) as fast as write → read (3.00 GiB/s against 2.00 \
+                    "One copy instead of two with vmsplice → read is 1.50× (1.50–1.50) as fast as write → read (3.00 GiB/s against 2.00 \
                      GiB/s) across two cores (blocks of 64 KiB); the bytes reached the reader's memory, but were not checked.",
                 ]
             );
@@ -361,7 +361,7 @@ mod tests {
         fn one_copy_is_not_called_zero_copy() {
             let records = [pipe_trial("write", "read", &[], 2.0), pipe_trial("vmsplice", "vmsplice", &[], 3.0)];
             let text = &texts("zero-copy", &records)[0];
-            assert!(text.starts_with("One copy instead of two by vmsplice → vmsplice is 1.50×"), "{text}");
+            assert!(text.starts_with("One copy instead of two with vmsplice → vmsplice is 1.50×"), "{text}");
         }
 
         #[test]

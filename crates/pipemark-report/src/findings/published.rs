@@ -12,8 +12,8 @@ use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The minimum number of published figures for comparing the shapes of two curves.
 const MIN_TRIALS: usize = 3;
-/// The largest slowdown against the best that counts as equally good, as a fraction. Published figures have no interval
-/// that could decide it.
+/// The largest slowdown relative to the best that counts as equally good, as a fraction. Published figures have no
+/// interval that could decide this.
 const MAX_SLOWDOWN: f64 = 0.05;
 
 /// Compares the best published trial with the best measured trial, for each source of published figures in an
@@ -37,7 +37,7 @@ fn published_figure(one: MeasuredTrial) -> String {
 
 /// The finding for one source. `figures` pairs each trial with its published throughput in bytes per second.
 fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate> {
-    // A trial with too few runs for an interval gives no interval of the ratio either.
+    // If a trial has too few runs for an interval, its ratio has no interval either.
     if figures.iter().any(|(ours, _)| ours.estimates.throughput().low.is_none()) {
         return None;
     }
@@ -79,13 +79,13 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
     let statistic = figures.iter().find_map(|(one, _)| one.record.published.as_ref()?.statistic);
     let text = format!(
-        "Published figures of {source} are best with {} ({}), ours with {} ({}){}. {} are {}× to {}× theirs.",
+        "Published figures of {source} are highest with {} ({}), ours with {} ({}){}. {} are {}× to {}× the published figures.",
         theirs_at.record.name,
         published_figure(*theirs_at),
         ours.record.name,
         ours.headline(),
         shape.map_or_else(String::new, |(words, _)| format!("; {words}")),
-        if statistic.is_some() { "Our medians" } else { "Ours" },
+        if statistic.is_some() { "Our medians" } else { "Our figures" },
         three_digits(figures.iter().map(ratio).fold(f64::INFINITY, f64::min)),
         three_digits(figures.iter().map(ratio).fold(0.0, f64::max)),
     );
@@ -100,7 +100,7 @@ mod tests {
 
     use crate::findings::findings_of_rule as of_rule;
 
-    /// The averages of pipe_bandwidth.c in MiB/s by block size, as published.
+    /// The published averages of pipe_bandwidth.c in MiB/s, by block size.
     const PIPE_BANDWIDTH: [(&str, f64); 8] = [
         ("64", 250.91),
         ("256", 933.07),
@@ -134,8 +134,8 @@ mod tests {
         let found = &findings_for(&ours, &STEADY)[0];
         assert_eq!(
             found.text,
-            "Published figures of pipe_bandwidth.c are best with 8 KiB blocks (3.11 GiB/s), ours \
-             with 64 KiB blocks (2.93 GiB/s); the optima differ. Ours are 0.39× to 2.73× theirs."
+            "Published figures of pipe_bandwidth.c are highest with 8 KiB blocks (3.11 GiB/s), ours \
+             with 64 KiB blocks (2.93 GiB/s); the optima differ. Our figures are 0.39× to 2.73× the published figures."
         );
         assert_eq!(found.evidence["trials"].as_array().unwrap().len(), 8);
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn shapes_may_agree() {
         let scaled = PIPE_BANDWIDTH.map(|(_, figure)| figure * 2.0);
-        assert!(findings_for(&scaled, &STEADY)[0].text.contains("; the optimum is the same. Ours are 2.00×"));
+        assert!(findings_for(&scaled, &STEADY)[0].text.contains("; the optimum is the same. Our figures are 2.00×"));
         let mut level = scaled;
         level[5] = level[4] * 1.01;
         assert!(findings_for(&level, &STEADY)[0].text.contains("the same within 5 %"));

@@ -8,7 +8,7 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::{setting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// The largest slowdown against the best that counts as equally good, as a fraction.
+/// The largest slowdown relative to the best that counts as equally good, as a fraction.
 const MAX_SLOWDOWN: f64 = 0.05;
 
 /// The best settings for three uses: data that is read, data that is only passed on, and programs with plain write and
@@ -17,7 +17,7 @@ const MAX_SLOWDOWN: f64 = 0.05;
 /// Of the settings tied with the fastest and within 5 % of it, the one with the least CPU time is chosen. Spinning
 /// isn't recommended, because it uses a whole CPU.
 ///
-/// If several volumes give an answer, the answer of the volume with the fastest trial is used.
+/// If there are recommendations for several volumes, the one with the fastest trial is used.
 pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
     for part in parts {
@@ -51,13 +51,13 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
             streams.iter().copied().filter(|one| usable(one.ends())).collect()
         })
     };
-    // If the sink reads the data, the source must be able to write it anew. tee is excluded, because it sends one page
-    // repeatedly.
+    // If the sink reads the data, the source must be able to write new data. If the sink only passes it on, tee is
+    // excluded, because tee sends one page repeatedly.
     let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
     let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
     let most = |levels: [Vec<MeasuredTrial<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
     let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
-    // Only pipes and sockets have write and read as their plain methods.
+    // Only for pipes and sockets do the methods write and read stand for write(2) and read(2).
     let plain = most(by_proof(|ends| {
         (ends.link.is_pipe() || ends.link.is_socket())
             && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
@@ -80,7 +80,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
         };
         let copied = work_in_words(Work { written: false, read: false, ..choice.ends().work() });
         let fastest = fastest(those.iter().copied())?.record.id == choice.record.id;
-        let why = if fastest { "" } else { "; within 5 % of the fastest, for less CPU time" };
+        let why = if fastest { "" } else { "; within 5 % of the fastest, with less CPU time" };
         let text = format!("{purpose}: {}, {}, {copied}{proof}{why}.", words(&choice), choice.headline());
         let evidence = json!({ "setting": choice.evidence(), "of_settings": those.len(), "params": choice.job });
         Some(Candidate::new("recommended", effect, text, evidence))
@@ -131,7 +131,8 @@ mod tests {
                 "Best with write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
         );
-        // The plain setting is chosen among most trials, not only those with the strictest verification.
+        // The setting for write and read is chosen at the level of verification that most trials have, not at the
+        // strictest.
         let mut proven = all.to_vec();
         proven.push(record("f", &[("verify", "full"), ("capacity", "1m")], 1.0, &STEADY));
         proven.push(record("e", &[("block", "1m")], 2.0, &STEADY));
@@ -153,7 +154,7 @@ mod tests {
         let all = records(rest.into_iter().chain([costly]).collect());
         let text = &texts(&all)[0];
         assert!(
-            text.contains("blocks of 64 KiB") && text.ends_with("within 5 % of the fastest, for less CPU time."),
+            text.contains("blocks of 64 KiB") && text.ends_with("within 5 % of the fastest, with less CPU time."),
             "{text}"
         );
     }

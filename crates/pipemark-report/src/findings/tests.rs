@@ -46,7 +46,7 @@ fn failed_trials_are_no_evidence() {
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
     (slow.verified, slow.status) = (None, Status::Skipped);
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
-    // A trial is no evidence if its source can't produce the bytes as fast as more than half of its runs.
+    // A trial isn't used as evidence if more than half of its runs are faster than its source can produce the bytes.
     let above = |runs| {
         let mut slow = Outcome { status: Status::Ok, ..slow.clone() };
         for (nth, sample) in slow.samples.iter_mut().enumerate() {
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// Null links, memory copies and round trips would otherwise win every ranking of streams.
+/// If null links, memory copies and round trips were ranked with streams, they would win every ranking.
 #[test]
 fn round_trips_are_excluded_from_stream_rules() {
     let mut all = vec![record("e", &[("block", "4k")], 1.0, &STEADY), record("e", &[], 2.0, &STEADY)];
@@ -169,7 +169,7 @@ fn of_id<'r>(records: &'r [Record], id: &Json) -> &'r Record {
     records.iter().find(|record| id == &json!(record.id)).expect("evidence is of a record")
 }
 
-/// The speed of a record, for which more is faster.
+/// The speed of a record. Higher is faster.
 fn speed(record: &Record) -> f64 {
     let estimates = record.estimate.as_ref().unwrap();
     estimates.round_trip().map_or(estimates.throughput().median, |trip| 1e9 / trip.median)
@@ -185,8 +185,8 @@ fn rivals<'r>(records: &'r [Record], one: &Record, keys: &[Key]) -> Vec<&'r Reco
 }
 
 proptest! {
-    /// Superlatives in findings are true of the records. The test searches the records without using the code of the
-    /// rules. Trials with different work on their bytes may be ranked only if the text says so.
+    /// A finding that names the best trial is right about the records. The test searches the records without using the
+    /// code of the rules. Trials that do different work on their bytes may be ranked only if the text says so.
     #[test]
     fn findings_name_the_true_fastest(all in document()) {
         let ends = |record: &Record| record.job.ends().unwrap().clone();

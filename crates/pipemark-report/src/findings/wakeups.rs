@@ -1,5 +1,5 @@
-//! Findings about the cost of wakeups: one core against two, blocking against spinning, after a pause, and in round
-//! trips.
+//! Findings about the cost of wakeups: one core against two, blocking against spinning, pauses between messages, and
+//! round trips.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::findings::measured::sizes;
 use crate::findings::words::{setting, time, trial, waiting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
-/// Compares each pair of CPUs with a single CPU, at all block sizes measured on both.
+/// Compares each pair of CPUs with a single CPU, at all block sizes measured both ways.
 pub(super) fn against_one_core(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let places = BTreeSet::from_iter(group.iter().map(|one| one.ends().place));
     let on_one = |place: &Place| match place {
@@ -55,7 +55,8 @@ fn cores(place: Place) -> String {
     }
 }
 
-/// Compares each other wait policy with blocking. The cost is always reported, because a spinning end uses a whole CPU.
+/// Compares each other wait policy with blocking. The CPU time is always reported, because spinning keeps a whole CPU
+/// busy.
 pub(super) fn against_blocking(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let (blocking, others): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         group.iter().partition(|one| one.ends().wait == WaitPolicy::Block);
@@ -110,7 +111,7 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let text = format!(
         "A round trip takes {} back to back; {}: {}.",
         base.headline(),
-        clauses.join(", "),
+        clauses.join("; "),
         trial(base.job, &[Key::Gap])
     );
     let by_gap: Value =
@@ -199,7 +200,7 @@ mod tests {
         use pipemark_model::Record;
         use pipemark_stats::fixture::{STEADY, record};
 
-        /// The findings' texts. `figures` has block sizes, each with the figures on one core and across two.
+        /// The findings' texts. `figures` has block sizes, each with the figures on one core and across two cores.
         fn texts(figures: &[(&str, f64, f64)], two: &str, runs: &[f64]) -> Vec<String> {
             let records: Vec<Record> = figures
                 .iter()
@@ -328,7 +329,7 @@ mod tests {
             assert_eq!(
                 texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
                 [
-                    "A round trip takes 4.00 µs back to back; after a pause of 100 µs, it takes as long (within 3 %), after a pause of 1.00 ms, it takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
+                    "A round trip takes 4.00 µs back to back; after a pause of 100 µs, it takes as long (within 3 %); after a pause of 1.00 ms, it takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
                 ]
             );
         }

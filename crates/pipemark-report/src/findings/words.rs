@@ -54,7 +54,7 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     }
 }
 
-/// The settings that several mechanisms have in common, without the block size: `across two cores (spinning)`.
+/// The settings of a job as text, without the link, the methods and the block size: `across two cores (spinning)`.
 pub(super) fn situation(job: &Job) -> String {
     setting(job, &[Key::Link, Key::Send, Key::Block])
 }
@@ -108,7 +108,7 @@ pub(super) fn methods(ends: &Ends) -> String {
     format!("{} → {}{pages}", ends.send, ends.recv)
 }
 
-/// The work done on each byte as text: `copied once, written and read`.
+/// The work done on each byte as text: `copied once, newly written and read`.
 pub(super) fn work_in_words(work: Work) -> String {
     let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
     let rest = match (work.written, work.read) {

@@ -1,5 +1,4 @@
-//! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and
-//! findings.
+//! A document on one screen of 80 columns: a compact table for each experiment, then the main figures and findings.
 
 mod tables;
 
@@ -34,11 +33,11 @@ const TEXT_WIDTH: usize = 76;
 const MAX_FINDING_LINES: usize = 8;
 /// The largest number of findings.
 const MAX_FINDINGS: usize = 5;
-/// The minimum number of rows that an experiment gets, if it has as many.
+/// The minimum number of rows shown of an experiment, if the experiment has that many.
 const MIN_ROWS: usize = 2;
-/// The tallest table of another experiment, in lines, that is still printed beside a suite's main table.
+/// The largest number of lines of a table that is still printed in addition to a suite's main table.
 const MAX_TABLE_BESIDE: usize = 8;
-/// The largest number of published figures listed for an experiment that has no table here.
+/// The largest number of published figures listed for an experiment whose table isn't shown.
 const MAX_PUBLISHED: usize = 6;
 /// The largest number of reasons shown for missing figures.
 const MAX_REASONS: usize = 2;
@@ -51,7 +50,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let findings = findings(document);
-    // The suite's main experiments are shown whole. Findings are dropped from the end to make room for them.
+    // The suite's main experiments are shown whole. To make room for them, findings are dropped, the last first.
     let headline = document.experiments.iter().any(|experiment| experiment.headline);
     let lines = |sheet: &Sheet| {
         let terminal = Terminal { width: TEXT_WIDTH + 4, colour: Colour::Never, characters: Characters::Unicode };
@@ -59,7 +58,8 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     };
     let least = if headline { findings.len().min(1) } else { findings.len() };
     let fewer = (least..=findings.len()).rev().map(|most| (most, false));
-    // As a last resort, the claims are only counted, and a suite with main tables shows no findings.
+    // If that isn't enough, the claims are only counted. If that isn't enough either, a suite with main tables shows no
+    // findings.
     let none = headline.then_some((0, true));
     let mut sheet = Sheet::default();
     for (most, counted_only) in fewer.chain([(least, true)]).chain(none) {
@@ -90,7 +90,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
-    // Trials that are upper bounds of the other trials are part of the summary.
+    // Trials that are upper bounds for the other trials are shown in the summary.
     let bounds = |experiment: &&MeasuredExperiment| {
         experiment.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
     };
@@ -211,8 +211,8 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
         .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
 }
 
-/// The title of an experiment. The number of trials shown and as many common settings as fit on the line follow in
-/// brackets.
+/// The title of an experiment. In brackets, it is followed by the number of trials shown and by as many common settings
+/// as fit on the line.
 fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
@@ -237,7 +237,7 @@ fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     heading + &some
 }
 
-/// The findings for which there is room, the most useful first.
+/// As many findings as there is room for, the most useful first.
 fn findings(document: &Document) -> Vec<&Finding> {
     let mut lines = 0;
     let fits = |finding: &&Finding| {
@@ -247,8 +247,8 @@ fn findings(document: &Document) -> Vec<&Finding> {
     document.findings.iter().take_while(fits).take(MAX_FINDINGS).collect()
 }
 
-/// The number of lines of a table that can't be shortened: one with a parameter across the top, or in the published
-/// form. `None` for other tables.
+/// The number of lines of a table that can't be shortened: a table with a parameter across the top, or in the form of a
+/// published table. `None` for other tables.
 fn table_height(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
     let grids = match experiment.about.headline {
         true => gains::in_brief(document, experiment).map(|(grid, _)| vec![grid]),
@@ -303,7 +303,7 @@ fn rows_of(
     shown(most.unwrap_or(if headline { 0 } else { MIN_ROWS }))
 }
 
-/// The published figures of an experiment that has no table here, each beside the measured figure; `None` if there are
+/// The published figures of an experiment whose table isn't shown, each beside the measured figure; `None` if there are
 /// none.
 fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
     let statistic = experiment.statistic();
@@ -344,8 +344,8 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
     if experiment.about.headline
         && let Some((grid, notes)) = gains::in_brief(document, experiment)
     {
-        // The published table is the purpose of the suite. Its other form shows the rest. The legend is shown once,
-        // below the last table.
+        // A table in the published form is the purpose of its suite, so its other figures are omitted here. The legend
+        // is shown once, below the last table.
         sheet.grid(grid);
         let last = document.experiments.iter().rfind(|experiment| experiment.headline && experiment.gains.is_some());
         let is_last = last.is_some_and(|last| last.name == experiment.about.name);

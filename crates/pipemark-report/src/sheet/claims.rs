@@ -5,7 +5,7 @@ use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::findings::claims::range;
 
-/// The verdicts, in groups that are counted together.
+/// The groups of verdicts that are counted together.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
     &[ClaimVerdict::Holds],
     &[ClaimVerdict::DoesntHold, ClaimVerdict::Reversed],
@@ -58,7 +58,7 @@ pub(super) fn counts(document: &Document) -> Option<Note> {
     (!counts.is_empty()).then(|| Note::plain(counts.join(" · ")))
 }
 
-/// The number of claims with each answer, and the text of the first claims that don't hold.
+/// The number of claims with each answer, then the texts of the first claims that don't hold.
 pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);

@@ -9,13 +9,13 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::sheet::words::time;
 
-/// The largest number of rows without `--all`, which is one screen. Rows with a change are never hidden.
+/// The largest number of rows without `--all`: one screen. Rows with a change are never hidden.
 const MAX_ROWS: usize = 24;
-/// The largest number of trials that weren't compared and are listed. More are only counted.
+/// The largest number of trials listed that weren't compared. If there are more, they are only counted.
 const MAX_MISSING: usize = 3;
 
-/// The comparison as a sheet. Rows with a change come first. Of the others, all are shown, or as many as fit on a
-/// screen.
+/// The comparison as a sheet. Rows with a change come first. Of the other rows, either all are shown, or as many as fit
+/// on a screen.
 pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &summary(diff));
@@ -45,13 +45,14 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
 
 /// Columns for programs:
 ///
-/// - `kind` is trial, reference (a copy within one process, without a verdict), mean (the geometric mean of the
-///   experiment's trials, without `base` and `new`) or missing (`name` is the reason, the verdict is the side that
-///   lacks it).
+/// - `kind` is trial, reference (a memory copy within one process, without a verdict), mean (the geometric mean of the
+///   experiment's trials, without `base` and `new`) or missing (`name` is the reason, and the verdict is the side that
+///   lacks the trial).
 /// - `base` and `new` are bytes per second, or nanoseconds in latency mode.
-/// - `change`, `low` and `high` are fractions. `low` and `high` are the ends of the 95 % interval, empty with too few
-///   runs.
-/// - `judged_low` and `judged_high` are the ends of the interval that the verdict is based on, which people see.
+/// - `change`, `low` and `high` are fractions. `low` and `high` are the ends of the 95 % interval; both are empty if
+///   there are too few runs.
+/// - `judged_low` and `judged_high` are the ends of the interval that the verdict is based on. Tables for people show
+///   this interval.
 /// - `p` is the p-value of the test for no difference.
 fn columns() -> Vec<Column> {
     let mut columns = vec![Column::words("name", "trial").fit(Fit::Wrapped)];
@@ -82,12 +83,12 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
     };
-    // A reference is much faster than the trials that it is compared with.
+    // References don't affect the choice of the unit, because they are much faster than the trials.
     let only_references = group.changes.iter().all(|change| change.reference);
     let shown = group.changes.iter().filter(|change| only_references || !change.reference);
     let unit = unit.common(shown.flat_map(|change| [change.base, change.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
-        // Shows the pair of runs whose ratio agrees with the change.
+        // If the ratio of the medians doesn't agree with the change, a pair of runs whose ratio does is shown instead.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
             change.map_or_else(Cell::default, |c| Cell::of(unit.show(c.typical.map_or(of(c), typical)), of(c)))
         };
@@ -124,7 +125,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
         rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
     }
     let caption = match neutral(&group.title) {
-        // The title of a single table names what it measures.
+        // The title of an experiment with one table may already name what the table measures.
         title if what.starts_with(&format!("{},", title.to_lowercase())) => capitalised(what),
         title => format!("{title}: {what}"),
     };
@@ -240,7 +241,7 @@ fn legend(diff: &Diff) -> String {
         text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));
     }
     if changes().any(|change| change.reference) {
-        text.push_str("; in brackets: the machine itself, not judged");
+        text.push_str("; verdicts in brackets are for memory copies and don't count");
     }
     text
 }

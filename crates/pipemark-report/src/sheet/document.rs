@@ -39,7 +39,7 @@ pub(super) fn heading(document: &Document) -> String {
     if title.is_empty() { suite.clone() } else { format!("{suite}: {title}") }
 }
 
-/// Adds the tables of one experiment with their notes. If `run` isn't empty, it is added to the captions.
+/// Adds the tables of one experiment with their notes. If `run` isn't empty, it precedes the captions.
 pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &pipemark_model::Experiment, run: &str) {
     let Some(experiment) = MeasuredExperiment::of(document, about) else { return };
     let (mut grids, notes) = gains::grids(document, &experiment).unwrap_or_else(|| {

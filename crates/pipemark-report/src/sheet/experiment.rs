@@ -53,8 +53,8 @@ impl<'a> MeasuredExperiment<'a> {
         if ours.is_empty() { jobs().collect() } else { ours }
     }
 
-    /// The parameters in which the trials differ. Those of the suite come first. Memory copies don't count, because
-    /// they have no source and sink.
+    /// The parameters in which the trials differ. Those that the suite names come first. Memory copies are ignored,
+    /// because they have no source and sink.
     pub(super) fn varying(&self) -> Vec<Key> {
         let jobs = self.jobs();
         let mut keys = differing_keys(&jobs, &self.about.varies);
@@ -64,8 +64,8 @@ impl<'a> MeasuredExperiment<'a> {
         keys
     }
 
-    /// The settings that all trials have in common, as text. If some trials run other programs, only pipemark's own
-    /// trials count.
+    /// The settings that all trials have in common, as text. If only some trials run programs in other languages, these
+    /// are ignored.
     pub(super) fn shared(&self) -> Vec<String> {
         let mut jobs = self.jobs();
         if mixes_foreign_programs(&jobs) {
@@ -74,7 +74,7 @@ impl<'a> MeasuredExperiment<'a> {
         shared(&jobs)
     }
 
-    /// Whether the headline figure of the trials is a time. Times at a rate that wasn't reached are omitted.
+    /// Whether the main figure of the trials is a time.
     pub(super) fn is_latency(&self) -> bool {
         let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
         measured.peek().is_some() && measured.all(|record| record.job.is_latency())
@@ -100,7 +100,8 @@ impl<'a> MeasuredExperiment<'a> {
             .any(|own| own.as_published.ends_with(" calls"))
     }
 
-    /// What the published figures are of their documents' runs; `None` if that is unknown or differs.
+    /// How the published figures were computed from the publication's runs; `None` if that is unknown or differs
+    /// between them.
     pub(super) fn statistic(&self) -> Option<Statistic> {
         let published = self.records.iter().filter_map(|record| record.published.as_ref());
         let [statistic] = distinct(published.map(|own| own.statistic))[..] else { return None };
@@ -149,7 +150,7 @@ impl<'a> MeasuredExperiment<'a> {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
         let beside = mixes_foreign_programs(&self.jobs());
-        // Wait policies are shown as groups of rows, so they have no column.
+        // Rows are grouped by wait policy, so wait policies have no column.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };
             let heading = if beside && key == Key::Language { "program" } else { key.name() };
@@ -157,7 +158,7 @@ impl<'a> MeasuredExperiment<'a> {
             table.push(column, |record| Cell::shown(parameter(key, record)));
         }
         let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());
-        // If there are no parameters, the group may still identify a row.
+        // If no other parameter differs, the group may still identify a row.
         if table.columns.is_empty() && self.records.len() > 1 + usize::from(groups) {
             table.push(Column::words("", "trial").fit(Fit::Elastic), |record| Cell::shown(&record.name));
         }
@@ -206,7 +207,7 @@ impl<'a> MeasuredExperiment<'a> {
             });
         }
         if !latency && self.copy.is_some() {
-            // The null link transfers nothing, so its share of the memory copy means nothing.
+            // The null link transfers nothing, so its throughput as a share of the memory copy's means nothing.
             self.add(table, "% of copy", |estimates, own, record| match record.job.link() {
                 LinkKind::Null => Some("–".to_owned()),
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
@@ -218,7 +219,7 @@ impl<'a> MeasuredExperiment<'a> {
                 Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
                 Figure::Calls => self.counts_calls(),
                 Figure::Elapsed => false,
-                // These figures are shown only beside their published figures.
+                // These figures are shown only if the same figures were published.
                 Figure::StalledFrontendCycles | Figure::StalledBackendCycles | Figure::StalledPerInstruction => false,
                 Figure::Branches | Figure::BranchMissShare | Figure::BranchRate => false,
                 Figure::ContextSwitchRate | Figure::MigrationRate | Figure::PageFaultRate => false,
@@ -232,7 +233,8 @@ impl<'a> MeasuredExperiment<'a> {
                 Some(if figure.unit() == Unit::Count { unit.brief(median) } else { unit.show(median) })
             };
             if figure == Figure::Real && chained {
-                // Shows the least real time, as documents do that repeat a command and report the best time.
+                // For chains, the shortest real time is shown too, because publications that repeat a command report
+                // the best time.
                 let unit = self.common(Figure::Real, |estimate| estimate.min);
                 self.add(table, "real, least", move |estimates, _, _| {
                     Some(unit.show(estimates.get(Figure::Real)?.min))
@@ -244,7 +246,7 @@ impl<'a> MeasuredExperiment<'a> {
             }
         }
         if has(Figure::StartUp) {
-            // For an entrant, this is the time measured by its own clock.
+            // For an entrant, this is the time that the entrant itself measured.
             let inside = |record: &Record, estimates: &Estimates| match record.job.volume() {
                 Volume::Total(total) => Some(total.0 as f64 / estimates.throughput().median * 1e9),
                 Volume::Time(_) => None,
@@ -271,7 +273,7 @@ impl<'a> MeasuredExperiment<'a> {
             |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
         let words = BTreeSet::from_iter(self.records.iter().flat_map(|record| of(record).into_keys()));
         let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
-        // The order is that of the other tables. Figures that only the document has come last.
+        // The order is that of the other tables. Figures that only the publication has come last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
         words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
         let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
@@ -324,7 +326,8 @@ impl<'a> MeasuredExperiment<'a> {
         Some(if self.sources.len() > 1 { format!("{figure} [{}]", source + 1) } else { figure })
     }
 
-    /// The baseline of all ratios as text: one row, or the settings that several baselines have in common.
+    /// The baseline of all ratios as text: the name of a row or, if there are several baselines, the settings that they
+    /// have in common.
     fn baseline(&self) -> String {
         let [first, others @ ..] = self.baselines.as_slice() else { return "the baseline".to_owned() };
         if others.is_empty() {
@@ -346,7 +349,7 @@ impl<'a> MeasuredExperiment<'a> {
         let mut note = |mark: &str, text: &str| notes.push(Note::new(mark, Style::Aside, text));
         if self.has(Figure::Ratio) {
             let figure = match self.is_latency() {
-                true => ": how many times as fast, by the median round trip, so below 1 is slower",
+                true => ": speed by the median round trip; below 1 is slower",
                 false => "",
             };
             note("ratio", &format!("to {}, taken within each round{figure}", self.baseline()));
@@ -374,7 +377,8 @@ impl<'a> MeasuredExperiment<'a> {
     }
 }
 
-/// A parameter's value as text. For a memory copy, `–` for parameters of the ends, because it has none.
+/// A parameter's value as text. For a memory copy, parameters of source and sink are shown as `–`, because it has
+/// neither.
 fn parameter(key: Key, record: &Record) -> String {
     if key == Key::Language && record.job.ends().is_some() {
         return "pipemark".to_owned();
@@ -388,11 +392,11 @@ fn wait_policy_effect(wait: WaitPolicy) -> &'static str {
     match wait {
         WaitPolicy::Block => "block: a waiting end sleeps in the call",
         WaitPolicy::Poll => "poll: a waiting end sleeps in poll(2)",
-        WaitPolicy::Spin => "spin: a waiting end keeps its CPU busy; not ranked with rows that sleep",
+        WaitPolicy::Spin => "spin: a waiting end keeps its CPU busy; ranked apart from other rows",
     }
 }
 
-/// Both ends of the interval, or the number of runs if there are too few for an interval.
+/// Both ends of the interval, or `n=` and the number of runs if there are too few for an interval.
 pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => between(&show(low), &show(high)),
@@ -400,7 +404,7 @@ pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> Str
     }
 }
 
-/// Whether a ratio is within 2 % of the ratio of the medians shown. The ratio itself is computed within rounds.
+/// Whether a ratio, which is computed within rounds, is within 2 % of the ratio of the medians shown.
 pub(super) fn agrees_with_medians(ratio: &Estimate, figure: f64, base: f64) -> bool {
     (ratio.median * base / figure - 1.0).abs() <= 0.02
 }

@@ -28,13 +28,13 @@ pub fn assert_file(path: &str, text: &str) {
     assert!(
         kept == text,
         "{} differs from the program's output; if the change is intended, run `{BLESS}=1 cargo test -p pipemark-report` \
-         and look at the difference. It writes:\n{text}",
+         and review the diff. The program's output:\n{text}",
         path.display()
     );
 }
 
-/// A document as if the suite had been run, with speeds drawn from `seed`. Each experiment has its own figures, even
-/// for a trial that occurs in several experiments.
+/// A document with every trial of a suite and random speeds from `seed`. A trial that occurs in several experiments has
+/// different figures in each.
 pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     let suite = Suite::parse("suite.toml", text).expect("a suite");
     let plan = suite.expand(scale.parse().expect("a scale")).expect("a plan");
@@ -59,7 +59,7 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
 }
 
 /// An estimate with the median `median`. `margin` is half the interval's width as a fraction of the median; `None`
-/// means too few runs.
+/// means that there are too few runs for an interval.
 fn estimate(median: f64, margin: Option<f64>) -> Estimate {
     let spread = margin.unwrap_or(0.02);
     Estimate {
@@ -231,7 +231,7 @@ fn finding(rule: &str, text: &str) -> Finding {
     Finding { rule: rule.to_owned(), topic: String::new(), text: text.to_owned(), evidence }
 }
 
-/// Several experiments with most kinds of results: measured, skipped and failed trials, warnings, ratios, wait
+/// Several experiments with most kinds of results: measured, skipped and failed trials, warnings, ratios and wait
 /// policies.
 pub fn quick() -> Document {
     let mut trials = vec![measured("memory copy", &[("link", "memory-copy")], 9.31, Some(0.008), 0.107)];
@@ -338,7 +338,7 @@ pub fn interrupted() -> Document {
     document
 }
 
-/// A document in which every text from other sources tries to take over the terminal, the spreadsheet or the page. The
+/// A document in which every text from other sources is an attack on the terminal, the spreadsheet or the page. The
 /// data of one trial failed verification.
 pub fn hostile() -> Document {
     let evil =
@@ -397,7 +397,8 @@ fn round_trip_record(experiment: &str, params: &[(&str, &str)], ns: f64, margin:
 /// The settings of a mechanism, and its throughput in GiB/s at each of four sizes.
 type Way = (&'static [(&'static str, &'static str)], [f64; 4]);
 
-/// Links by size as matrices, for throughput and for round trips. Also tables of round trips with one row per trial.
+/// Tables of links (rows) by size (columns), for throughput and for round trips. Also tables of round trips with one
+/// row per trial.
 pub fn ipc() -> Document {
     let blocks = ["64", "4k", "64k", "1m"];
     let ways: [Way; 6] = [
@@ -475,8 +476,8 @@ pub fn ipc() -> Document {
     document
 }
 
-/// A table of gains with every kind of cell: gains with the published sign, with the opposite sign and inconclusive
-/// ones, small and large ones, a trial that wasn't measured, an empty cell, and a column without published figures.
+/// A table of gains with every kind of cell: gains with the published sign, gains with the opposite sign, inconclusive
+/// gains, small and large gains, a trial that wasn't measured, an empty cell, and a column without published figures.
 pub fn gains() -> Document {
     let mut trials = Vec::new();
     let mut blocks = Vec::new();
@@ -557,7 +558,7 @@ pub fn chains() -> Document {
             let estimates = record.estimate.as_mut().expect("measured");
             estimates.set(Figure::Real, estimate(ns, Some(0.02)));
             estimates.set(Figure::SwitchesPerMib, estimate(31.7, Some(0.1)));
-            // The longest published chain moved more bytes than the others.
+            // The published figure of the longest chain is for more bytes than the others.
             let total = if length == "16" { 26_250_000_000u64 } else { 1 << 30 };
             record.published = published.filter(|_| stage == "cat").map(|seconds| Published {
                 throughput: total as f64 / seconds,
@@ -600,7 +601,7 @@ pub fn languages() -> Document {
     document("languages", "the same pipe in several languages", trials)
 }
 
-/// Line filters. Some of their counters aren't available here.
+/// Line filters. Some of their counters are missing, as on a machine that lacks these counters.
 pub fn lines() -> Document {
     let mut trials = Vec::new();
     for (filter, figure) in [("sink", 2.6), ("awk", 0.21), ("perl", 0.17)] {
@@ -634,7 +635,7 @@ pub fn lines() -> Document {
             trials.push(record);
         }
     }
-    document("lines", "lines through a filter, built in several ways", trials)
+    document("lines", "one line filter, written in several ways", trials)
 }
 
 /// All documents, each with the name of its files.

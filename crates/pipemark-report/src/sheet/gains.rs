@@ -1,5 +1,5 @@
-//! A table of gains in the published form: rows by a parameter, gains in per cent over the base, each beside the
-//! published gain.
+//! A table of gains in the published form: a row for each value of a parameter, and gains in per cent over the base,
+//! each beside the published gain.
 
 use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, group_by_key};
 use pipemark_show::{Cell, Column, Grid, Note, Row, RowGroup};
@@ -10,17 +10,17 @@ use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::matrix::{MISSING_FIGURE, abbreviate_size, headline};
 use crate::sheet::words::missing;
 
-/// A table for each part, and the notes below the tables; `None` if the experiment has no table of gains.
+/// A table for each block, and the notes below the tables; `None` if the experiment has no table of gains.
 pub(super) fn grids(document: &Document, experiment: &MeasuredExperiment) -> Option<(Vec<Grid>, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
     let grids = gains.blocks.iter().map(|block| part(gains, block, experiment, document)).collect();
     Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
 }
 
-/// The largest number of published columns side by side on a screen.
+/// The largest number of published columns that fit side by side on a screen.
 const COLUMNS_IN_BRIEF: usize = 6;
 
-/// As many published parts as fit side by side on a screen, and the notes below them. `None` if the experiment has no
+/// As many published blocks as fit side by side on a screen, and the notes below them. `None` if the experiment has no
 /// table of gains.
 pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
@@ -36,7 +36,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
         blocks.push(block);
     }
     let mut columns = vec![Column::words("", &gains.corner)];
-    // The heading of a part's first column names the part.
+    // The heading of a block's first column names the block.
     for block in &blocks {
         for (nth, column) in block.columns.iter().enumerate() {
             let heading = match nth {
@@ -93,7 +93,7 @@ pub(super) const MARKS: [(char, &str); 3] = [
     ('?', "inconclusive when all cells are judged together, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
-/// A gain counts as none if its whole interval is within this many per cent of zero.
+/// A gain counts as zero if its whole interval is within this many per cent of zero.
 const NO_GAIN: f64 = 10.0;
 
 /// The baseline of a trial; `None` if it wasn't measured.
@@ -153,7 +153,7 @@ pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records
 struct Gain {
     /// The gain in per cent over the base: the median of the rounds.
     percent: f64,
-    /// The interval in per cent that holds jointly for all cells of the table; `None` with too few runs.
+    /// The interval in per cent that holds jointly for all cells of the table; `None` if there are too few runs.
     adjusted: Option<(f64, f64)>,
     /// The published gain in per cent; `None` if none was published.
     published: Option<f64>,
@@ -196,7 +196,7 @@ impl Gain {
         self.adjusted.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
-    /// Whether the whole interval is near zero.
+    /// Whether the whole interval is within [`NO_GAIN`] of zero.
     fn is_negligible(&self) -> bool {
         self.adjusted.is_some_and(|(low, high)| low > -NO_GAIN && high < NO_GAIN)
     }

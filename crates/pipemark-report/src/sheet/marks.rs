@@ -1,4 +1,5 @@
-//! Marks after figures, each with one meaning in all tables. Also warnings of trials, as sentences below their table.
+//! Marks after figures, each with one meaning in all tables. Also warnings about trials, as sentences below their
+//! table.
 
 use std::mem;
 
@@ -21,7 +22,7 @@ enum FigureMark {
     Warned,
 }
 
-/// The mark of a row with warnings below its table.
+/// The mark of a row that has warnings below the table.
 pub(super) const WARNED: &str = "!";
 
 /// Each mark with its sign and its explanation, in order of display.
@@ -90,7 +91,8 @@ pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
     used.map(|(_, sign, meaning)| format!("{sign} {meaning}")).collect()
 }
 
-/// The warnings that `~` doesn't show, without duplicates. Each has the worst case and the names of the trials.
+/// The warnings other than those that `~` stands for, without duplicates. Each is given once, with the worst case and
+/// the names of the trials.
 pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
     let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
     for (record, warning) in

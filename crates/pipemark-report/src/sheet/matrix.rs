@@ -1,5 +1,5 @@
-//! A table with one parameter across the top. It has a row for each combination of the other parameters, and marks the
-//! best of each column.
+//! A table with one parameter across the top. It has a row for each combination of the other parameters. The best cell
+//! of each column is marked.
 
 use pipemark_model::{
     Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing_keys, distinct, group_by_key,
@@ -21,7 +21,7 @@ const ROW_KEYS: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let across = experiment.about.across?;
     let records = &experiment.records;
-    // After an interruption, the first row may be incomplete.
+    // After an interruption, the first row may be incomplete, so the columns aren't taken from it.
     let mut ascending = records.clone();
     ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
     let columns = distinct(ascending.iter().map(|record| record.shown(across)));
@@ -52,7 +52,7 @@ fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> Option<ColumnUn
 fn captions(experiment: &MeasuredExperiment, across: Key) -> impl Fn(&Record) -> String {
     let jobs: Vec<_> = experiment.records.iter().map(|record| &record.job).collect();
     let mut apart = differing_keys(&jobs, &experiment.about.varies);
-    // Verification makes no groups: it differs only for links that move nothing, which aren't ranked.
+    // Rows aren't grouped by verification, because it differs only for links that move nothing, which aren't ranked.
     apart.retain(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW_KEYS.contains(key));
     move |record| {
         let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
@@ -99,8 +99,8 @@ pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     has_times.then_some((estimates.headline_figure().unit(), estimates.headline()))
 }
 
-/// The text shown in place of omitted times: the rate that was reached, or that lines were held back. `None` if the
-/// times aren't omitted.
+/// The text shown in place of omitted times: the rate that was reached, or `held` if lines were held back. `None` if
+/// the times aren't omitted.
 fn replacement_for_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });

@@ -1,5 +1,5 @@
-//! Lays out documents and comparisons as sheets, one module per subject. The modules know trials, but not widths and
-//! colours.
+//! Lays out documents and comparisons as sheets, one module per subject. The modules decide what is shown of trials,
+//! but not widths and colours.
 
 mod brief;
 mod charts;

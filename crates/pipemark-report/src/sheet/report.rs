@@ -11,8 +11,8 @@ use crate::sheet::document::{heading, tables};
 use crate::sheet::watched;
 use crate::sheet::{claims, comparison, marks, summary, words};
 
-/// The whole content of the documents. The headline figures and one chart come first, and findings that aren't shown
-/// elsewhere last.
+/// The whole content of the documents. The main figures and one chart come first. Findings that aren't shown elsewhere
+/// come last.
 pub fn report(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let runs = || documents.iter().zip(&labels);
@@ -111,7 +111,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     }
     sheet.text(Style::Aside, [
         "Shaded bands and thin lines at the ends of bars are 95 % intervals of the median; they may reach beyond the axis. \
-         Hollow diamonds are published figures of other hardware. Each chart can be saved, or opened in the Vega \
+         Hollow diamonds are published figures from other hardware. Each chart can be saved, or opened in the Vega \
          editor; only opening it there sends its figures to another site.",
     ]);
     sheet
@@ -150,7 +150,7 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
         }
     }
     if sheet.blocks.is_empty() {
-        let text = "Nothing to draw: fewer than two trials of an experiment were measured.";
+        let text = "Nothing to draw: no experiment has two measured trials.";
         sheet.text(Style::Plain, [text]);
     }
     sheet

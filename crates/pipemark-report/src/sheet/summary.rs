@@ -1,4 +1,4 @@
-//! The headline figures of a document, for the brief sheet and the page.
+//! The main figures of a document, for the brief sheet and the report page.
 
 use pipemark_model::{
     ColumnUnit, Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy,
@@ -18,10 +18,10 @@ fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
     name(job, &keys)
 }
 
-/// The unit in which a table shows a record's headline figure.
+/// The unit in which a table shows a record's main figure.
 pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
 
-/// The headline figures: the default pipe, the best with write and read, the best verified trial, the rate per hop of
+/// The main figures: the default pipe, the best trial with write and read, the best verified trial, the rate per hop of
 /// the longest chain, and the memory copy within one process. Each figure is in the unit of its table, given by
 /// `unit_of`.
 pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
@@ -79,7 +79,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
                 let ratio = ratio.map(|(base, ratio)| {
-                    // If the ratio doesn't agree with the figures beside it, it is labelled as a ratio within rounds.
+                    // If the ratio doesn't agree with the figures beside it, a sign marks it as a ratio within rounds.
                     let agrees = agrees_with_medians(&ratio, speed(record), speed(base));
                     let within = (!agrees).then(|| "within rounds".to_owned());
                     let (what, own) = match base.id == plain.id {
@@ -112,7 +112,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
         row("shortest round trip", shown(record, time.median), names(&[&record.job], &[Key::Mode]).concat());
     }
     let figure = |text: String| Cell::shown(text).style(Style::Heading);
-    // On a busy machine, spinning ends are slower than sleeping ones, so they are no upper bound.
+    // On a busy machine, spinning trials may be slower than sleeping ones. Such a trial isn't an upper bound.
     let bounds = |bound: &&&Record| {
         let mut beside = streams.iter().filter(|record| {
             record.job.place() == bound.job.place()
@@ -141,7 +141,8 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
 /// The longest chain, with the bytes per second that all its stages together pass on. `None` without chains.
 fn per_hop(streams: &[&Record]) -> Option<(String, [String; 2])> {
     let length = |record: &&Record| record.job.chain().map_or(0, |chain| chain.length);
-    // `rev` makes `max_by_key` return the first of equals, the one the others are compared with.
+    // `rev` makes `max_by_key` return the first of several chains of the same length: the one that the others are
+    // compared with.
     let longest = streams.iter().copied().rev().max_by_key(length).filter(|record| length(record) > 0)?;
     let (stages, throughput) = (f64::from(length(&longest)), longest.estimate.as_ref()?.throughput());
     let rate = |throughput: f64| Unit::BytesPerSecond.show(stages * throughput);
@@ -176,7 +177,7 @@ mod tests {
         let mut document = Document { trials: vec![with("write", 1.5), with("sendfile", 3.0)], ..Document::default() };
         let checked = |document: &Document| of(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
         assert_eq!(checked(&document), ["1.50 GiB/s"]);
-        // A trial that is faster than its own end's limit isn't listed either.
+        // A trial that is faster than the limit of its own sink isn't listed either.
         let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
         document.trials[0].warnings.push(above);
         assert_eq!(checked(&document), [""; 0]);

@@ -55,7 +55,7 @@ fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
     fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
 }
 
-/// Holds for every embedded suite, whatever its results are.
+/// Every embedded suite fits on its screen, whatever its results are.
 #[test]
 fn main_experiments_are_shown_whole_on_one_screen() {
     for (seed, (name, text)) in EMBEDDED.into_iter().enumerate() {
@@ -86,7 +86,7 @@ fn the_result_fits_one_screen() {
     document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
     let text = render(&sheet::brief(&document, &[]), 80, Colour::Never);
     assert!(text.lines().count() <= 45 && text.contains(" of 176 trials"), "{text}");
-    // A single trial needs eight lines.
+    // A single trial needs at most eight lines.
     let mut document = fixture::interrupted();
     document.warnings = fixture::quick().warnings;
     document.partial = false;
@@ -163,7 +163,7 @@ fn links_without_transfers_have_no_bar() {
     assert!(rows.iter().any(|line| line.contains("in-place") && line.contains("████████")), "{rows:#?}");
 }
 
-/// Holds with and without a parameter across the top.
+/// The test covers tables with and without a parameter across the top.
 #[test]
 fn the_null_link_is_explained_on_one_screen() {
     let mut document = fixture::ipc();

@@ -1,11 +1,11 @@
 //! The text around the tables of a document: the machine, the method, the verification, whether the measurement is
-//! complete, and how a record ended.
+//! complete, and why a record has no figures.
 
 use pipemark_model::{Document, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, counted, neutral};
 
 use crate::sheet::experiment::interval;
 
-/// The machine, as facts.
+/// The machine: a list of facts as text.
 pub(super) fn host(document: &Document) -> Vec<String> {
     let host = &document.host;
     let kernel = neutral(host.kernel.split(" #").next().unwrap_or_default());
@@ -35,14 +35,14 @@ pub(super) fn time(started: &str) -> String {
     started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
-/// Whether the job is a default pipe: 64 KiB blocks by write and read, default capacity, two cores.
+/// Whether the job is a default pipe: default capacity, write and read with 64 KiB blocks, two cores.
 pub(super) fn is_plain(job: &Job) -> bool {
     let plain = Job::default().settings();
     let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
     keys.filter(|key| *key != Key::Mode).all(|key| job.value(key) == plain.effective(key)) && !job.is_round_trip()
 }
 
-/// The method: order, seed, time, verification, and the limit that figures are compared with.
+/// The method: order, seed, time, verification, and the memory-copy limit that figures are compared with.
 pub(super) fn method(document: &Document) -> Vec<String> {
     let rounds = document.trials.iter().flat_map(|r| &r.samples).map(|s| s.round as usize + 1).max().unwrap_or(0);
     let several = document.trials.iter().filter(|record| !record.samples.is_empty()).count() > 1;
@@ -102,7 +102,8 @@ pub(super) fn missing(record: &Record) -> Option<String> {
         None => outcome.to_owned(),
     };
     match record.status {
-        // Data that failed verification has no throughput. The reason of a measurement says so itself.
+        // A trial whose data failed verification has no throughput. If the record has a reason, the reason already says
+        // that verification failed.
         _ if record.verified == Some(false) => {
             let said = record.reason.as_deref().is_some_and(|reason| reason.contains("did not verify"));
             Some(if said { why("failed") } else { why("did not verify") })
@@ -114,7 +115,7 @@ pub(super) fn missing(record: &Record) -> Option<String> {
     }
 }
 
-/// Whether the record's figure is usable and the trial moves bytes between processes. Trials that move none aren't
+/// Whether the record's figure is usable and the trial moves bytes between processes. Trials that move no bytes aren't
 /// ranked with those that do.
 pub(super) fn ranked(record: &Record) -> bool {
     record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()

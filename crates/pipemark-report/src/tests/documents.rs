@@ -8,7 +8,7 @@ use pipemark_stats::fixture::{outcome, records};
 
 use crate::tests::one_setting;
 
-/// Adds the resource usage of a process, which only line filters have.
+/// Adds the resource usage of the filter's process if the outcome is of a line filter.
 fn with_pipeline(mut outcome: Outcome) -> Outcome {
     if outcome.trial.job.lines().is_some() {
         for sample in &mut outcome.samples {

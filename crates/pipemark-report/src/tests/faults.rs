@@ -1,4 +1,4 @@
-//! Detects comparisons in a document's findings and claims that no table of the document shows.
+//! Detects comparisons, in a document's findings and claims, that no table of the document shows.
 
 use serde_json::{Value as Json, json};
 
@@ -49,9 +49,10 @@ const VARIES_IN_PAIR: [(&[&str], &[Key]); 5] = {
 /// Rules about one trial, or about a line fitted through many trials.
 const SINGLE_TRIAL_RULES: [&str; 6] =
     ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
-/// Rules that report shares in per cent. Rules call two trials equal within 3, 5 or 10 %, and may
-/// print these limits, although no trial contains them.
+/// Rules that report shares in per cent.
 const SHARE_RULES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
+/// The limits in per cent within which rules call two trials equal. A text may print these limits, although no trial
+/// contains them.
 const LIMITS: [&str; 3] = ["3", "5", "10"];
 
 fn of_filters(rule: &str) -> bool {
@@ -150,8 +151,8 @@ fn mixed_trials(rule: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     let records: Option<Vec<&Record>> = trials.iter().map(|trial| find(trial, all)).collect();
     let Some(records) = records else { return vec![format!("{rule}: no such row: {trials:?}")] };
     let Some(first) = records.first() else { return Vec::new() };
-    // A fixed cost is computed from two volumes, each with both filters. Chains and published figures each have their
-    // own volume.
+    // A fixed cost is computed from two volumes, each measured with both filters. Each chain and each published figure
+    // may have its own volume.
     let of_two = evidence["of"].is_array();
     let of_many = rule.starts_with("chain-") || rule == "published";
     let alike = |other: &&&Record| {
@@ -202,7 +203,7 @@ fn known_besides(rule: &str, evidence: &Json, all: &[Record]) -> Vec<f64> {
     }
 }
 
-/// The figures in a text for which there is no evidence.
+/// The figures in a text that its evidence doesn't contain.
 fn unsupported_figures(rule: &str, text: &str, known: &[f64]) -> Vec<String> {
     let before = |mark: &str| -> Vec<String> {
         let figures = text.match_indices(mark).map(|(at, _)| text[..at].rsplit([' ', '(']).next().unwrap_or_default());
@@ -230,10 +231,10 @@ fn rates(text: &str) -> Vec<String> {
     rates.map(|two| two.join(" ")).collect()
 }
 
-/// The throughputs in a text that belong to none of its trials, or aren't in the order of the two trials compared:
+/// The throughputs in a text that belong to none of its trials, or that aren't in the order of the two compared trials:
 /// `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
 fn misplaced_rates(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
-    // The rates in these findings belong to the stages of chains, or were published.
+    // The rates in these findings are rates per hop of chains, or published rates.
     if rule.starts_with("chain-") || rule.ends_with("published") {
         return Vec::new();
     }
@@ -288,7 +289,7 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
         };
         let own = ratio(figure, of, to).map(|own| own.median);
         let own = own.map(|own| if claim.figure == "gain" { (own - 1.0) * 100.0 } else { own });
-        // The scatter of the runs isn't a figure of a single run.
+        // The scatter of runs can't be computed from single runs, so it isn't compared.
         let equal = claim.figure == "spread" || own.is_some_and(|own| (own - one.figure).abs() <= own.abs() * 1e-9);
         (kind && equal).then_some(())
     };
@@ -324,7 +325,7 @@ fn comparison_evidence(of: &Record, to: &Record) -> Json {
     json!({ "figure": "throughput", "ratio": median, "low": low, "high": high, "of": row(of), "to": row(to) })
 }
 
-/// The checks above detect a finding about capacity that compares two rows of different tables, although their ratio is
+/// The checks above detect a finding about capacity that compares two rows of different tables, even if the ratio is
 /// right.
 #[test]
 fn a_ratio_of_two_tables_is_detected() {
@@ -396,7 +397,7 @@ fn a_throughput_of_another_trial_or_place_is_detected() {
     assert_eq!(faults("vmsplice → read moves 3.00 GiB/s."), 1);
 }
 
-/// The checks detect a finding in which two trials differ in parameters that none of its comparisons may have.
+/// The checks detect a finding in which two trials differ in parameters in which no comparison of the rule may differ.
 #[test]
 fn a_pair_that_differs_in_unstated_parameters_is_detected() {
     let all = [
@@ -408,8 +409,8 @@ fn a_pair_that_differs_in_unstated_parameters_is_detected() {
     assert!(fault("place", &comparison_evidence(&all[2], &all[0]), &all).is_some());
 }
 
-/// The checks also detect a claim compared with a row that differs in more parameters than the claim says, although the
-/// ratio is right.
+/// The checks also detect a claim whose trial is compared with a row that differs in more parameters than the claim
+/// says, even if the ratio is right.
 #[test]
 fn a_claim_that_covers_unstated_parameters_is_detected() {
     let with = |experiment: &str, params: &[(&str, &str)]| {

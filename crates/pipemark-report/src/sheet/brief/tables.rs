@@ -14,14 +14,14 @@ use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
 
-/// The minimum number of values for which a parameter gets columns. With fewer values it is shown in rows.
+/// The minimum number of values of a parameter that gets columns. A parameter with fewer values is shown in rows.
 const MIN_COLUMNS: usize = 5;
-/// The shortest bar in characters. Shorter bars show nothing.
+/// The minimum width of the column of bars, in characters. Narrower bars show nothing.
 const MIN_BAR: usize = 8;
 /// The largest number of values that fit side by side.
 const MAX_COLUMNS: usize = 12;
 
-/// The label of a trial, made of its differences from the other trials of its experiment.
+/// The label of a trial: the parameters in which it differs from the other trials of its experiment.
 pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String {
     label_by(&experiment.varying(), record)
 }
@@ -47,7 +47,7 @@ pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 /// combination of the other parameters was measured with each value of that parameter.
 pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
-    // Chains also show their real time, for which a table in columns has no room.
+    // For chains, real time is shown too, and a table in columns has no room for it.
     if experiment.about.headline && is_chained(experiment) {
         return None;
     }
@@ -91,7 +91,7 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
         cells
     };
     let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    // Sparklines that don't fit beside the figures are omitted, because there is no room below the table.
+    // Sparklines that don't fit beside the figures are omitted, because there is no room for them below the table.
     let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
     let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
@@ -102,7 +102,7 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     Grid::new(columns, rows)
 }
 
-/// The headline figure of a record.
+/// The main figure of a record.
 fn headline(record: &Record) -> (Unit, f64) {
     matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
 }
@@ -147,8 +147,8 @@ fn sparkline(records: &[&Record]) -> String {
     pipemark_show::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
 }
 
-/// Whether the bytes never reached the reader's memory. Such a figure shows what the pipe can pass on, but not what a
-/// reader can use.
+/// Whether the bytes never reached the reader's memory. The figure then shows how fast the pipe passes on bytes, but
+/// not how fast a reader can use them.
 fn is_unread(record: &Record) -> bool {
     of_bytes(record) == "○"
 }
@@ -202,7 +202,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    // If the bytes of some rows are read, rows whose bytes aren't read get no ratio and no bar.
+    // If only some rows have bytes that are read, the other rows get no ratio and no bar.
     let aside = |record: &Record| differs && is_unread(record);
     let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
@@ -255,7 +255,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
                 let calls = estimates.and_then(|own| own.get(Figure::Calls));
                 calls.map(|calls| format!("{:.0} calls", calls.median))
             }
-            // Other programs report a start-up time. pipemark's own trials in the same table have none.
+            // Programs in other languages have a start-up time. pipemark's own trials in the same table have none.
             _ if beside_programs => None,
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };

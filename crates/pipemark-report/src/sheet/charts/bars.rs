@@ -8,7 +8,7 @@ use crate::sheet::charts::{Context, MAX_ROWS, Trial, published, truncate_with_no
 
 /// A bar for each trial.
 pub(super) fn trials(context: &Context) -> Chart {
-    // A spinning end costs a whole CPU, so its bar has another colour.
+    // Spinning keeps a whole CPU busy, so bars of spinning trials have another colour.
     let waits = context.section.keys.contains(&Key::Wait);
     let series_of = |trial: &Trial| match (context.has_several_runs(), waits) {
         (true, _) => context.run(trial).to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
             let estimate = trial.estimates.get(Figure::StartUp).unwrap_or(trial.estimates.throughput());
             context.point_of(trial, 0.0, estimate, Unit::Nanoseconds)
         };
-        let title = "start-up: time outside of the program's own clock";
+        let title = "start-up: time that the program itself doesn't measure";
         let axis = Axis::new(title, Unit::Nanoseconds, Scale::Linear);
         let title = "Start-up, not included above";
         charts.push(bar_chart(context, title, axis, &row_of, &series_of, &start));
@@ -51,7 +51,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
     charts
 }
 
-/// Bars of all trials. Rows are sorted by their best bar.
+/// A chart with a bar for each trial. Rows are sorted by their best bar.
 fn bar_chart(
     context: &Context,
     title: &str,
@@ -86,7 +86,7 @@ fn bar_chart(
         }
     }
     let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
-    // The limit of filters is their feed, measured by a filter that only counts lines. The limit of other trials is the
+    // The limit of filters is the throughput of a filter that only counts lines. The limit of other trials is the
     // memory copy.
     let counts =
         |trial: &&Trial| trial.job().lines().is_some_and(|lines| filter_task(&lines.filter) == FilterTask::Count);

@@ -1,4 +1,4 @@
-//! Curves over a number: throughput or round trips, real time of chains, distribution of round trips.
+//! Curves over a numeric axis: throughput or round trips, real time of chains, distribution of round trips.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -20,7 +20,7 @@ use crate::sheet::charts::{
 const MAX_DISTRIBUTIONS: usize = 8;
 /// The largest number of runs drawn for one trial, because decoding a run takes time.
 const MAX_RUNS: usize = 30;
-/// The minimum number of round trips beyond a percentile from which the percentile is drawn.
+/// A percentile is drawn only if at least this many round trips are above it.
 const MIN_BEYOND: f64 = 5.0;
 
 /// Throughput or round trips over a numeric parameter, such as the block size.
@@ -52,7 +52,7 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     Chart { below: omitted, ..Chart::new(&title, ChartKind::Curves, x, y, series) }
 }
 
-/// The real time of chains over their length, with a fitted line and the published chains.
+/// The real time of chains over their length, with fitted lines and the published chains.
 pub(super) fn chains(context: &Context) -> Chart {
     let (groups, omitted) = truncate_with_note(context.grouped(&[Key::Length]), MAX_CURVES, "curves");
     let mut series = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn chains(context: &Context) -> Chart {
     Chart { below: omitted, ..Chart::new(title, ChartKind::Curves, x, y, series) }
 }
 
-/// The filter's CPU time per line, over the length of the lines.
+/// Each filter's CPU time per line, over the length of the lines.
 pub(super) fn lines(context: &Context) -> Option<Chart> {
     let point = |trial: &Trial| {
         let cost = trial.estimates.get(Figure::FilterCpu)?;
@@ -151,7 +151,7 @@ pub(super) fn distributions(context: &Context) -> Option<Chart> {
     drawn.then_some(Chart { below: omitted, ..chart })
 }
 
-/// Decodes a stored histogram. `None` if it is missing or invalid, because a file may contain anything.
+/// Decodes a stored histogram. `None` if it is missing or invalid. An imported file may contain anything.
 fn decode_histogram(sample: &Sample) -> Option<Histogram<u64>> {
     let packed = BASE64_STANDARD.decode(&sample.latency.as_ref()?.histogram).ok()?;
     let histogram = Deserializer::new().deserialize(&mut packed.as_slice()).ok()?;

@@ -1,4 +1,4 @@
-//! Heat maps, coloured by the figure, or by the ratio if there is a baseline.
+//! Heat maps. The colour shows the figure, or the ratio if there is a baseline.
 
 use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, group_by_key, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
@@ -9,7 +9,7 @@ use crate::sheet::gains::{MARKS, gain};
 /// The largest number of columns that is readable.
 const MAX_COLUMNS: usize = 24;
 
-/// A heat map for each place and run. All have the same columns.
+/// A heat map for each placement and document. All have the same columns.
 pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     let trials = &context.section.trials;
     let (columns, few_columns) = truncate_with_note(columns(trials, across), MAX_COLUMNS, "columns");
@@ -52,7 +52,7 @@ pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     panels.into_iter().map(chart).collect()
 }
 
-/// The parts of a table of gains in the published form, coloured by the gain, with the published figures in brackets.
+/// The blocks of a table of gains in the published form. The colour shows the gain; published figures are in brackets.
 pub(super) fn gains(context: &Context) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (&run, document) in context.section.runs.iter().map(|run| (run, &context.documents[*run])) {

@@ -14,7 +14,7 @@ pub use crate::sheet::charts::section::labels;
 use crate::sheet::charts::section::{Trial, number};
 pub(super) use crate::sheet::charts::time::over_time;
 
-/// The largest number of items in a chart, so that the chart is readable and drawn quickly. The table has all items.
+/// The largest number of items in a chart. More would be hard to read and slow to draw. The table has all items.
 const MAX_CURVES: usize = 24;
 const MAX_POINTS: usize = 80;
 const MAX_ROWS: usize = 60;
@@ -90,7 +90,8 @@ impl<'a> Context<'a> {
     /// parameter.
     fn numeric(&self) -> Option<Key> {
         let count = |key: Key| self.section.numbers(key).map_or(0, |numbers| numbers.len());
-        // Up to eight, more values make a better curve. Among equals, the first in this order is preferred.
+        // A parameter with more values is preferred, but more than eight count as eight. Of parameters with equally
+        // many values, the first in this order is preferred.
         let order =
             [Key::Block, Key::Capacity, Key::Gap, Key::Rate].into_iter().chain(self.section.keys.iter().copied());
         let candidates: Vec<Key> = order.filter(|key| self.section.keys.contains(key)).collect();
@@ -120,7 +121,7 @@ impl<'a> Context<'a> {
         group_by_key(self.ranked().map(|trial| (self.label(trial, but), trial)))
     }
 
-    /// The unit of the headline figure.
+    /// The unit of the main figure.
     fn unit(&self) -> Unit {
         if self.section.latency { Unit::Nanoseconds } else { Unit::BytesPerSecond }
     }
@@ -201,8 +202,8 @@ fn downsample<T>(points: Vec<T>) -> Vec<T> {
     points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
 }
 
-/// As many of the first `groups` as a chart shows, and a note about the omitted ones. The most important must come
-/// first.
+/// As many of the first `groups` as a chart shows, and a note about the omitted ones. The most important groups must
+/// come first.
 fn truncate_with_note<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
     let all = groups.len();
     if all <= most {

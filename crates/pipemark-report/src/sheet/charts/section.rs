@@ -44,13 +44,13 @@ pub(in crate::sheet) struct Section<'a> {
     /// The smallest set of parameters that distinguishes the trials, the most important first.
     pub(in crate::sheet) keys: Vec<Key>,
     pub(in crate::sheet) trials: Vec<Trial<'a>>,
-    /// The indices of the documents that have the experiment.
+    /// The indices of the documents that contain the experiment.
     pub(in crate::sheet) runs: Vec<usize>,
 }
 
 impl<'a> Section<'a> {
     /// The experiments of all documents, in order of first appearance. An experiment with only the memory copy is
-    /// omitted, because that is the limit that others are compared with.
+    /// omitted, because the memory copy is drawn as the limit of other trials.
     pub(in crate::sheet) fn all(documents: &'a [Document]) -> Vec<Section<'a>> {
         let mut sections: Vec<Section> = Vec::new();
         for (run, document) in documents.iter().enumerate() {
@@ -126,8 +126,8 @@ pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
     }
 }
 
-/// A name for each document, made from properties in which the documents differ: label, suite, host, kernel, processor,
-/// version, and finally the start.
+/// A name for each document, made from as many differing properties as distinguish the documents, in this order: label,
+/// suite, host, kernel, processor, version, start.
 pub fn labels(documents: &[Document]) -> Vec<String> {
     let aspects: [fn(&Document) -> String; 7] = [
         |document| document.label.clone().unwrap_or_else(|| document.suite.clone()),

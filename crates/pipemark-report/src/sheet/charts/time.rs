@@ -20,13 +20,13 @@ pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<C
     strips.collect()
 }
 
-/// A chart with a row for each run. Its cells have equal duration and are coloured by speed. `None` if there is nothing
-/// to draw.
+/// A chart with a row for each run. The cells of a row have equal duration and are coloured by speed. `None` if there
+/// is nothing to draw.
 fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (runs, omitted) = truncate_with_note(runs.to_vec(), MAX_STRIPS, "runs");
     let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
     let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
-    // The duration of a cell is a whole number of milliseconds, and there are no more cells than are readable.
+    // The duration of a cell is a whole number of milliseconds, long enough that the number of cells is readable.
     let step = ((longest / pieces.min(MAX_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
     let mut points = Vec::new();
     for (row, run) in runs.iter().enumerate() {
@@ -61,7 +61,7 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
-    let title = "Throughput over time, for each run: the stronger the colour, the faster; empty where nothing arrived";
+    let title = "Throughput over time, for each run: the stronger the colour, the faster; empty if nothing arrived";
     Some(Chart { panel: panel.to_owned(), below: omitted, ..Chart::new(title, kind, x, y, series) })
 }
 
