@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use pipeio::Gifts;
 
 fn main() -> std::io::Result<()> {
-    // A pipe with room for a whole gift accepts it in one call. A smaller one works too, so errors are ignored.
+    // A pipe with room for a whole gift accepts the gift in one call. A smaller pipe works too, so errors are ignored.
     let _ = pipeio::pipe::set_capacity(stdout(), 1 << 20);
     let mut gifts = Gifts::new();
     for block in 0..100u32 {
@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
             writeln!(&mut line[..], "{block:31}")?;
         }
         gift.send(stdout())?;
-        // `gift` is gone here: bytes that a reader may still hold can't be changed.
+        // `send` consumed `gift`, so bytes that a reader may still hold can't be changed here.
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reads a child's output through a pipe of 1 MiB, and prints how full the pipe gets.
+//! Reads a child's output through a pipe of 1 MiB, and prints how many bytes the pipe holds after 0.1 s.
 
 use std::io::{self, Read};
 use std::process::Command;
@@ -14,7 +14,7 @@ fn main() -> io::Result<()> {
     let Pipe { mut reader, writer } = pipe;
     let mut child = Command::new("seq").arg("1000000").stdout(writer).spawn()?;
     sleep(Duration::from_millis(100));
-    println!("in it after 0.1 s: {} bytes", pipeio::pipe::fill(&reader)?);
+    println!("in the pipe after 0.1 s: {} bytes", pipeio::pipe::fill(&reader)?);
     let read = io::copy(&mut reader.by_ref(), &mut io::sink())?;
     println!("read: {read} bytes");
     child.wait()?;

@@ -1,5 +1,5 @@
 //! Gifts in an async program: the runtime waits for room in the pipe, and the unsent rest of a gift is sent again.
-//! `copy` runs on a thread of its own, because it blocks while it waits for its descriptors.
+//! `copy` runs on a separate thread, because it blocks while it waits for its descriptors.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;

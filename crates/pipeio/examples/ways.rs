@@ -1,6 +1,6 @@
 //! The programs that bench/copy.py compares. `ways std|tokio|pipeio` copies standard input to standard output with
-//! `std::io::copy`, `tokio::io::copy` or `pipeio::copy`. `ways write|gift BLOCK` makes 512 MiB in blocks and sends them
-//! to a pipe, by `write` or as gifts.
+//! `std::io::copy`, `tokio::io::copy` or `pipeio::copy`. `ways write|gift BLOCK` generates 512 MiB in blocks of BLOCK
+//! bytes and sends them to a pipe, with `write` or as gifts.
 
 use std::fs::File;
 use std::io::{self, Write, stdin, stdout};
@@ -41,7 +41,7 @@ fn nonblocking(fd: OwnedFd) -> io::Result<std::os::unix::net::UnixStream> {
 
 const TOTAL: usize = 512 << 20;
 
-/// Fills each block with new bytes and sends it, like a program that makes its own data. Returns the bytes sent.
+/// Fills each block with new bytes and sends it, like a program that generates data. Returns the number of bytes sent.
 fn make(to: OwnedFd, gifts: bool, block: usize) -> io::Result<u64> {
     let mut source = pipeio::Gifts::new();
     let mut buffer = vec![0; block];
@@ -64,7 +64,7 @@ fn main() -> io::Result<()> {
         std::env::args()
             .nth(2)
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| io::Error::other("how long is a block?"))
+            .ok_or_else(|| io::Error::other("expected the block size in bytes"))
     };
     let (from, to) = (stdin().as_fd().try_clone_to_owned()?, stdout().as_fd().try_clone_to_owned()?);
     let bytes = match std::env::args().nth(1).as_deref() {

@@ -1,9 +1,9 @@
-//! Zero copy: memory whose pages a pipe takes over, and that can't be written to afterwards.
+//! Zero copy: sends memory by handing its pages to a pipe. The sender can't write to the memory afterwards.
 //!
 //! vmsplice(2) makes a pipe refer to a program's pages instead of copying them. Nothing reports when the last reader is
-//! done with the pages. A reader may also pass them on to another pipe, a file or a socket. A program that refills such
-//! memory changes bytes that it sent long ago. So sending consumes a [`Gift`], and [`Gifts`] drops the pages of its
-//! memory before reusing the memory. A reader keeps the old pages.
+//! done with the pages. A reader may also pass them on to another pipe, a file or a socket. A program that refills the
+//! memory may therefore change bytes that it has already sent. This module prevents that: sending consumes a [`Gift`],
+//! and [`Gifts`] replaces the pages of its memory before reusing the memory. A reader keeps the old pages.
 //!
 //! ```
 //! use std::io::Read;
@@ -41,18 +41,18 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use crate::memory::{Pages, Region, page_size};
 use crate::pipe::Access;
 
-/// Size in bytes of the region that gifts are cut from; its pages are dropped when it is used up. The region is small
-/// enough that a dropped huge page is still in the cache when the kernel hands it out again.
+/// Size in bytes of the region that gifts are allocated from. Once the region is used up, its pages are dropped. The
+/// region is small enough that a dropped huge page is still in the cache when the kernel hands it out again.
 const REGION: usize = 8 << 20;
 
-/// Gifts below this many bytes are copied. Each page given away takes one slot of the pipe, and replacing the page
-/// costs a page fault.
+/// Gifts below this many bytes are copied. Each page given away occupies one of the pipe's slots, and replacing the
+/// page costs a page fault.
 pub(crate) const WORTH_GIVING: usize = 32 << 10;
 
-/// Bytes that [`GiftWriter`] gathers for one gift.
+/// The number of bytes that [`GiftWriter`] collects for one gift.
 const GATHERED: usize = 256 << 10;
 
-/// A source of gifts that reuses their memory, on new pages. Keep one for many gifts.
+/// Allocates gifts, and reuses their memory with new pages. Create one `Gifts` and keep it for many gifts.
 #[derive(Debug, Default)]
 pub struct Gifts {
     region: Option<Arc<Region>>,
@@ -62,17 +62,18 @@ pub struct Gifts {
     next: usize,
 }
 
-// SAFETY: the pointer is to the region, which is sent along, and is used only for parts of it that belong to no gift.
+// SAFETY: the pointer points to the region, which moves to the other thread together with the pointer. It is used only
+// for parts of the region that belong to no gift.
 unsafe impl Send for Gifts {}
 
 impl Gifts {
-    /// A source that allocates nothing before the first gift.
+    /// Allocates no memory before the first gift.
     pub fn new() -> Gifts {
         Gifts::default()
     }
 
-    /// Zeroed memory of `len` bytes, starting on a page boundary. It may be kept, filled by another thread, sent or
-    /// dropped.
+    /// Allocates `len` bytes of zeroed memory, starting on a page boundary. The gift may be kept, filled by another
+    /// thread, sent or dropped.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -83,13 +84,14 @@ impl Gifts {
             (Some(region), Some(start)) if end <= region.len() => (region.clone(), start),
             _ => self.renew_region(len)?,
         };
-        // SAFETY: the region has this much left.
+        // SAFETY: the region has at least `len` bytes from `self.next` on.
         let start = unsafe { start.add(self.next) };
         self.next = (self.next + len).next_multiple_of(page_size());
         Ok(Gift { start, len, _region: region })
     }
 
-    /// Drops the pages of the region if no gift in it is left; otherwise allocates another.
+    /// Drops the pages of the region if no gift in it is left and it has `len` bytes. Otherwise allocates another
+    /// region.
     fn renew_region(&mut self, len: usize) -> io::Result<(Arc<Region>, NonNull<u8>)> {
         self.next = 0;
         if let (Some(region), Some(start)) = (&mut self.region, self.start) {
@@ -111,7 +113,7 @@ impl Gifts {
 pub struct Gift {
     start: NonNull<u8>,
     len: usize,
-    /// The region that contains the gift. It is freed or reused only once no gift in it is left.
+    /// The region that contains the gift. The region is freed or reused only once no gift in it is left.
     _region: Arc<Region>,
 }
 
@@ -126,16 +128,18 @@ unsafe impl Sync for Gift {}
 pub enum Sent {
     /// The pipe took the pages.
     GivenAway,
-    /// write(2) copied them: there are fewer than 32 KiB, `to` is no pipe, or the kernel refuses to take pages.
+    /// write(2) copied the bytes, because there were fewer than 32 KiB, `to` isn't a pipe, or the kernel refused to
+    /// take pages.
     Copied,
 }
 
-/// A gift that was not sent, or only in part.
+/// A gift that was not sent, or was sent only in part.
 #[derive(Debug)]
 pub struct Unsent {
-    /// The unsent part. Send it later in place of the whole.
+    /// The unsent part, which can be sent later.
     pub gift: Gift,
-    /// Why: `WouldBlock` if a non-blocking descriptor has no room, `BrokenPipe` if the reader is gone.
+    /// Why the rest was not sent: `WouldBlock` if a non-blocking descriptor has no room, `BrokenPipe` if the reader has
+    /// closed the pipe.
     pub error: io::Error,
 }
 
@@ -145,13 +149,14 @@ impl Gift {
         self.len = self.len.min(len);
     }
 
-    /// Gives the pages to the pipe `to`, or writes the bytes if `to` takes no pages or the gift is below 32 KiB.
+    /// Gives the pages to the pipe `to`. If `to` doesn't accept pages or the gift is smaller than 32 KiB, copies the
+    /// bytes with write(2) instead.
     ///
-    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, [`Unsent`] contains the rest: wait until
-    /// `to` is ready and send that.
+    /// Waits for room if `to` is blocking. If `to` is non-blocking and full, returns the rest in [`Unsent`]: wait until
+    /// `to` is ready, then send the rest.
     ///
     /// # Errors
-    /// The kernel's error, with the bytes that were not sent.
+    /// [`Unsent`] contains the kernel's error and the bytes that were not sent.
     pub fn send(mut self, to: impl AsFd) -> Result<Sent, Unsent> {
         let to = to.as_fd();
         let access = match Access::of(to) {
@@ -165,8 +170,8 @@ impl Gift {
             let moved = if gives {
                 let bytes = [IoSliceRaw::from_slice(&self)];
                 // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not
-                // read-only. Nobody writes to the bytes that the pipe takes: the gift begins after them from then on,
-                // and the pages are dropped before the memory is handed out again.
+                // read-only. Nobody writes to the bytes that the pipe takes: from then on the gift begins after these
+                // bytes, and their pages are dropped before the memory is handed out again.
                 unsafe { vmsplice(to, &bytes, flags) }
             } else {
                 rustix::io::write(to, &self)
@@ -180,7 +185,7 @@ impl Gift {
                     self.skip(moved);
                 }
                 Err(Errno::INTR) => {}
-                // `to` is no pipe, or a system-call filter refuses vmsplice. If the descriptor itself is wrong,
+                // `to` isn't a pipe, or a system-call filter refuses vmsplice. If the descriptor itself is invalid,
                 // write(2) reports that.
                 Err(Errno::BADF | Errno::INVAL | Errno::PERM | Errno::NOSYS) if gives => gives = false,
                 Err(error) => return Err(Unsent { gift: self, error: error.into() }),
@@ -242,9 +247,11 @@ impl From<Unsent> for io::Error {
     }
 }
 
-/// Gathers written bytes and gives them to a pipe: like [`std::io::BufWriter`], without the copy into the pipe.
+/// Collects written bytes and sends them to a pipe as gifts. Like [`std::io::BufWriter`], but without copying the bytes
+/// into the pipe.
 ///
-/// Sends 256 KiB at a time. Dropping it sends the rest and ignores errors. To get the errors, call `flush` first.
+/// Sends 256 KiB at a time. Dropping a `GiftWriter` sends the remaining bytes and ignores errors. To get the errors,
+/// call `flush` first.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -267,7 +274,7 @@ pub struct GiftWriter<W: AsFd> {
 }
 
 impl<W: AsFd> GiftWriter<W> {
-    /// Writes to `to`.
+    /// Creates a writer that sends to `to`.
     pub fn new(to: W) -> GiftWriter<W> {
         GiftWriter { to, gifts: Gifts::new(), gift: None, filled: 0 }
     }

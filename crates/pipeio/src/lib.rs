@@ -1,16 +1,17 @@
 //! Fast and correct ways to move bytes through Unix pipes, on Linux.
 //!
-//! For programs that fill, drain or sit between pipes and want the kernel's full speed. Bytes that were sent never
-//! change before their reader has read them.
+//! For programs that write to pipes, read from pipes or copy between pipes at the kernel's full speed. The crate never
+//! changes bytes that it has sent.
 //!
 //! * [`copy`], [`Relay`]: copy bytes between two descriptors of any type.
-//! * [`Gifts`], [`Gift`]: send memory without a copy; it can't be changed afterwards.
-//! * [`lines`]: run a function over lines of text at the speed of the pipe (feature `lines`, on by default).
+//! * [`Gifts`], [`Gift`]: send memory without copying it. The sender can't change the memory afterwards.
+//! * [`lines`]: apply a function to each line of text at the speed of the pipe (feature `lines`, on by default).
 //! * [`Pipe`]: a pipe, its capacity and its fill level.
-//! * [`memory`], [`wait`]: buffers on base or huge pages; wait for a descriptor.
+//! * [`memory`]: buffers on base pages or huge pages.
+//! * [`wait`]: wait until a descriptor is ready.
 //!
 //! All functions accept blocking and non-blocking descriptors. With poll, epoll or an async runtime, wait until the
-//! descriptor is ready and call again: see `examples/tokio.rs`.
+//! descriptor is ready and then repeat the call: see `examples/tokio.rs`.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -34,9 +35,7 @@
 #![deny(missing_docs)]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!(
-    "pipeio is for Linux: it uses splice(2), vmsplice(2) and capacities of pipes; elsewhere use std::io::copy"
-);
+compile_error!("pipeio needs Linux (splice, vmsplice and pipe capacities); on other systems use std::io::copy");
 
 pub mod gift;
 #[cfg(feature = "lines")]

@@ -16,8 +16,8 @@ pub enum Pages {
     Huge,
 }
 
-/// Bytes in a transparent huge page on x86-64, and on aarch64 with base pages of 4 KiB. Elsewhere a mapping aligned to
-/// it works, without the gain.
+/// Size of a transparent huge page in bytes, on x86-64 and on aarch64 with base pages of 4 KiB. On other systems a
+/// mapping aligned to this size works, but may get no huge pages.
 pub const HUGE_PAGE: usize = 2 << 20;
 
 /// Bytes in a base page.
@@ -32,10 +32,10 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping has one owner, and is not tied to the thread that made it.
+// SAFETY: the mapping has one owner, and isn't tied to the thread that created it.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared reference allows reading only; whoever writes through `at` ensures that nobody else uses those
-// bytes.
+// SAFETY: a shared reference allows only reading. Code that writes through `at` must ensure that nobody else uses the
+// written bytes.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -66,7 +66,8 @@ impl Mapping {
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 
-    /// The address of the byte at `place`. A caller that writes there ensures that no slice of the mapping overlaps.
+    /// The address of the byte at offset `place`. A caller that writes to the address must ensure that no slice of the
+    /// mapping includes the written bytes.
     pub(crate) fn at(&self, place: usize) -> *mut u8 {
         self.start.as_ptr().wrapping_add(place)
     }
@@ -75,21 +76,21 @@ impl Mapping {
     /// zero, unless the pages are locked.
     ///
     /// # Safety
-    /// No one has a reference to these bytes.
+    /// No reference to these bytes exists.
     ///
     /// # Panics
     /// If the range exceeds the mapping.
     pub(crate) unsafe fn drop_part(&self, start: usize, len: usize) {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len), "a part of the mapping");
         let part = self.at(start).cast();
-        // SAFETY: the range is ours, and by the caller's promise no one has a reference to its content, which is lost.
+        // SAFETY: the range is ours. Its content is lost, but the caller guarantees that no reference to it exists.
         let _ = unsafe { mm::madvise(part, len, Advice::LinuxDontNeed) };
     }
 
     /// See [`Region::drop_pages`].
     pub(crate) fn drop_pages(&mut self) -> io::Result<()> {
-        // SAFETY: the range is ours and borrowed exclusively, so no one has a reference to its content, which is lost.
-        // The zeroes that replace it are valid bytes.
+        // SAFETY: the range is ours and borrowed exclusively. Its content is lost, but no other reference to it exists.
+        // The zeros that replace the content are valid bytes.
         unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxDontNeed) }?;
         Ok(())
     }
@@ -100,9 +101,9 @@ impl Deref for Mapping {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives. It
-        // changes only through `&mut self`, or through `at`, whose callers ensure that no slice overlaps what they
-        // write.
+        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives.
+        // The bytes change only through `&mut self`, or through `at`, whose callers ensure that no slice includes the
+        // bytes they write.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -125,7 +126,7 @@ impl Drop for Mapping {
 /// Private anonymous memory, zero until written.
 #[derive(Debug)]
 pub struct Region {
-    /// Longer than requested by up to a huge page, if the start had to be aligned to one.
+    /// Up to one huge page longer than requested, if the start had to be aligned to a huge page.
     mapping: Mapping,
     start: usize,
     len: usize,
@@ -170,12 +171,12 @@ impl Region {
         &mut self.mapping[self.start..self.start + self.len]
     }
 
-    /// Drops all pages: the region then reads as zero, on new pages. Pages that a pipe still refers to stay unchanged
-    /// until their last reader is done with them, even if it spliced or teed them elsewhere. So it is safe to reuse a
-    /// region that was given away: bytes in flight are never overwritten.
+    /// Drops all pages: the region then has new pages and reads as zero. Pages that a pipe still refers to stay
+    /// unchanged until their last reader is done with them, even if they were passed on with splice(2) or tee(2). So a
+    /// region that was given away can be reused safely: its unread bytes are never overwritten.
     ///
     /// # Errors
-    /// When the memory is locked.
+    /// When the memory is locked (see mlock(2)).
     pub fn drop_pages(&mut self) -> io::Result<()> {
         self.mapping.drop_pages()
     }

@@ -8,8 +8,8 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::getppid;
 use rustix::thread::sched_getaffinity;
 
-/// Both ends of an anonymous pipe, closed on exec. The ends are std's: they read, write, and become a child's standard
-/// input or output.
+/// Both ends of an anonymous pipe, closed on exec. The ends are std's types: they implement `Read` and `Write`, and can
+/// become a child's standard input or output.
 #[derive(Debug)]
 pub struct Pipe {
     /// The read end.
@@ -19,11 +19,11 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe of the system's default capacity: 64 KiB with pages of 4 KiB, or two pages for an unprivileged user whose
-    /// pipes hold more than /proc/sys/fs/pipe-user-pages-soft (see pipe(7)).
+    /// Creates a pipe with the system's default capacity: 64 KiB with pages of 4 KiB. If the pipes of an unprivileged
+    /// user exceed /proc/sys/fs/pipe-user-pages-soft, a new pipe has two pages (see pipe(7)).
     ///
     /// # Errors
-    /// When descriptors are used up, or the user's pipes hold as much as /proc/sys/fs/pipe-user-pages-hard allows.
+    /// When no descriptors are left, or the user's pipes have reached /proc/sys/fs/pipe-user-pages-hard.
     ///
     /// ```
     /// use std::io::Write;
@@ -37,10 +37,10 @@ impl Pipe {
         Ok(Pipe { reader, writer })
     }
 
-    /// A pipe of at least `bytes`, or of the largest capacity that the system grants.
+    /// Creates a pipe with a capacity of at least `bytes`, or with the largest capacity that the system grants.
     ///
     /// # Errors
-    /// As [`Pipe::new`]. A smaller capacity is no error: [`Pipe::capacity`] returns what was granted.
+    /// As [`Pipe::new`]. A smaller capacity is not an error: [`Pipe::capacity`] returns the granted capacity.
     ///
     /// ```
     /// let pipe = pipeio::Pipe::with_capacity(256 << 10)?;
@@ -51,7 +51,7 @@ impl Pipe {
         let pipe = Pipe::new()?;
         if pipe.capacity()? < bytes && set_capacity(&pipe.writer, bytes).is_err() {
             let most = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-            // If that capacity exceeds the user's limit too (pipe-user-pages-soft), the pipe keeps its capacity.
+            // If pipe-max-size also exceeds the user's limit (pipe-user-pages-soft), the pipe keeps its capacity.
             let _ = most.trim().parse().map(|most| set_capacity(&pipe.writer, bytes.min(most)));
         }
         Ok(pipe)
@@ -99,16 +99,17 @@ pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// Capacity in bytes of a pipe that is copied to a file, or that `lines` reads on one CPU. At this size the copy out of
-/// the pipe finds the bytes in the second-level cache.
+/// Capacity in bytes of a pipe that is copied to a file, or that `lines` reads on one CPU. At this size the bytes are
+/// still in the second-level cache when they are copied out of the pipe.
 pub(crate) const CACHE_SIZED: usize = 256 << 10;
 
-/// Whether this thread may run on one CPU only, and so probably the process at the other end too.
+/// Whether this thread may run on one CPU only. The process at the other end of the pipe then probably has the same
+/// restriction.
 pub(crate) fn has_one_cpu() -> bool {
     sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1)
 }
 
-/// Whether the parent process may run on one CPU only, and so by default its other children too.
+/// Whether the parent process may run on one CPU only. Its other children inherit that restriction by default.
 pub(crate) fn parent_has_one_cpu() -> bool {
     getppid().is_some_and(|parent| sched_getaffinity(Some(parent)).is_ok_and(|cpus| cpus.count() == 1))
 }
@@ -136,10 +137,11 @@ pub fn fill(fd: impl AsFd) -> io::Result<u64> {
 /// How vmsplice(2) would treat a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
-    /// Opened for reading only. At such an end vmsplice(2) *writes* to the memory passed to it. At any other end
-    /// vmsplice(2) reads the memory and keeps references to its pages.
+    /// Opened for reading only. With such a descriptor, vmsplice(2) *writes* to the memory passed to it. With any other
+    /// descriptor, vmsplice(2) reads the memory and keeps references to its pages.
     pub(crate) reads_only: bool,
-    /// Calls return instead of waiting. vmsplice(2) is an exception: it needs SPLICE_F_NONBLOCK.
+    /// Calls on the descriptor return instead of waiting. The exception is vmsplice(2), which also needs
+    /// SPLICE_F_NONBLOCK.
     pub(crate) nonblocking: bool,
 }
 

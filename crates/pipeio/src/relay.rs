@@ -1,17 +1,18 @@
 //! Copies the bytes of one descriptor to another as fast as the system can, each byte exactly once.
 //!
-//! The types of the two descriptors determine the method: page references move where the kernel can move them (splice,
-//! sendfile, copy_file_range); otherwise the bytes are read and written. If a method fails midway, the next one
-//! continues at the same place. Both use the descriptors' own positions, so nothing is lost or repeated.
+//! The types of the two descriptors determine the method. Where the kernel can move page references (splice, sendfile,
+//! copy_file_range), the relay moves references; otherwise it reads and writes the bytes. If a method fails midway, the
+//! next method continues at the same place. All methods use the descriptors' own positions, so no byte is lost or
+//! repeated.
 //!
-//! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and any other
-//! process that reads or writes that pipe then sleeps uninterruptibly. So the relay splices directly only where the
-//! kernel waits without the lock, and otherwise through a private pipe. The table in `relay/methods.rs` explains why
-//! each method is safe.
+//! While splice(2) between a pipe and a descriptor of another type waits for that descriptor, it keeps the pipe locked.
+//! Any other process that reads or writes the pipe then sleeps uninterruptibly. So the relay splices directly only
+//! where the kernel waits without the lock. Elsewhere it splices through a private pipe. The table in
+//! `relay/methods.rs` explains why each method is safe.
 //!
-//! Moving references has a side effect. A process that fills a pipe by vmsplice and reuses its memory once the pipe is
-//! empty, or overwrites a file while it is sent, changes bytes that have been passed on but not yet read.
-//! [`Choice::ReadWrite`] prevents such changes, because it copies the bytes.
+//! Moving references has a side effect: bytes that were passed on can change until they are read. They change if a
+//! process fills a pipe by vmsplice and reuses the memory once the pipe is empty, or if it overwrites a file while the
+//! file is being sent. [`Choice::ReadWrite`] prevents such changes, because it copies the bytes.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,7 +48,8 @@ const MAX_OBSERVED_BYTES: usize = 16 << 20;
 /// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
 
-/// Bytes of the buffer of read and write. A larger one doesn't fit the second-level cache of current processors.
+/// Size in bytes of the buffer for read and write. A larger buffer doesn't fit in the second-level cache of current
+/// processors.
 const BUFFER: usize = 256 << 10;
 
 /// The capacity in bytes that [`Capacity::Raise`] requests: the default limit for unprivileged users (pipe-max-size).
@@ -59,8 +61,8 @@ const RAISED: usize = 1 << 20;
 pub enum Method {
     /// splice(2): page references move from one pipe to the other.
     Splice,
-    /// splice(2) into a private pipe and out again: the relay holds no lock that others need while it waits for one
-    /// side.
+    /// splice(2) into a private pipe and out again: while the relay waits for one side, it holds no lock that other
+    /// processes need.
     SpliceThroughPipe,
     /// copy_file_range(2): the file system copies extents, or shares them.
     CopyFileRange,
@@ -86,10 +88,10 @@ impl fmt::Display for Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Choice {
-    /// The fastest that the kernel permits between the two descriptors.
+    /// The fastest method that the kernel permits between the two descriptors.
     #[default]
     Fastest,
-    /// Read and write only. The output then does not depend on memory or files that others may change later.
+    /// Read and write only. The output then doesn't depend on memory or files that other processes may change later.
     ReadWrite,
 }
 
@@ -99,31 +101,33 @@ pub enum Choice {
 pub enum Capacity {
     /// Leave it as it is.
     Keep,
-    /// Raise a smaller one to 1 MiB, or to 256 KiB if the output is a file. If the system refuses, the capacity stays
-    /// as it is.
+    /// Raise a smaller capacity to 1 MiB, or to 256 KiB if the output is a file. If the system refuses, the capacity
+    /// stays as it is.
     #[default]
     Raise,
-    /// Set it to this many bytes, rounded up to a power of two of pages. A refusal is an error, with one exception: a
-    /// pipe that already holds more bytes than that, because its other end enlarged and filled it, keeps its capacity.
+    /// Set it to this many bytes, rounded up to a power of two of pages. If the system refuses, the run fails.
+    /// Exception: a pipe that already holds more bytes than the requested capacity keeps its capacity. The process at
+    /// its other end has then enlarged and filled it.
     Set(usize),
 }
 
 /// Which side ended the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The input has no more bytes: all of them were passed on.
+    /// The input ended. All of its bytes were passed on.
     Input,
-    /// The reader of the output is gone (EPIPE): bytes it had not read are lost.
+    /// The output's reader is gone (EPIPE). Bytes that it had not read are lost.
     Output,
 }
 
-/// A method that was tried and given up, and why.
+/// A method that was tried and abandoned, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fallback {
     /// The method that was tried.
     pub from: Method,
-    /// The errno(3); `None` if the method reported the end of the input, and read(2) found more bytes.
+    /// The error number of the method (see errno(3)). `None` if the method reported the end of the input but read(2)
+    /// found more bytes.
     pub errno: Option<i32>,
 }
 
@@ -133,29 +137,29 @@ pub struct Fallback {
 pub struct Report {
     /// Bytes written to the output.
     pub bytes: u64,
-    /// Bytes that were read but not delivered because the reader of the output left: the bytes in the
-    /// [buffer](Relay::buffer) and in the output's pipe. 0 without a buffer.
+    /// Bytes that were read but not delivered because the output's reader left. These were in the
+    /// [buffer](Relay::buffer) or in the output's pipe. Always 0 without a buffer.
     pub undelivered: u64,
-    /// System calls that moved bytes, tried to, or waited for bytes. Naps that let a pipe fill or drain are not
-    /// counted.
+    /// System calls that moved bytes, tried to move bytes, or waited for bytes. Short sleeps that let a pipe fill or
+    /// drain are not counted.
     pub calls: u64,
     /// The last method used. Small pieces are read and written even where another method is possible, unless the output
     /// is /dev/null.
     pub method: Method,
     /// The methods tried before `method`, in order.
     pub fallbacks: Vec<Fallback>,
-    /// Capacities in bytes of the input and the output during the relay; `None` for a side that is no pipe.
+    /// Pipe capacities of the input and the output during the relay, in bytes; `None` for a side that isn't a pipe.
     pub capacities: [Option<usize>; 2],
     /// Which side ended the relay.
     pub end: End,
 }
 
-/// Copies everything from `from` to `to` by the fastest safe method, and reports which that was.
+/// Copies everything from `from` to `to` by the fastest safe method, and reports which method was used.
 ///
-/// Like [`std::io::copy`], but for descriptors of any type, blocking or not; the same as [`Relay::run`] with default
-/// options. It reads and writes the descriptors themselves: it misses bytes that a `BufReader` or [`std::io::Stdin`]
-/// has read ahead, and a `BufWriter` has to be flushed before. Pipes on either side are enlarged as [`Capacity::Raise`]
-/// describes; use [`Relay::capacity`] to prevent that.
+/// Like [`std::io::copy`], but for descriptors of any type, blocking or not. The same as [`Relay::run`] with default
+/// options. The function reads and writes the descriptors themselves: it misses bytes that a `BufReader` or
+/// [`std::io::Stdin`] has read ahead, and a `BufWriter` must be flushed before the call. Pipes on either side are
+/// enlarged as [`Capacity::Raise`] describes; use [`Relay::capacity`] to prevent that.
 ///
 /// # Errors
 /// As [`Relay::run`], and `BrokenPipe` if the reader of `to` leaves before the end of the input.
@@ -217,9 +221,10 @@ impl Relay {
         self
     }
 
-    /// Puts memory between the two sides, with a thread for each side. A bursty writer then continues while the reader
-    /// pauses, and the reader continues while the writer pauses. Every byte is copied, whatever the method. Bytes are
-    /// written as soon as they arrive, unless the buffer has a [start level](MemoryBuffer::start_at).
+    /// Puts a memory buffer between the two sides, with a thread for each side. A bursty writer then continues while
+    /// the reader pauses, and the reader continues while the writer pauses. Every byte is copied, whatever the
+    /// [method](Relay::method). Bytes are written as soon as they arrive, unless the buffer has a [start
+    /// level](MemoryBuffer::start_at).
     pub fn buffer(mut self, buffer: MemoryBuffer) -> Relay {
         self.buffer = Some(buffer);
         self
@@ -228,27 +233,28 @@ impl Relay {
     /// Copies everything from `input` to `output`, until the input ends or the output's reader is gone.
     ///
     /// Works on blocking and non-blocking descriptors of any type. The calling process should ignore SIGPIPE, as Rust
-    /// programs do by default. Otherwise the signal kills it where this function would report [`End::Output`].
+    /// programs do by default. Otherwise SIGPIPE kills the process where this function would report [`End::Output`].
     ///
-    /// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. Only an
-    /// empty message ends the input from a datagram socket.
+    /// Messages from a Unix socket are passed on whole. Each stays one message if the output is also a Unix socket that
+    /// carries messages. Input from a datagram socket ends only with an empty message.
     ///
-    /// If both the calling thread and the parent process may run on one CPU only, the thread's scheduling policy may be
-    /// SCHED_BATCH during the call. Then a writer that wakes this thread isn't preempted by it at each write.
+    /// If both the calling thread and the parent process may run on one CPU only, the call may set the thread's
+    /// scheduling policy to SCHED_BATCH until it returns. The thread then doesn't preempt a writer that wakes it at
+    /// each write.
     ///
     /// # Errors
-    /// - The error of read(2) or write(2), once no other method is left. By then some bytes may have been passed on.
+    /// - The error of read(2) or write(2), which are tried last. By then some bytes may have been passed on.
     /// - `InvalidInput` if both descriptors are the same file and the copy would never end.
-    /// - `Unsupported` if one is a socket that may lose messages silently, such as UDP, or if the input carries
-    ///   messages, which a [buffer](Relay::buffer) would join.
+    /// - `Unsupported` if one of the descriptors is a socket that may lose messages silently, such as UDP. Also if
+    ///   there is a [buffer](Relay::buffer) and the input carries messages, which the buffer would join.
     /// - `OutOfMemory` if there is no memory for the buffer.
-    /// - The kernel's refusal of a capacity that was [set](Capacity::Set).
+    /// - The kernel's error if it refuses a capacity that was [set](Capacity::Set).
     pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
         self.run_between(input.as_fd(), output.as_fd(), None)
     }
 
-    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a limit every byte is copied
-    /// by read and write.
+    /// Like [`Relay::run`], with a handle that reports progress and limits the rate. With a rate limit, every byte is
+    /// copied by read and write.
     ///
     /// # Errors
     /// As [`Relay::run`].
@@ -266,7 +272,8 @@ impl Relay {
         refuse_endless_copy(input, output)?;
         // If only this process is pinned to one CPU, the processes at the other ends run on other CPUs.
         let one_cpu = pipe::has_one_cpu() && pipe::parent_has_one_cpu();
-        // To a file, a pipe of 256 KiB takes 4 to 6 % less time than 1 MiB on one CPU, and the same time on two.
+        // Copying to a file from a pipe of 256 KiB takes 4 to 6 % less time than from a pipe of 1 MiB on one CPU, and
+        // the same time on two CPUs.
         let raised = if kinds[1] == Kind::File { pipe::CACHE_SIZED } else { RAISED };
         let capacities =
             [capacity(input, kinds[0], self.capacity, raised)?, capacity(output, kinds[1], self.capacity, raised)?];
@@ -299,8 +306,8 @@ impl Relay {
     }
 }
 
-/// Whether the kernel refuses the method rather than the descriptors: append mode, file systems without support,
-/// filters of system calls. If a descriptor itself is wrong, read and write report that too.
+/// Whether the error may mean that the kernel refuses only the method, because of append mode, a file system without
+/// support, or a system-call filter. If a descriptor itself is invalid, read and write fail too.
 fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,
@@ -320,7 +327,7 @@ fn is_refusal(errno: Errno) -> bool {
     )
 }
 
-/// Refuses to copy a file to its own end, which would grow it until the disk is full.
+/// Refuses to append a file to itself, which would fill the disk.
 fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
     let (from, to) = (fstat(input)?, fstat(output)?);
     let regular = FileType::from_raw_mode(from.st_mode) == FileType::RegularFile;
@@ -355,15 +362,15 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> 
 }
 
 /// Advances the position in an open file by `bytes`, and returns the previous position. write(2) and lseek(2) update
-/// the position atomically, but splice(2) reads it at its start and sets it at its end. If another process writes in
-/// between, either its bytes or ours are overwritten.
+/// the position atomically, but splice(2) reads the position when it starts and sets it when it ends. If another
+/// process writes in between, either its bytes or ours are overwritten.
 fn reserve(file: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
     let end = seek(file, SeekFrom::Current(bytes as i64))?;
     Ok(end - bytes as u64)
 }
 
-/// Moves the position back to `place` if the `left` bytes after `place` could not be written and nobody else has
-/// written since.
+/// Moves the position of `file` back to `place` if the `left` bytes after `place` could not be written and no other
+/// process has written since.
 fn restore_position(file: BorrowedFd<'_>, place: u64, left: usize) {
     if seek(file, SeekFrom::Current(0)) == Ok(place + left as u64) {
         let _ = seek(file, SeekFrom::Start(place));
@@ -379,7 +386,7 @@ fn private_pipe() -> io::Result<Pipe> {
 
 /// Why a method ended before its input did.
 enum Stop {
-    /// The kernel refuses the method. Everything that was taken from the input has been passed on.
+    /// The kernel refuses the method. All bytes read from the input have been passed on.
     Refused(Errno),
     Failed(io::Error),
 }
@@ -405,7 +412,7 @@ struct RelayRun<'a> {
     calls: u64,
     /// The maximum number of bytes requested in one call.
     most: usize,
-    /// The time of the last call of [`wait_for_more`](RelayRun::wait_for_more).
+    /// When [`wait_for_more`](RelayRun::wait_for_more) was last called.
     last: Instant,
     /// `None` if the output is no pipe or there is only one CPU.
     naps: Option<Naps>,
@@ -474,8 +481,8 @@ impl RelayRun<'_> {
                 Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
             };
             match moved {
-                // A file that seems to be at its end may be one of /proc, which has size 0 and shows its content to
-                // read(2) only. A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides
+                // A file that seems to be at its end may be a /proc file: these have size 0 and show their content only
+                // to read(2). A stream may be at its urgent byte, which splice(2) doesn't pass. So read(2) decides
                 // whether the input has ended.
                 Ok(used) if matches!(self.kinds[0], Kind::File | Kind::Stream) => {
                     complete = Some(used);
@@ -544,7 +551,7 @@ impl RelayRun<'_> {
         until_ready(fd, direction)
     }
 
-    /// Makes one call. Repeats it after an interruption. If `fd` is non-blocking, repeats it once `fd` is ready.
+    /// Makes one call. Repeats the call if it was interrupted, and if it would block, once `fd` is ready.
     fn call_once(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -555,7 +562,7 @@ impl RelayRun<'_> {
     }
 
     /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each
-    /// takes as much room as a page. Returns the last method used.
+    /// piece takes as much room as a page. Returns the last method used.
     fn splice_through_pipe(&mut self) -> Result<Method, Stop> {
         let between = private_pipe()?;
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
@@ -610,7 +617,7 @@ impl RelayRun<'_> {
                     self.nap(given, between.reader.as_fd());
                 }
                 Err(Stop::Refused(errno)) => {
-                    // The output refuses splice: write what is in the pipe.
+                    // The output refuses splice: write the bytes that are in the pipe.
                     self.drain(between.reader.as_fd(), left, place).map_err(Stop::Failed)?;
                     return Err(Stop::Refused(errno));
                 }

@@ -16,8 +16,9 @@ pub enum Direction {
     In,
 }
 
-/// Waits, for any time, until `fd` is ready for writing or reading, has an error or end of file to report, or a signal
-/// arrives. Then retry the call that would have blocked; it may block again.
+/// Waits until `fd` is ready for writing or reading, until it has an error or end of file to report, or until a signal
+/// arrives. There is no time limit. Afterwards, repeat the call that would have blocked. The repeated call may block
+/// again.
 ///
 /// # Errors
 /// When poll(2) fails.
@@ -39,7 +40,7 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     }
 }
 
-/// How often an input is checked before the process sleeps. All checks together take about ten microseconds.
+/// How many times an input is checked before the process sleeps. All checks together take about ten microseconds.
 pub(crate) const MAX_POLLS: u32 = 16;
 
 /// Waits for input without sleeping, for about as long as a sleep and a wake-up take. Meanwhile a writer on the same
@@ -56,7 +57,7 @@ pub(crate) fn poll_for_input(fd: BorrowedFd<'_>) {
     }
 }
 
-/// Repeats `call` while it would block or is interrupted, and counts every attempt and every wait in `calls`.
+/// Repeats `call` while it would block or is interrupted. Counts every attempt and every wait in `calls`.
 pub(crate) fn retry<T>(
     fd: BorrowedFd<'_>,
     direction: Direction,

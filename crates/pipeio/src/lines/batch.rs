@@ -3,7 +3,7 @@
 use super::error::{Error, Failure};
 use super::simd::Ends;
 
-/// Whole lines, one after the other, each with its terminator. Only the last line of the input may lack it.
+/// Consecutive whole lines, each with its terminator. Only the last line of the input may lack a terminator.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'b> {
     bytes: &'b [u8],
@@ -13,7 +13,7 @@ pub struct Batch<'b> {
 }
 
 impl<'b> Batch<'b> {
-    /// A batch of `bytes`, as the engine makes it at the start of an input: for testing a transform.
+    /// Creates a batch of `bytes` as the engine does at the start of an input. For testing a transform.
     pub fn new(bytes: &'b [u8], terminator: u8) -> Self {
         Self { bytes, terminator, offset: 0, first_line: 1 }
     }
@@ -35,16 +35,15 @@ impl<'b> Batch<'b> {
         self.terminator
     }
 
-    /// Where the batch starts, in bytes from the start of the run, or of the file if a [range](super::Engine::range) is
-    /// read.
+    /// Where the batch starts, in bytes from the descriptor's position at the start of the run; if a
+    /// [range](super::Engine::range) is read, from the start of the file.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line).
-    /// Meaningless unless the transform asks for it with [`numbered`](super::Transform::numbered); otherwise lines
-    /// aren't counted.
+    /// The number of the batch's first line, counted from [`Engine::first_line`](super::Engine::first_line). Valid only
+    /// if the transform requests numbers with [`numbered`](super::Transform::numbered): otherwise lines aren't counted.
     #[inline]
     pub fn first_line(&self) -> u64 {
         self.first_line
@@ -56,7 +55,7 @@ impl<'b> Batch<'b> {
         Lines { bytes: self.bytes, start: 0, ends: Ends::new(self.bytes, self.terminator) }
     }
 
-    /// The error of a transform that failed on `line`, which must be a line of this batch.
+    /// Creates the error of a transform that failed on `line`. `line` must be a line of this batch.
     pub fn failure(&self, line: &Line<'_>, source: Failure) -> Error {
         Error::Transform { offset: self.offset + line.start as u64, source }
     }

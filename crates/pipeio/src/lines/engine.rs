@@ -1,4 +1,4 @@
-//! A run's options, its result, and the run itself on one thread.
+//! The options of a run, its result, and runs on one thread.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -21,13 +21,13 @@ use crate::pipe;
 
 /// Passes lines through a transform.
 ///
-/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed; an unfinished line
-/// at its end is kept for the next batch. The result is written at once, or together with the next one if a pipe
-/// already has more lines. So output is not delayed when input is slow, and memory is bounded: a few batches per
-/// thread, the output of one, and the longest line.
+/// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed, and an unfinished
+/// line at its end is kept for the next batch. The output of a batch is written at once, or together with the next
+/// output if a pipe already has more lines. So output isn't delayed when input is slow. Memory is bounded by a few
+/// batches per thread, the output of one batch, and the longest line.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    /// Maximum bytes of a batch; `None`: the default for the input's type.
+    /// Maximum size of a batch in bytes; `None` for the default of the input's type.
     batch: Option<NonZeroUsize>,
     terminator: u8,
     max_line: usize,
@@ -43,26 +43,27 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Default options: lines end with `\n` and have up to 1 GiB; output is written, not given away; a batch has up to
-    /// 512 KiB from a file and up to 64 KiB from anything else. If the calling thread may run on one CPU only, an input
-    /// pipe is enlarged to 256 KiB, and its batches have up to that size.
+    /// Creates an engine with default options. Lines end with `\n` and have at most 1 GiB. Output is written, not given
+    /// away. A batch has at most 512 KiB from a file and 64 KiB from any other input. If the calling thread may run on
+    /// one CPU only, an input pipe is enlarged to 256 KiB, and its batches have at most that size.
     pub fn new() -> Self {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
     }
 
-    /// Sets the bytes requested in one read. Any number works; small ones are slow. From a pipe at least a page is
-    /// requested, because the pipe may hold packets: a read discards the bytes of a packet that it has no room for.
+    /// Sets the number of bytes requested in one read. Any number works, but small numbers are slow. From a pipe, at
+    /// least a page is requested, because the pipe may hold packets: a read discards the bytes of a packet that don't
+    /// fit.
     pub fn batch(mut self, bytes: NonZeroUsize) -> Self {
         self.batch = Some(bytes);
         self
     }
 
-    /// The fastest number of threads for a transform that does little. On the CPUs that this process may use, that is
-    /// up to four for a file and one for any other input.
+    /// The fastest number of threads for a transform that does little work. For a file that is the number of CPUs that
+    /// this process may use, up to four. For any other input it is one.
     ///
     /// Each thread reads its own parts of a file, until memory bandwidth is used up. Any other input is read by one
-    /// thread at a time, and a pipe's writer needs the second CPU. More threads are faster if transforming a batch
-    /// takes longer than reading it.
+    /// thread at a time, and a pipe's writer needs a second CPU. More threads than suggested are faster if transforming
+    /// a batch takes longer than reading it.
     ///
     /// # Errors
     /// When `input` can't be inspected (fstat).
@@ -78,7 +79,8 @@ impl Engine {
         self
     }
 
-    /// Sets the most bytes of a line, without its terminator. A longer line is [an error](Error::LineTooLong).
+    /// Sets the maximum length of a line in bytes, without its terminator. A longer line is [an
+    /// error](Error::LineTooLong).
     pub fn max_line(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
         self
@@ -90,9 +92,9 @@ impl Engine {
         self
     }
 
-    /// Reads only those lines of a file that start within these bytes, whatever the descriptor's position. Adjacent
-    /// ranges together contain each line of the file exactly once, even if a line crosses their border. A range of any
-    /// other input is [an error](Error::RangeOfNoFile).
+    /// Reads only the lines of a file that start in this range of bytes, whatever the descriptor's position. If ranges
+    /// are adjacent, each line belongs to exactly one of them, even if it crosses a border. For any other input a range
+    /// is [an error](Error::RangeOfNoFile).
     pub fn range(mut self, bytes: Range<u64>) -> Self {
         self.range = Some(bytes);
         self
@@ -109,8 +111,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. If the reader of `output` leaves, that is no error (see [`Ended`]), provided that the process
-    /// ignores SIGPIPE, as Rust programs do by default.
+    /// See [`Error`]. It is not an error if the reader of `output` leaves (see [`Ended`]). For that the process must
+    /// ignore SIGPIPE, as Rust programs do by default.
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
         let output = output.as_fd();
         through_cache(input.as_fd(), |input| {
@@ -137,7 +139,7 @@ impl Engine {
             let extent = match reader.next(&mut buffer, when_idle) {
                 Ok(Next::Batch(extent)) => extent,
                 other => {
-                    // Before waiting or returning, write output that was held back.
+                    // Write held-back output before waiting or returning.
                     let mut output = Output::new(store);
                     let readers = writer.write(&mut output)?;
                     match (other?, readers) {
@@ -167,17 +169,17 @@ impl Engine {
         })
     }
 
-    /// Transforms all lines of `input` to `output` on up to `threads` threads, one of them the calling one. Each has a
-    /// clone of `transform`, and processes its batches in the order of the input.
+    /// Transforms all lines of `input` to `output` on up to `threads` threads, including the calling thread. Each
+    /// thread has a clone of `transform`, and processes its batches in the order of the input.
     ///
-    /// Each thread reads its own parts of a regular file by pread(2), unless the transform is
-    /// [numbered](Transform::numbered); any other input is read by one thread at a time. One thread at a time writes,
-    /// and all transform at the same time. There are no queues: a thread that waits for its turn to write does not
+    /// Each thread reads its own parts of a regular file with pread(2), unless the transform is
+    /// [numbered](Transform::numbered). Any other input is read by one thread at a time. One thread at a time writes,
+    /// and all threads transform concurrently. There are no queues: a thread that waits for its turn to write doesn't
     /// read, so a slow reader of the output slows the whole run.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run). The output written before an error is the same as on one thread.
+    /// As [`run`](Self::run). The output written before an error is the same as that of a run on one thread.
     ///
     /// # Panics
     ///
@@ -233,14 +235,14 @@ impl Engine {
     }
 
     /// Positions the descriptor at the first line of the range, and returns where the range's lines start and end.
-    /// Without a range: the whole input.
+    /// Without a range, returns the whole input.
     fn span(&self, input: BorrowedFd<'_>) -> Result<Range<u64>, Error> {
         let Some(Range { start: low, end: high }) = self.range.clone() else { return Ok(0..u64::MAX) };
         if !is_file(input)? {
             return Err(Error::RangeOfNoFile);
         }
-        // Seeks and reads far beyond the end of a file fail. A file that reports size 0, as in /proc, has to be read to
-        // find its end.
+        // Seeks and reads far beyond the end of a file fail. The end of a file that reports size 0, such as a /proc
+        // file, is found only by reading.
         let size = fstat(input).map_err(cannot_read)?.st_size.unsigned_abs();
         let is_beyond = |at| size > 0 && at > size;
         if is_beyond(low) {
@@ -248,7 +250,8 @@ impl Engine {
             return Ok(size..size);
         }
         let start = line_start(input, self.terminator, low, high)?.unwrap_or(high);
-        // The last line of the range may end beyond it, so reading goes on for up to the longest line's length.
+        // The last line of the range may end beyond the range, so reading continues for up to the longest line's
+        // length.
         let far = high.saturating_add(self.max_line as u64).saturating_add(2);
         let end = match start < high {
             true if is_beyond(high) => far,
@@ -280,8 +283,8 @@ fn cannot_read(errno: Errno) -> Error {
     Error::Read(errno.into())
 }
 
-/// Refuses a file as its own output if any of it is left to read. If lines become longer, the output would overwrite
-/// lines that are not read yet, or the run would read its own output forever.
+/// Refuses a file that is both input and output if some of it is left to read. If lines became longer, the output would
+/// overwrite unread lines, or the run would read its own output forever.
 fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
     if !is_file(input)? {
         return Ok(());
@@ -295,7 +298,7 @@ fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(),
 }
 
 /// Calls `run` with `input`. If `input` bypasses the page cache (O_DIRECT), calls `run` with the same file opened
-/// without that flag, because direct reads must start and end on disk blocks, and lines don't.
+/// without that flag: direct reads must start and end at the borders of disk blocks, and lines don't.
 fn through_cache(
     input: BorrowedFd<'_>,
     run: impl FnOnce(BorrowedFd<'_>) -> Result<Report, Error>,
@@ -312,21 +315,21 @@ fn through_cache(
     report
 }
 
-/// Bytes of a batch from a file. With 64 KiB, lines of 285 bytes from a file in memory to /dev/null took 1.05 to 1.2
-/// times the CPU time they took with 512 KiB, on a core with 1 MiB of second-level cache.
+/// Bytes of a batch from a file. Copying lines of 285 bytes from a cached file to /dev/null took 1.05 to 1.2 times as
+/// much CPU time with 64 KiB as with 512 KiB, on a core with 1 MiB of second-level cache.
 const FILE_BATCH: usize = 512 << 10;
 
-/// Bytes of a batch from anything else: a pipe's default capacity. With larger reads the pipe's writer waits longer,
+/// Bytes of a batch from any other input: a pipe's default capacity. With larger reads the pipe's writer waits longer
 /// and fills pages that are no longer in the caches.
 const BATCH: usize = 64 << 10;
 
 /// Bytes of a batch from a pipe on one CPU, and the pipe's capacity. On one CPU the pipe's writer runs only while this
-/// process sleeps. A larger pipe means fewer sleeps: runs take 0.8 times as long with lines of 8 bytes, and 0.9 times
-/// with 285 bytes.
+/// process sleeps, and a larger pipe means fewer sleeps. Compared with 64 KiB, runs take 0.8 times as long with lines
+/// of 8 bytes, and 0.9 times as long with 285 bytes.
 const ONE_CPU_BATCH: usize = pipe::CACHE_SIZED;
 
-/// Consecutive reads whose output may be held back. If lines arrive one by one as fast as they are read, each is
-/// written after about 0.1 ms.
+/// The maximum number of consecutive reads whose output is held back. If single lines arrive as fast as they are read,
+/// this delays each line by about 0.1 ms.
 const HOLD_READS: u32 = 64;
 
 /// How a run without an error ended.
@@ -346,13 +349,13 @@ pub enum Ended {
 pub struct Report {
     /// How the run ended.
     pub ended: Ended,
-    /// Threads that worked: as many as requested, or as could be started.
+    /// The number of threads that worked. Smaller than requested if the system could not start more.
     pub threads: usize,
     /// Bytes of all lines read from the input. After an early end, some of them may not have been transformed.
     pub bytes_in: u64,
     /// Bytes written or given away to the output.
     pub bytes_out: u64,
-    /// Bytes of `bytes_out` that were given away without a copy.
+    /// How many of the `bytes_out` bytes were given away without a copy.
     pub given_away: u64,
     /// System calls that read bytes from the input. Calls that found nothing to read aren't counted.
     pub reads: u64,

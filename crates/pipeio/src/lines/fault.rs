@@ -1,4 +1,4 @@
-//! Fault injection: tests make the engine's system calls and allocations fail. Does nothing in a program.
+//! Fault injection: tests make the engine's system calls and allocations fail. Outside tests this module does nothing.
 
 #[cfg(not(test))]
 #[inline(always)]
@@ -11,8 +11,8 @@ pub(super) use tests::point;
 
 #[cfg(test)]
 mod tests {
-    //! Makes the calls and allocations of a run fail, one in each test run: either only that call, or that call and all
-    //! later ones.
+    //! Makes a call or allocation fail, a different one in each test run. Either only that call fails, or all later
+    //! calls fail too.
 
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::fs::File;
@@ -49,18 +49,19 @@ mod tests {
     #[global_allocator]
     static ALLOCATOR: Allocator = Allocator;
 
-    // SAFETY: every call goes to the system's allocator, or `alloc` returns null, which it may at any time.
+    // SAFETY: every call goes to the system's allocator, except that `alloc` may return null, which an allocator may do
+    // at any time.
     unsafe impl GlobalAlloc for Allocator {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if fails() {
                 return ptr::null_mut();
             }
-            // SAFETY: the caller's promises are those that the system's allocator requires.
+            // SAFETY: the caller guarantees what the system's allocator requires.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-            // SAFETY: by the caller's promise the memory came from `alloc`, and so from the system's allocator.
+            // SAFETY: the caller guarantees that the memory came from `alloc`, and so from the system's allocator.
             unsafe { System.dealloc(start, layout) }
         }
     }
@@ -127,7 +128,7 @@ mod tests {
         for number in 0..4000 {
             writeln!(text, "{}line number {number}", " x".repeat(number % 17)).unwrap();
         }
-        // Long enough to be lent, and to make memory grow.
+        // Long enough to be lent, and to make the buffers grow.
         text.extend([b'y'; 50_000]);
         text.extend(b"\nand the last");
         for (kind, threads) in
@@ -142,7 +143,8 @@ mod tests {
                     let case =
                         format!("{kind:?}, {threads} threads, {before} calls before {failures} fail: {result:?}");
                     match result {
-                        // The run can do without the call that failed: starting a thread, or a read that doesn't wait.
+                        // The run can succeed without the failed call, which was starting a thread or a read that
+                        // doesn't wait.
                         Ok(_) => assert!(bytes == whole, "{case}"),
                         Err(Error::Memory(_) | Error::Read(_) | Error::Write(_)) => {
                             assert!(whole.starts_with(&bytes), "{case}");
@@ -157,8 +159,8 @@ mod tests {
         }
     }
 
-    /// Runs in a separate process, because other tests' allocations would fail too. The parent process can report an
-    /// abort or a hang.
+    /// Runs in a separate process, because otherwise other tests' allocations would fail too. The parent process can
+    /// report an abort or a hang.
     #[test]
     fn any_failed_call_ends_the_run_with_an_error() {
         const CHILD: &str = "PIPEIO_FAULTS";

@@ -1,19 +1,20 @@
-//! Lines from one descriptor to another at the speed of the pipe.
+//! Passes lines from one descriptor to another through a transform, at the speed of the pipe.
 //!
-//! A filter that reads a line, processes it and writes it spends most of its time between lines. This engine reads
-//! large batches, finds the ends of lines with vector instructions, passes the whole batch to a transform, and writes
-//! the result with one call: on one thread with [`Engine::run`], on several with [`Engine::run_parallel`], which keeps
-//! the output in the order of the input.
+//! A filter that reads, processes and writes single lines spends most of its time on the overhead of each line. This
+//! engine reads large batches, finds the ends of lines with vector instructions, passes the whole batch to a transform,
+//! and writes the result with one call. [`Engine::run`] uses one thread. [`Engine::run_parallel`] uses several, and
+//! keeps the output in the order of the input.
 //!
 //! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its terminator are
 //!   kept.
-//! - **Output is prompt.** It is held back only while more whole lines can be read without waiting, and for 64 reads at
-//!   most.
-//! - **Memory is bounded.** It grows only with the longest line, which [`Engine::max_line`] limits.
-//! - **Messages are whole.** A socket that carries messages is read into a buffer with room for the whole message.
-//! - **Shortage is reported.** Lack of memory is an error, never a panic; if threads can't be started, there are fewer.
-//! - **Interrupted calls** are repeated, **non-blocking descriptors** are waited for, and a **reader that leaves** ends
-//!   the run without an error.
+//! - **Output is prompt.** Output is held back only while more whole lines can be read without waiting, and for at most
+//!   64 reads.
+//! - **Memory is bounded.** Memory grows only with the longest line, which [`Engine::max_line`] limits.
+//! - **Messages stay whole.** Each message from a socket is read into a buffer that has room for the whole message.
+//! - **Shortage is reported.** Lack of memory is an error, never a panic. If some threads can't be started, the run
+//!   uses fewer.
+//! - **Interrupted calls** are repeated. If a **non-blocking descriptor** isn't ready, the engine waits for it. A
+//!   **reader that leaves** ends the run without an error.
 //!
 //! ```
 //! use pipeio::lines::{Ended, Engine, Fate, per_line};

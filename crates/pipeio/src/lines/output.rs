@@ -1,4 +1,4 @@
-//! A transform's output: its own bytes, and bytes of the batch that it lends without a copy.
+//! A transform's output: bytes that it appends, and bytes of the batch that it lends without a copy.
 
 use std::collections::TryReserveError;
 use std::io::{self, IoSlice};
@@ -9,27 +9,27 @@ use super::fault;
 use super::region::Region;
 use super::transform::Flow;
 
-/// Bytes of the batch from this length on are lent, because that costs less than copying them.
+/// Slices of the batch of at least this many bytes are lent, because lending them costs less than copying them.
 const WORTH_LENDING: usize = 32 << 10;
 
 /// Where output starts in its memory, in bytes. Batches start on a page boundary, and a copy between equal offsets
-/// within a page is up to twice as slow: whatever the page size, processors decide by the lowest twelve bits of the
-/// addresses whether a load has to wait for a store.
+/// within a page takes up to twice as long. The reason is that processors compare the lowest twelve bits of addresses
+/// to decide whether a load must wait for a store, whatever the page size.
 const STAGGER: usize = 2 << 10;
 
 /// A transform's output for a batch, in order.
 ///
-/// It is written when the batch is done, so all of it is in memory. A transform that makes much output from little
-/// input needs that much memory.
+/// The output is written when the batch is done, so all of it is in memory. A transform whose output is much larger
+/// than its input needs memory accordingly.
 #[derive(Debug)]
 pub struct Output<'b> {
     store: Store,
-    /// Where this batch's output begins, after output of earlier batches that was held back.
+    /// Where this batch's output begins, after the held-back output of earlier batches.
     begin: usize,
     lent: Vec<LentBytes<'b>>,
     /// Whether memory was lacking for part of the output.
     out_of_memory: bool,
-    /// The bytes left of the slice that the last `spare` returned.
+    /// The bytes not yet appended of the slice that the last `spare` returned.
     spare: usize,
 }
 
@@ -48,9 +48,10 @@ pub(super) struct Store {
     end: usize,
 }
 
-/// A place in an output to return to, within the same batch only: a reader may already have the output of earlier ones.
+/// A place in an output that the transform can return to. Valid only within its batch, because a reader may already
+/// have the output of earlier batches.
 ///
-/// A transform can't keep one. This doesn't compile:
+/// A transform can't keep a mark. This doesn't compile:
 ///
 /// ```compile_fail
 /// use pipeio::lines::{Failure, Fate, Mark, Output, Transform};
@@ -88,13 +89,13 @@ impl Store {
         self.end = self.start;
     }
 
-    /// Leaves the content's pages to the kernel. The next output uses other memory.
+    /// Leaves the pages of the content to the kernel. The next output uses other memory.
     ///
-    /// The next output may use the rest of the last page: the pipe's reference has an offset and a length, and excludes
-    /// that rest.
+    /// The next output may use the rest of the last page, because the pipe's reference has an offset and a length and
+    /// excludes that rest.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.start = self.end;
-        // At least half a region is always left, so it grows only for an output larger than that.
+        // At least half of the region is always left, so the region grows only for a larger output.
         if self.start > self.region.len() / 2 {
             fault::point().map_err(|errno| Error::Memory(errno.into()))?;
             self.region.drop_pages().map_err(Error::Memory)?;
@@ -125,14 +126,14 @@ impl<'b> Output<'b> {
         self.store
     }
 
-    /// Removes all output, and reuses its memory.
+    /// Removes all output and reuses its memory.
     pub(super) fn reuse(&mut self) {
         self.lent.clear();
         self.store.reuse();
         (self.begin, self.spare) = (self.store.start, 0);
     }
 
-    /// Removes all output, and never writes to its memory again.
+    /// Removes all output and never writes to its memory again.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.spare = 0;
         self.store.give_away()?;
@@ -156,8 +157,9 @@ impl<'b> Output<'b> {
         self.extend(&[byte]);
     }
 
-    /// Appends `bytes` of the batch: by reference from 32 KiB on, which saves copying a huge line, otherwise as a copy.
-    /// If there is no memory for that, the run fails with [`Error::Memory`].
+    /// Appends `bytes`, a part of the batch. If there are at least 32 KiB, appends them by reference, which saves
+    /// copying a huge line. Otherwise appends a copy. If there is no memory for that, the run fails with
+    /// [`Error::Memory`].
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
         if bytes.len() < WORTH_LENDING {
@@ -170,8 +172,8 @@ impl<'b> Output<'b> {
         }
     }
 
-    /// At least `len` bytes to write to; [`advance`](Self::advance) then appends the first of them. Their initial
-    /// content is arbitrary.
+    /// Returns at least `len` bytes to write to. Their initial content is arbitrary. After writing, append the first
+    /// bytes of the slice with [`advance`](Self::advance).
     ///
     /// # Errors
     ///
@@ -185,13 +187,13 @@ impl<'b> Output<'b> {
         Ok(&mut self.store.region[self.store.end..])
     }
 
-    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends those
-    /// after them.
+    /// Appends the first `len` bytes of the slice that [`spare`](Self::spare) returned. A second call appends the bytes
+    /// after these.
     ///
     /// # Panics
     ///
-    /// If `len` is more than is left of that slice. Nothing is left of it once other bytes were appended or any were
-    /// removed.
+    /// If fewer than `len` bytes of that slice are left. No bytes are left once other bytes were appended or any bytes
+    /// were removed.
     #[inline]
     pub fn advance(&mut self, len: usize) {
         assert!(len <= self.spare, "advanced beyond the slice that `spare` returned");
@@ -217,7 +219,7 @@ impl<'b> Output<'b> {
     ///
     /// # Panics
     ///
-    /// If the mark is in a part of the output that was already removed.
+    /// If the mark is in a part of the output that was removed.
     pub fn truncate(&mut self, mark: Mark<'b>) {
         let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
         let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
@@ -226,7 +228,7 @@ impl<'b> Output<'b> {
         self.lent.truncate(mark.lent);
     }
 
-    /// Bytes of this batch's output.
+    /// The number of bytes in this batch's output.
     pub fn len(&self) -> usize {
         self.store.end - self.begin + self.lent.iter().map(|lent| lent.bytes.len()).sum::<usize>()
     }
@@ -336,7 +338,7 @@ mod tests {
         assert_eq!(content(&output), b"abcd");
     }
 
-    /// Calls `before`, then `advance`, which must panic, because it would append arbitrary memory.
+    /// Calls `before`, then `advance`. `advance` must panic, because otherwise it would append arbitrary memory.
     fn advance_panics(before: impl FnOnce(&mut Output<'_>)) {
         let mut output = Output::new(Store::new(100).unwrap());
         before(&mut output);

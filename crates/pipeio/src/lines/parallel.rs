@@ -1,4 +1,4 @@
-//! A run on several threads, which read in turn, write in turn, and transform in between.
+//! A run on several threads. One thread at a time reads, one at a time writes, and all transform concurrently.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -21,23 +21,23 @@ use super::threads;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
 
-/// How long a thread stays awake while it waits. Reading a batch takes some 20 µs, transforming it as long, and waking
-/// a thread of a virtual machine about the same: two threads were 1.5 times as fast with this wait as without.
+/// How long a waiting thread stays awake before it sleeps. Reading a batch takes about 20 µs. So does transforming it,
+/// and so does waking a thread on a virtual machine. With this wait, two threads were 1.5 times as fast as without it.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// What the threads share.
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
-    /// The parts of a file that all threads read at once. If set, the threads take their batches from here, not from
-    /// `input`.
+    /// The parts of a file that all threads read concurrently. If set, the threads take their batches from here, not
+    /// from `input`.
     stretches: Option<Stretches<'fd>>,
     output: Mutex<OrderedOutput<'fd>>,
     /// The batch to write next. Changed only with `output` locked.
     next: AtomicU64,
     /// Signalled when `next` changes, and at the end.
     turn: Condvar,
-    /// Set at the end, so that no thread reads further. `cancel` becomes readable at the same time.
+    /// Set at the end of the run, so that no thread reads further. `cancel` becomes readable at the same time.
     over: AtomicBool,
     cancel: &'e OwnedFd,
     /// How long a thread waits for its turn before it sleeps.
@@ -67,8 +67,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let cancel = cancel.map_err(|errno| Error::Read(errno.into()))?;
     let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered(), span)?;
     let writer = engine.writer(output)?;
-    // A pipe's other end may take long, and may need this CPU. Between files a thread waits only for another thread's
-    // turn, which ends sooner than a sleeping thread wakes up.
+    // The process at a pipe's other end may take long, and may need this CPU. If input and output are files, a thread
+    // waits only for another thread's turn, which ends sooner than a sleeping thread wakes up.
     let spin_time = if reader.never_waits() && writer.never_waits() { SPIN_TIME } else { Duration::ZERO };
     let plan = reader.plan();
     let stretches = Stretches::of(input, plan);
@@ -87,7 +87,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (mut transform, run) = (transform.clone(), &run);
         move || run.work(&mut transform, buffer, store)
     };
-    // As many threads as there is memory for.
+    // Starts only as many threads as there is memory for.
     let others = (1..threads.get()).map(|_| plan.memory().ok().map(work));
     let threads = threads::run(work(plan.memory()?), others);
     let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -97,8 +97,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
         let (bytes, reads) = stretches.leave_position()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
-            // The input left for this thread: a last line without a terminator, a line that is too long, or bytes that
-            // were appended meanwhile.
+            // Processes the input that is left: a last line without a terminator, a line that is too long, or bytes
+            // that were appended to the file meanwhile.
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }
@@ -155,7 +155,7 @@ impl<'fd> Run<'_, 'fd> {
         }
     }
 
-    /// Waits until all earlier batches are written. `None` if the run ended instead.
+    /// Waits until all earlier batches are written. Returns `None` if the run ended first.
     fn wait_for_turn(&self, batch: u64) -> Option<MutexGuard<'_, OrderedOutput<'fd>>> {
         let is_next = || self.next.load(Ordering::Relaxed) == batch;
         spin_for(self.spin_time, || is_next().then_some(()));
@@ -175,13 +175,14 @@ impl<'fd> Run<'_, 'fd> {
 
     fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
-        // The write adds to an eventfd's counter, which nothing else increases, so it doesn't wait.
+        // The write adds 1 to the counter of an eventfd. Nothing else increases the counter, so the write doesn't wait.
         let _ = rustix::io::write(self.cancel, &1u64.to_ne_bytes());
         self.turn.notify_all();
     }
 }
 
-/// Ends the run if a transform panics, so that no thread waits for its batch. `threads::run` then passes the panic on.
+/// Ends the run if a transform panics, so that no thread waits for that transform's batch. `threads::run` then resumes
+/// the panic.
 struct EndIfUnwinding<'r, 'e, 'fd>(&'r Run<'e, 'fd>);
 
 impl Drop for EndIfUnwinding<'_, '_, '_> {
@@ -193,8 +194,8 @@ impl Drop for EndIfUnwinding<'_, '_, '_> {
     }
 }
 
-/// Ignores poisoning: a panicking transform holds no lock, and the state of a panicking engine is read only to end the
-/// run.
+/// Locks a mutex and ignores poisoning. A panicking transform holds no lock, and the state of a panicking engine is
+/// read only to end the run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,19 +19,19 @@ use super::output::Store;
 use super::region::Region;
 use crate::wait::{Direction, MAX_POLLS, until_ready};
 
-/// Bytes of address space that a thread first reserves for output. Only the part that is written takes memory.
+/// Bytes of address space that a thread first reserves for output. Only the part that has been written uses memory.
 const STORE: usize = 2 << 20;
 
 /// If the start of an unfinished line is longer than this, the buffers are swapped instead of copying it.
 const WORTH_SWAPPING: usize = 64 << 10;
 
-/// The maximum number of waits in a row that skip polling, so that at least one in 64 tries it.
+/// The maximum number of consecutive waits that skip polling, so that at least one wait in 64 polls.
 const MAX_SKIPPED_POLLS: u32 = 63;
 
-/// What to read, in which block size and with which line limit.
+/// Which bytes to read, in which block size and with which line limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Bytes requested in one read; the maximum if `fixed` is false.
+    /// Bytes requested in one read; if `fixed` is false, the maximum.
     pub(super) block: usize,
     pub(super) fixed: bool,
     pub(super) terminator: u8,
@@ -47,7 +47,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Memory for one thread: for a batch and for its output.
+    /// Allocates the memory of one thread, for a batch and for its output.
     pub(super) fn memory(self) -> Result<(Region, Store), Error> {
         Ok((Region::new(self.block).map_err(Error::Memory)?, Store::new(self.block.max(STORE))?))
     }
@@ -57,10 +57,11 @@ impl Plan {
 #[derive(Debug)]
 pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
-    /// Becomes readable when reading should end; `None` if it can't be polled together with the input.
+    /// Becomes readable when reading should end; `None` if the input can't be polled.
     cancel: Option<BorrowedFd<'fd>>,
     /// Whether reads may wait. If so, `cancel` is polled before each read. Otherwise `cancel` is polled only if there
-    /// is nothing to read: a FIFO that was never opened for writing is at its end, but poll(2) would wait for it.
+    /// is nothing to read, because poll(2) would wait for a FIFO that was never opened for writing, although a read
+    /// reports its end.
     waits: bool,
     kind: FileType,
     /// Whether the input is a socket that carries messages. A read discards the bytes of a message that don't fit.
@@ -83,7 +84,8 @@ pub(super) struct Reader<'fd> {
     nonblocking: Option<OwnedFd>,
     /// The number of waits that skip polling from now on.
     polls_to_skip: u32,
-    /// The number of waits that skip polling after the last attempt; more after each attempt that found nothing.
+    /// The number of waits that skip polling after the last attempt to poll. It grows with each attempt that finds
+    /// nothing.
     skipped_polls: u32,
     pub(super) reads: u64,
 }
@@ -93,7 +95,7 @@ enum State {
     Open,
     /// The input ended, or an error was returned.
     Ended,
-    /// The error to return next; the last batch ended before it.
+    /// The error to return next. It occurred after the last batch.
     Failed(Error),
 }
 
@@ -101,7 +103,7 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Next {
     Batch(Extent),
-    /// There is no whole line yet, or reading one would have to wait.
+    /// There is no whole line yet, or reading a line would have to wait.
     Idle,
     End,
 }
@@ -128,14 +130,16 @@ impl<'fd> Reader<'fd> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(cannot_read)?.st_mode);
         let flags = fcntl_getfl(input).map_err(cannot_read)?;
         if flags.contains(OFlags::WRONLY) {
-            // The write end of a pipe could be opened again for reading; the read would then wait forever.
+            // `input` is the write end of a pipe. It could be opened again for reading, and that read would then wait
+            // forever.
             return Err(cannot_read(Errno::BADF));
         }
-        // A descriptor without a file type, such as an eventfd or epoll, may poll as readable and yet refuse a read, or
-        // the reverse. Only a read shows whether there is input. Files never make a reader wait.
+        // A descriptor without a file type, such as an eventfd or epoll descriptor, may poll as readable and yet refuse
+        // a read, or poll as unreadable and accept one. Only a read shows whether there is input. Files never make a
+        // reader wait.
         let cancel = cancel.filter(|_| !matches!(kind, FileType::RegularFile | FileType::Unknown));
         if kind == FileType::Socket && cancel.is_some() {
-            // Polling a socket that isn't connected would wait forever; a read reports the error.
+            // Polling an unconnected socket would wait forever; a read reports the error.
             match recv(input, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(cannot_read(error)),
@@ -145,7 +149,7 @@ impl<'fd> Reader<'fd> {
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
-        // A pipe may hold packets (O_DIRECT) of up to a page; a read discards the bytes of a packet that don't fit.
+        // A pipe may hold packets (O_DIRECT) of up to a page, and a read discards the bytes of a packet that don't fit.
         let block = if is_pipe { plan.block.max(page_size()) } else { plan.block };
         Ok(Self {
             input,
@@ -178,13 +182,13 @@ impl<'fd> Reader<'fd> {
         self.kind == FileType::RegularFile
     }
 
-    /// Continues after whole lines of `bytes` bytes, which other threads have read with `reads` calls.
+    /// Continues after `bytes` bytes of whole lines that other threads have read with `reads` calls.
     pub(super) fn continue_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
         self.reads += reads;
     }
 
-    /// Bytes of all batches so far.
+    /// The number of bytes in all batches so far.
     pub(super) fn taken(&self) -> u64 {
         self.offset - self.plan.origin
     }
@@ -277,9 +281,9 @@ impl<'fd> Reader<'fd> {
     }
 
     /// Puts the start of an unfinished line into `buffer`, and returns where it starts. A copied start ends on a page
-    /// boundary, because the next read continues there. Reading 8 KiB from a pipe took 0.5 µs if memory had the same
-    /// offset in a page as the pipe's data, 0.6 µs at most other offsets, and 2.8 µs if the offsets were 1 to 15 bytes
-    /// apart. At such offsets each load seems to depend on the last store.
+    /// boundary, because the next read continues there. Reading 8 KiB from a pipe took 0.5 µs if the buffer had the
+    /// same offset in a page as the pipe's data, 0.6 µs at most other offsets, and 2.8 µs if the offsets differed by 1
+    /// to 15 bytes. With such a difference each load seems to depend on the last store.
     fn take_pending(&mut self, buffer: &mut Region) -> Result<usize, Error> {
         if self.filled > WORTH_SWAPPING {
             mem::swap(&mut self.pending, buffer);
@@ -312,13 +316,13 @@ impl<'fd> Reader<'fd> {
         Error::LineTooLong { offset: self.offset + start as u64, limit: self.plan.max_line }
     }
 
-    /// Returns where the first line of `bytes` that is too long starts, whether that line is finished or not; `None` if
-    /// no line is too long. Searches about once per `max_line` bytes.
+    /// Returns where the first overlong line of `bytes` starts, whether that line is finished or not; `None` if no line
+    /// is too long. Makes about one search per `max_line` bytes.
     fn first_too_long(&self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         while bytes.len() - start > self.plan.max_line {
-            // A line of allowed length that starts here has its terminator in this window. Continuing after the last
-            // terminator in the window skips the most lines.
+            // If the line that starts here has an allowed length, its terminator is in this window. Continuing after
+            // the window's last terminator skips the most lines.
             let window = &bytes[start..=start + self.plan.max_line];
             match memchr::memrchr(self.plan.terminator, window) {
                 Some(end) => start += end + 1,
@@ -328,8 +332,8 @@ impl<'fd> Reader<'fd> {
         None
     }
 
-    /// Reads without waiting. `None` if there is nothing to read or the call fails; a later blocking read reports the
-    /// error.
+    /// Reads without waiting. Returns `None` if there is nothing to read or the call fails. A later blocking read
+    /// reports the error.
     fn try_read(&mut self, space: &mut [u8]) -> Option<usize> {
         let nonblocking = self.nonblocking.as_ref()?;
         let read = fault::point().and_then(|()| rustix::io::read(nonblocking, space)).ok()?;
@@ -337,9 +341,9 @@ impl<'fd> Reader<'fd> {
         Some(read)
     }
 
-    /// Reads what is available or arrives shortly. Waking the reader at each write may cost the writer more time than
-    /// the reader needs for the bytes. After an attempt that finds nothing, the next 1, 3, 7, … up to 63 waits make no
-    /// attempt.
+    /// Reads bytes that are available or arrive shortly, without sleeping. Otherwise, waking the reader at each write
+    /// might cost the writer more time than the reader needs for the bytes. After attempts that find nothing, the next
+    /// 1, 3, 7, … up to 63 waits make no attempt.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.try_read(space);
         if read.is_some() || self.nonblocking.is_none() {
@@ -366,7 +370,7 @@ impl<'fd> Reader<'fd> {
         let read = self.call(|input| match self.messages {
             false => rustix::io::read(input, &mut *space),
             true => match recv(input, &mut *space, RecvFlags::TRUNC)? {
-                // Another process took the message whose length was peeked.
+                // Another process has read the message whose length was peeked.
                 (read, len) if len > read => Err(Errno::MSGSIZE),
                 (read, _) => Ok(read),
             },
@@ -382,7 +386,7 @@ impl<'fd> Reader<'fd> {
             if len != Some(0) || self.peer_is_gone().map_err(|errno| Error::Read(errno.into()))? {
                 return Ok(len.filter(|&len| len > 0));
             }
-            // An empty message, which a read reports like the end: discard it.
+            // Discard an empty message, because a read would report it like the end of the input.
             self.call(|input| recv(input, &mut [0; 1], RecvFlags::DONTWAIT))?;
         }
     }
@@ -394,7 +398,7 @@ impl<'fd> Reader<'fd> {
         Ok(!polled[0].revents().is_empty() && rustix::io::ioctl_fionread(self.input)? == 0)
     }
 
-    /// Repeats a call while it is interrupted or would block. `None` if reading was cancelled.
+    /// Repeats a call while it is interrupted or would block. Returns `None` if reading was cancelled.
     fn call<T>(&self, mut call: impl FnMut(BorrowedFd<'fd>) -> rustix::io::Result<T>) -> Result<Option<T>, Error> {
         let mut cancel = self.cancel.filter(|_| self.waits);
         loop {
@@ -424,9 +428,9 @@ impl<'fd> Reader<'fd> {
 /// The number of bytes to request from a pipe.
 ///
 /// A pipe keeps two emptied pages for its writer to refill, and returns the others to the kernel (`tmp_page` in
-/// fs/pipe.c). If each write is at most two pages and is read before the next, the pipe reuses the same two pages:
-/// `yes` was 1.2 times as fast as with reads of 64 KiB. If writes are 16 KiB or more, it is faster to read everything.
-/// So both sizes are measured, and the faster one is used for a while.
+/// fs/pipe.c). If each write is at most two pages and is read before the next write, the pipe reuses the same two
+/// pages. `yes` was then 1.2 times as fast as with reads of 64 KiB. If writes are 16 KiB or more, it is faster to read
+/// as much as possible. So both sizes are measured, and the faster one is used for a while.
 #[derive(Debug)]
 struct ReadSize {
     bytes: usize,
@@ -441,7 +445,8 @@ struct ReadTrial {
     left: u32,
     /// The bytes read since the last decision.
     read: usize,
-    /// When the last decision was made; `None` before the first read, which isn't counted because it may have waited.
+    /// When the last decision was made; `None` before the first read. The first read isn't counted, because it may have
+    /// waited.
     since: Option<Instant>,
     /// Whether the faster size is known.
     settled: bool,
@@ -450,12 +455,12 @@ struct ReadTrial {
 }
 
 impl ReadSize {
-    /// How many reads measure a size: the largest size, and two pages.
+    /// The number of reads that measure the largest size, and the number that measure two pages.
     const TRIAL: [u32; 2] = [64, 256];
-    /// How many reads use the faster size before both are measured again: if it is the largest size, and if it is two
-    /// pages.
+    /// The number of reads that use the faster size before both sizes are measured again: if the largest size is
+    /// faster, and if two pages are faster.
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
-    /// Two pages are used only if they are this many times as fast as the largest size: a writer of larger blocks may
+    /// Two pages are used only if they are this many times as fast as the largest size. A writer of larger blocks may
     /// have been slow just while the largest size was measured.
     const GAIN: f64 = 1.1;
 
@@ -499,8 +504,8 @@ impl ReadSize {
     }
 }
 
-/// Opens `input` again for reading, with `flags`. Setting them on the descriptor itself would affect all processes that
-/// share it. `None` if this process may not open it, or /proc is missing.
+/// Opens `input` again for reading, with `flags`. Setting the flags on the descriptor itself would affect all processes
+/// that share it. Returns `None` if this process may not open the file, or if /proc is missing.
 pub(super) fn reopen(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd> {
     let mut path = [0; 32];
     let mut rest = &mut path[..];
@@ -531,7 +536,7 @@ mod tests {
         }
     }
 
-    /// If such a line didn't count as idle, output that is held back would wait for the end of the line.
+    /// If an unfinished line didn't count as idle, held-back output would wait for the end of the line.
     #[test]
     fn an_unfinished_line_counts_as_idle() {
         let (input, mut writer) = pipe().unwrap();

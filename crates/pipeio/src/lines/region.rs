@@ -1,4 +1,4 @@
-//! Private anonymous memory that grows without copying, and whose pages can be given away.
+//! Private anonymous memory that grows without copying. Its pages can be given away.
 
 use std::io;
 
@@ -8,8 +8,9 @@ use rustix::param::page_size;
 use super::fault;
 pub(super) use crate::memory::Mapping as Region;
 
-/// Sizes in bytes at which huge pages are requested. A huge page takes one fault instead of 512. The kernel makes room
-/// for huge pages by moving other pages: for a line of 256 MiB that took up to 0.5 s, where small pages take 0.1 s.
+/// Sizes in bytes at which huge pages are requested. A huge page takes one page fault instead of 512. To make room for
+/// huge pages, the kernel may move other pages. For a line of 256 MiB, that took up to 0.5 s; with small pages it took
+/// 0.1 s.
 const HUGE: std::ops::RangeInclusive<usize> = 2 << 20..=16 << 20;
 
 impl Region {
@@ -21,8 +22,8 @@ impl Region {
         Ok(region)
     }
 
-    /// Grows to at least `len` bytes, and at least to twice the size, so that repeated growth stays cheap. The content
-    /// is kept.
+    /// Grows to at least `len` bytes and at least twice its size, so that repeated growth stays cheap. The content is
+    /// kept.
     pub(super) fn grow(&mut self, len: usize) -> io::Result<()> {
         if len <= self.len() {
             return Ok(());
@@ -37,8 +38,8 @@ impl Region {
         Ok(())
     }
 
-    /// Requests huge pages up to the size at which they help, and small pages above it. A mapping that grows keeps the
-    /// advice given when it was smaller.
+    /// Requests huge pages up to the size at which they help, and small pages above it. The request is repeated when a
+    /// mapping grows, because the mapping would otherwise keep the advice for its smaller size.
     fn choose_pages(&self) {
         if self.len() >= *HUGE.start() {
             self.prefer_huge_pages(HUGE.contains(&self.len()));

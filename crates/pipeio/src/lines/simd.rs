@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes compared in one step: one bit each in a `u64`.
 pub(super) const WORD: usize = 64;
 
-/// The instructions that the engine uses. All give the same results.
+/// The vector instructions that the engine uses. All choices give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Simd {
@@ -18,7 +18,7 @@ pub enum Simd {
     /// 64 bytes in an AVX-512 register, with the byte comparisons of AVX-512BW.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// 64 bytes in an AVX-512 register, with the byte permutations of AVX-512VBMI too.
+    /// 64 bytes in an AVX-512 register, with AVX-512BW and the byte permutations of AVX-512VBMI.
     #[cfg(target_arch = "x86_64")]
     Avx512Vbmi,
     /// Four times 16 bytes in NEON registers, which every aarch64 processor has.
@@ -90,7 +90,7 @@ pub(super) trait Lanes {
     /// Whether [`Lanes::permute`] is one instruction.
     const PERMUTES: bool = false;
 
-    /// For each of `bytes`, a bit mask of the 64 bytes at `from` that equal it; bit 0 is the first byte.
+    /// Returns for each of `bytes` a mask of the 64 bytes at `from` that equal it. Bit 0 stands for the first byte.
     ///
     /// # Safety
     ///
@@ -105,7 +105,7 @@ pub(super) trait Lanes {
     /// instructions.
     unsafe fn copy(from: *const u8, to: *mut u8);
 
-    /// Stores the first `AT` bytes of `before`, at most 16, and after them at least 16 bytes from `from`: up to 32
+    /// Stores the first `AT` bytes of `before` (at most 16), then at least 16 bytes from `from`. Stores at most 32
     /// bytes in all.
     ///
     /// # Safety
@@ -115,15 +115,15 @@ pub(super) trait Lanes {
     #[inline(always)]
     unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
         // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap. `AT`
-        // is at most 16, so both stores of 16 bytes end within these.
+        // is at most 16, so both stores of 16 bytes end within the 32 writable bytes.
         unsafe {
             to.cast::<[u8; 16]>().write(*before);
             std::ptr::copy_nonoverlapping(from, to.add(AT), 16);
         }
     }
 
-    /// Stores 64 bytes, one for each index: that byte of the 64 at `from` if it is below 64, otherwise byte index − 64
-    /// of `others`.
+    /// Stores 64 bytes, one for each of `indices`. For an index below 64, stores that byte of the 64 at `from`; for any
+    /// other, byte index − 64 of `others`.
     ///
     /// # Safety
     ///
@@ -150,13 +150,13 @@ impl Lanes for Portable {
         const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
         let mut masks = [0; N];
         for eight in 0..8 {
-            // SAFETY: the caller promises 64 readable bytes; these are eight of them.
+            // SAFETY: the caller promises 64 readable bytes; this reads eight of them.
             let word = u64::from_le_bytes(unsafe { from.add(8 * eight).cast::<[u8; 8]>().read() });
             for (mask, byte) in masks.iter_mut().zip(bytes) {
                 let differs = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
                 // Sets the top bit of each byte that is zero, and no other bit. No carry crosses from byte to byte.
                 let equal = !(((differs & LOW) + LOW) | differs | LOW);
-                // The multiplication gathers the eight bits in the top byte.
+                // The multiplication collects the eight bits in the top byte.
                 let gathered = (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
                 *mask |= gathered << (8 * eight);
             }
@@ -190,7 +190,7 @@ mod x86 {
     impl Lanes for Avx2 {
         #[inline(always)]
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller promises 64 readable bytes; these are their two halves.
+            // SAFETY: the caller promises 64 readable bytes; this loads both halves.
             let (low, high) = unsafe { (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) };
             bytes.map(|byte| {
                 // SAFETY: arithmetic on registers; the caller promises that the processor has the instructions.
@@ -207,7 +207,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are their
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; this copies both
             // halves.
             unsafe {
                 let (low, high) = (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast()));
@@ -255,21 +255,22 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller promises 64 readable bytes, and AVX-512VBMI, which includes these instructions.
+            // SAFETY: the caller promises 64 readable bytes and a processor with AVX-512VBMI, which also has these
+            // instructions.
             unsafe { Avx512::equal(from, bytes) }
         }
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
             // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap,
-            // and AVX-512VBMI, which includes these instructions.
+            // and a processor with AVX-512VBMI, which also has these instructions.
             unsafe { Avx512::copy(from, to) };
         }
 
         #[inline(always)]
         unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
             // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap,
-            // and AVX-512VBMI, which includes these instructions.
+            // and a processor with AVX-512VBMI, which also has these instructions.
             unsafe { Avx512::join::<AT>(before, from, to) };
         }
 
@@ -300,17 +301,17 @@ mod arm {
     /// [`Simd::Neon`](super::Simd::Neon).
     pub(in super::super) struct Neon;
 
-    /// One bit for each of eight bytes, twice.
+    /// A different bit for each of eight bytes, twice.
     const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
     /// Loads the 64 bytes at `from`.
     ///
     /// # Safety
     ///
-    /// They are readable.
+    /// 64 bytes at `from` are readable.
     #[inline(always)]
     unsafe fn load(from: *const u8) -> [uint8x16_t; 4] {
-        // SAFETY: the caller promises 64 readable bytes; these are four times 16 of them.
+        // SAFETY: the caller promises 64 readable bytes; this loads four times 16 of them.
         [0, 16, 32, 48].map(|at| unsafe { vld1q_u8(from.add(at)) })
     }
 
@@ -323,8 +324,8 @@ mod arm {
                 // SAFETY: arithmetic on registers; every aarch64 processor has the instructions.
                 unsafe {
                     let byte = vdupq_n_u8(byte);
-                    // A byte that is equal keeps its bit. Adding neighbours three times gathers the bits of eight bytes
-                    // in one.
+                    // A byte that is equal keeps its bit. Adding neighbours three times collects the bits of eight
+                    // bytes in one byte.
                     let [a, b, c, d] = word.map(|sixteen| vandq_u8(vceqq_u8(sixteen, byte), bits));
                     let all = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
                     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(all, all)))
@@ -334,8 +335,8 @@ mod arm {
 
         #[inline(always)]
         unsafe fn copy(from: *const u8, to: *mut u8) {
-            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; these are four
-            // times 16 of them. All are read before any is written.
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; this copies four
+            // times 16 of them. All bytes are read before any is written.
             unsafe {
                 for (sixteen, at) in load(from).into_iter().zip([0, 16, 32, 48]) {
                     vst1q_u8(to.add(at), sixteen);
@@ -345,7 +346,8 @@ mod arm {
     }
 }
 
-/// Calls the function, generic over [`Lanes`], as compiled for the level `$simd`, which this processor must have.
+/// Calls `$function`, which is generic over [`Lanes`], as compiled for the level `$simd`. The processor must have that
+/// level.
 macro_rules! with_lanes {
     ($simd:expr, $function:ident$(<$life:lifetime>)?($($name:ident: $type:ty),*) -> $result:ty) => {{
         #[cfg(target_arch = "x86_64")]
@@ -366,7 +368,7 @@ macro_rules! with_lanes {
             // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512Vbmi>($($name),*) }
         }
-        // SAFETY: this processor has the instructions of the level, so it may run the function compiled for them.
+        // SAFETY: this processor has the level's instructions, so it can run the function compiled for them.
         unsafe {
             match $simd {
                 Simd::Portable => $function::<$crate::lines::simd::Portable>($($name),*),
@@ -393,7 +395,7 @@ pub(super) struct Ends<'b> {
     simd: Simd,
     /// The number of bytes compared.
     seen: usize,
-    /// The matches in the last 64 of these bytes, without those already returned.
+    /// The matches in the last 64 of these bytes, except those already returned.
     found: u64,
 }
 
@@ -421,7 +423,7 @@ impl<'b> Ends<'b> {
         for (bit, &byte) in rest.iter().enumerate() {
             self.found |= u64::from(byte == self.byte) << bit;
         }
-        // Counts the rest as a whole word, so that bit 0 is at `seen - WORD`, as it is for other words.
+        // Counts the rest as a whole word, so that bit 0 is at `seen - WORD`, as for other words.
         self.seen += WORD;
     }
 }

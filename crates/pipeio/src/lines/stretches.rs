@@ -1,5 +1,5 @@
-//! A regular file read by several threads at once. Each thread takes the next stretch of the file. It skips a line that
-//! began in an earlier stretch, and reads its own last line to the end, even beyond the stretch.
+//! A regular file that several threads read concurrently. Each thread takes the next stretch of the file. It skips a
+//! line that began in an earlier stretch, and reads the last line of its stretch to the end, even beyond the stretch.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +13,11 @@ use super::fault;
 use super::reader::{Extent, Next, Plan};
 use super::region::Region;
 
-/// Bytes of the first read that looks for the end of a line; each further one reads twice as many.
+/// Bytes of the first read that searches for the end of a line. Each further read is twice as large.
 const FIRST_SEARCH: usize = 16 << 10;
 
-/// The shared part of a file: from its descriptor's position to its current size, or to the start of a last line
-/// without a terminator. Bytes appended later are read like any other input.
+/// The part of a file that the threads share: from the descriptor's position to the current end of the file, or to the
+/// start of a last line without a terminator. Bytes appended later are read like any other input.
 #[derive(Debug)]
 pub(super) struct Stretches<'fd> {
     input: BorrowedFd<'fd>,
@@ -26,14 +26,14 @@ pub(super) struct Stretches<'fd> {
     end: u64,
     /// The next stretch to take.
     next: AtomicU64,
-    /// Offset in the file at which the last whole line ends, as far as known.
+    /// The offset in the file at which the last whole line ends, as far as known.
     tail: AtomicU64,
     reads: AtomicU64,
 }
 
 impl<'fd> Stretches<'fd> {
-    /// `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if no line may
-    /// be as long as a stretch.
+    /// Returns `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if no
+    /// line may be as long as a stretch.
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
@@ -63,9 +63,9 @@ impl<'fd> Stretches<'fd> {
     /// The lines that begin in the stretch at `begin`.
     fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
         let terminator = self.plan.terminator;
-        // A byte has the same offset within a page in memory as in the file. Therefore a page of room precedes the
-        // stretch, and only the byte just before the stretch is read into it. With room for that byte alone, copying
-        // took 2.5 times as long: each load seemed to depend on the last store.
+        // Each byte has the same offset within a page in memory as in the file. Therefore a page of room precedes the
+        // stretch, and only the byte just before the stretch is read into that page. With room for only that byte,
+        // copying took 2.5 times as long: each load seemed to depend on the last store.
         let page = page_size();
         let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
@@ -84,7 +84,7 @@ impl<'fd> Stretches<'fd> {
         };
         let Some(first) = first.filter(|_| filled > lead) else { return Ok(extent(lead, lead)) };
         let last_start = memchr::memrchr(terminator, &buffer[first..filled]).map_or(first, |end| first + end + 1);
-        // Leaves out a last line that is too long or has no end. The thread that reads the rest of the file handles
+        // Omits a last line that is too long or has no terminator. The thread that reads the rest of the file handles
         // that line.
         let leave_the_last = || {
             self.tail.fetch_min(begin + (last_start - lead) as u64, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl<'fd> Stretches<'fd> {
         let mut more = FIRST_SEARCH;
         let mut end = last_start;
         while end == last_start && last_start < filled {
-            // A line of exactly the longest length may still be followed by its terminator.
+            // A line of exactly the maximum length may still be followed by its terminator.
             if filled - last_start > self.plan.max_line {
                 return leave_the_last();
             }
@@ -113,7 +113,7 @@ impl<'fd> Stretches<'fd> {
         Ok(extent(first, end))
     }
 
-    /// Fills `bytes` from the file at `at`, up to its end. Returns the number of bytes.
+    /// Fills `bytes` from the file at `at`, up to the end of the file. Returns the number of bytes.
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<usize, Error> {
         let (filled, reads) = read(self.input, at, bytes)?;
         self.reads.fetch_add(reads, Ordering::Relaxed);
@@ -125,8 +125,8 @@ impl<'fd> Stretches<'fd> {
         self.start.saturating_add(number.saturating_mul(self.plan.block as u64)) >= self.tail.load(Ordering::Relaxed)
     }
 
-    /// Sets the descriptor's position to the end of the last whole line. Returns the bytes up to there, and the calls
-    /// made.
+    /// Sets the descriptor's position to the end of the last whole line. Returns the number of bytes up to there, and
+    /// the number of calls made.
     pub(super) fn leave_position(&self) -> Result<(u64, u64), Error> {
         let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
         let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));
@@ -137,7 +137,8 @@ impl<'fd> Stretches<'fd> {
     }
 }
 
-/// Fills `bytes` from the file at `at`, up to its end. Returns the number of bytes, and the calls made.
+/// Fills `bytes` from the file at `at`, up to the end of the file. Returns the number of bytes, and the number of calls
+/// made.
 fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64), Error> {
     let (mut filled, mut reads) = (0, 0);
     while filled < bytes.len() {
@@ -152,8 +153,8 @@ fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64)
     Ok((filled, reads))
 }
 
-/// The offset of the first line that starts at `from` or later, or the end of the file if no line does. `None` if that
-/// offset is `limit` or more.
+/// Returns the offset of the first line that starts at `from` or later, or the end of the file if no line does. Returns
+/// `None` if that offset is `limit` or more.
 pub(super) fn line_start(input: BorrowedFd<'_>, terminator: u8, from: u64, limit: u64) -> Result<Option<u64>, Error> {
     let mut buffer = [0; FIRST_SEARCH];
     let mut at = from;

@@ -1,6 +1,6 @@
 //! Starts threads, or fewer if the system can't start all.
 //!
-//! std's threads are not used, because they abort the process if there is no memory for std's record of a thread.
+//! std's threads are not used, because they abort the process if memory for std's own data about a thread is lacking.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -31,7 +31,7 @@ impl<F: FnOnce()> Task<F> {
 /// be started, its task is dropped and no more are started. Returns the number of tasks that ran.
 ///
 /// # Panics
-/// If one of them panics.
+/// If one of the tasks panics.
 pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Item = Option<F>>) -> usize {
     let mut own = Task { work: Some(own), panic: None };
     let (mut tasks, mut threads) = (Vec::new(), JoinOnDrop(Vec::new()));
@@ -56,7 +56,7 @@ pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Ite
     done
 }
 
-/// Threads that are joined on drop, and so on every path.
+/// Threads that are joined on drop, and so on every path, including a panic.
 struct JoinOnDrop(Vec<libc::pthread_t>);
 
 impl Drop for JoinOnDrop {
@@ -72,14 +72,14 @@ impl Drop for JoinOnDrop {
 /// `task` stays valid, and nobody else accesses it, until the thread has been joined.
 unsafe fn start<F: FnOnce() + Send>(task: *mut Task<F>) -> Option<libc::pthread_t> {
     extern "C" fn enter<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
-        // SAFETY: it is the task that `start` received: valid until this thread is joined, and used by this thread
-        // only.
+        // SAFETY: the pointer is to the task that `start` received. The task is valid until this thread is joined, and
+        // only this thread uses it.
         unsafe { &mut *task.cast::<Task<F>>() }.run();
         ptr::null_mut()
     }
     fault::point().ok()?;
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the pointer is to memory for attributes, which the call initialises.
+    // SAFETY: the pointer points to memory for attributes, which the call initialises.
     if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
         return None;
     }

@@ -1,19 +1,19 @@
-//! What a user of the engine implements: a transform from lines to output.
+//! The trait that a user of the engine implements: a transform from lines to output.
 
 use super::batch::{Batch, LineEnd};
 use super::error::{Error, Failure};
 use super::output::Output;
 
-/// What to do with a line, besides the bytes appended for it.
+/// What happens to the bytes that were appended for a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// The appended bytes become a line, with the terminator of the line they came from.
+    /// The appended bytes become a line, with the terminator of the input line.
     Keep,
-    /// No line: the bytes appended for it are removed.
+    /// The input line yields no output line: the bytes appended for it are removed.
     Drop,
-    /// Like `Keep`, and the run stops after this line: see [`Flow::Stop`].
+    /// Like `Keep`, but the run stops after this line: see [`Flow::Stop`].
     KeepAndStop,
-    /// Like `Drop`, and the run stops: see [`Flow::Stop`].
+    /// Like `Drop`, but the run stops after this line: see [`Flow::Stop`].
     DropAndStop,
 }
 
@@ -22,18 +22,19 @@ pub enum Fate {
 pub enum Flow {
     /// Continue with the next batch.
     Continue,
-    /// Stop: the output is written, and the rest of the input is ignored. Some of it has been read already, and is lost
-    /// to the next reader of the descriptor.
+    /// Stop: the output is written, and the rest of the input is ignored. Some of that rest may have been read already,
+    /// and is lost to the next reader of the descriptor.
     Stop,
 }
 
 /// Turns lines into output.
 ///
-/// Only [`line`](Self::line) is required. Where it is too slow, [`batch`](Self::batch) processes many lines at once.
+/// Only [`line`](Self::line) is required. If calling it for each line is too slow, implement [`batch`](Self::batch),
+/// which processes many lines at once.
 ///
-/// If there are several threads, each has a clone of the transform, which receives only some of the batches. So state
-/// that is carried from line to line requires a single thread; buffers may be reused on any. The number of a line comes
-/// from the batch.
+/// If there are several threads, each has a clone of the transform, and each clone receives only some of the batches.
+/// So a transform that carries state from line to line requires a single thread. Reusing buffers works with any number
+/// of threads. A line's number comes from the batch.
 ///
 /// ```
 /// use pipeio::lines::{Failure, Fate, Output, Transform};
@@ -66,8 +67,8 @@ pub enum Flow {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Transform {
-    /// Appends the output for `line` to `output`. Neither has a terminator. If this fails, the bytes it appended are
-    /// removed, and the output of the lines before is written.
+    /// Appends the output for `line` to `output`. Neither the line nor its output has a terminator. If the call fails,
+    /// the bytes it appended are removed, and the output of earlier lines is written.
     ///
     /// # Errors
     ///
@@ -76,7 +77,8 @@ pub trait Transform {
 
     /// Appends the output for a whole batch, including terminators.
     ///
-    /// The default calls [`line`](Self::line) for each line, and ends its output with the terminator that the line had.
+    /// The default calls [`line`](Self::line) for each line, and ends the line's output with the terminator that the
+    /// line had.
     ///
     /// ```
     /// use pipeio::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
@@ -117,7 +119,8 @@ pub trait Transform {
     ///
     /// # Errors
     ///
-    /// [`Batch::failure`] makes one that names the line. Output of the lines before it should stay in `output`.
+    /// Create the error with [`Batch::failure`], which adds the line's offset. The output of earlier lines should stay
+    /// in `output`.
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
         line_by_line(self, batch, output)
     }

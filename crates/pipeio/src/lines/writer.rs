@@ -17,8 +17,8 @@ use crate::wait::{Direction, until_ready};
 /// The maximum number of pieces that the kernel accepts in one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
 
-/// The longest message, in bytes, once an output has refused a message as too long. Each further refusal halves this
-/// limit.
+/// The longest message in bytes after an output has first refused a message as too long. Each further refusal halves
+/// the limit.
 const MAX_MESSAGE: usize = 64 << 10;
 /// The shortest limit to which refusals reduce the length of messages, in bytes.
 const MIN_MESSAGE: usize = 512;
@@ -29,9 +29,9 @@ pub enum SendMethod {
     /// write(2): the kernel copies.
     #[default]
     Write,
-    /// vmsplice(2): the pipe refers to the engine's pages. The engine never writes to them again but drops them, so a
-    /// reader may pass them on and keep them as long as it likes. Outputs below 32 KiB are written by write(2), and so
-    /// are all outputs if the kernel refuses vmsplice(2).
+    /// vmsplice(2): the pipe refers to the engine's pages. The engine drops these pages and never writes to them again,
+    /// so a reader may pass them on or keep them for any time. Outputs smaller than 32 KiB are written with write(2).
+    /// If the kernel refuses vmsplice(2), all outputs are.
     GiveAway,
 }
 
@@ -45,12 +45,13 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
-    /// A private duplicate of `output`, for giving memory away; `None` if memory is not given away. Nobody can replace
-    /// the duplicate by a pipe's read end, from which vmsplice(2) would read into our memory.
+    /// A private duplicate of `output`, for giving memory away; `None` if memory is not given away. No other code can
+    /// replace the duplicate with a pipe's read end. From a read end, vmsplice(2) would write to our memory.
     own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
-    /// The maximum number of bytes passed in one call. A socket that carries messages refuses long messages.
+    /// The maximum number of bytes passed in one call. It is limited because a socket that carries messages refuses
+    /// long messages.
     most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
@@ -79,10 +80,10 @@ impl<'fd> Writer<'fd> {
         matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
     }
 
-    /// The number of bytes from which output is written even if there is more to read. With a smaller number there are
+    /// The number of held-back bytes from which output is written even if there is more to read. A smaller number means
     /// more calls, and during each call the input's writer may get ahead. With a larger number, bytes for a pipe leave
-    /// the caches before they are written. `yes | lines | sink` on two CPUs was 1.2 times as fast with 16 KiB as with 8
-    /// KiB, and 1.4 times as fast as with 64 KiB.
+    /// the caches before they are written. On two CPUs, `yes | lines | sink` with 16 KiB was 1.2 times as fast as with
+    /// 8 KiB, and 1.4 times as fast as with 64 KiB.
     pub(super) fn hold_limit(&self) -> usize {
         match (self.kind, self.send) {
             (FileType::Fifo, SendMethod::Write) => 16 << 10,
@@ -117,12 +118,12 @@ impl<'fd> Writer<'fd> {
     }
 
     fn copy(&mut self, mut pieces: &mut [IoSlice<'_>]) -> Result<Readers, Error> {
-        // Drops empty pieces; an empty output has one.
+        // Removes empty pieces: an empty output has one.
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
             self.writes += 1;
             let written = fault::point().and_then(|()| match pieces {
-                // write(2) of one piece takes 0.1 µs less than writev(2) of a list of one.
+                // write(2) takes 0.1 µs less than writev(2) with a list of one piece.
                 [piece, rest @ ..] if rest.is_empty() || self.most < usize::MAX => {
                     rustix::io::write(self.output, &piece[..piece.len().min(self.most)])
                 }
@@ -153,8 +154,8 @@ impl<'fd> Writer<'fd> {
             let rest = [IoSliceRaw::from_slice(&bytes[given..])];
             self.writes += 1;
             // SAFETY: the bytes are readable, and vmsplice only reads them, because the descriptor is not read-only.
-            // The pipe's references outlive this call, but what a reader sees through them doesn't change:
-            // `Output::give_away` ensures that the bytes are never written again.
+            // The pipe's references outlive this call, but the bytes that a reader sees through them don't change:
+            // `Output::give_away` ensures that nothing writes to these bytes again.
             let call = || unsafe { rustix::pipe::vmsplice(own, &rest, SpliceFlags::empty()) };
             match fault::point().and_then(|()| call()) {
                 Ok(some) => {
@@ -178,7 +179,7 @@ impl<'fd> Writer<'fd> {
 
 enum GiftOutcome {
     All,
-    /// Nothing was given away: the bytes have to be written.
+    /// Nothing was given away: the bytes must be written.
     Refused,
     ReadersGone,
 }

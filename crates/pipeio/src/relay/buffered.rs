@@ -23,12 +23,12 @@ use super::methods::Kind;
 use super::{BUFFER, End, RelayRun, unread};
 use crate::memory::Mapping;
 
-/// The minimum number of blocks, unless blocks would then be smaller than a page. A block has at most the size of one
+/// The minimum number of blocks, unless blocks would then be smaller than a page. A block is at most as large as one
 /// read.
 const MIN_BLOCKS: usize = 8;
 
-/// How long writing is delayed after the last input while the buffer is below its [start
-/// level](MemoryBuffer::start_at).
+/// While the buffer is below its [start level](MemoryBuffer::start_at), writing starts anyway if no input has arrived
+/// for this time.
 const MAX_INPUT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long an empty buffer keeps its memory.
@@ -46,15 +46,15 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// A buffer of at least this many bytes: two pages or more, in whole blocks of up to 256 KiB. Bytes are written as
-    /// soon as they arrive, and read as soon as there is room.
+    /// Creates a buffer of at least `bytes` bytes. The size is at least two pages, rounded up to whole blocks of up to
+    /// 256 KiB. Bytes are written as soon as they arrive, and read as soon as there is room.
     pub fn new(bytes: usize) -> MemoryBuffer {
         MemoryBuffer { bytes, start_at: 0, stop_at: 100 }
     }
 
-    /// Starts writing when the buffer is filled to this percentage (100 at most), and again each time after it was
-    /// empty, like `mbuffer -P`. Writing also starts when the input has ended, or has brought nothing for one to two
-    /// seconds.
+    /// Delays writing until the buffer is filled to this percentage (at most 100), at the start and each time the
+    /// buffer was empty. Like `mbuffer -P`. Writing also starts when the input has ended, or when no input has arrived
+    /// for one to two seconds.
     pub fn start_at(mut self, percent: u8) -> MemoryBuffer {
         self.start_at = percent.min(100);
         self
@@ -85,7 +85,7 @@ struct Shared {
 struct State {
     /// Blocks with bytes, the oldest first. All but the last are full.
     queue: VecDeque<usize>,
-    /// Blocks without bytes. The last block of the list is used next.
+    /// Blocks without bytes. The last block in the list is used next.
     free: Vec<usize>,
     /// Whether each block has memory.
     touched: Vec<bool>,
@@ -108,8 +108,7 @@ struct State {
     writer_waits: bool,
     /// Whether the reading thread sleeps.
     reader_waits: bool,
-    /// The minimum number of free blocks there have been since `since`. This many blocks at the start of `free` were
-    /// not needed.
+    /// The smallest number of free blocks since `since`. This many blocks at the start of `free` were not needed.
     least_free: usize,
     since: Instant,
 }
@@ -124,7 +123,7 @@ impl Shared {
         let memory = Mapping::of(len, MapFlags::empty())?;
         memory.prefer_huge_pages(false);
         let mark = |percent: u8| (len as u128 * u128::from(percent) / 100) as u64;
-        // The block being written can't be refilled, so the buffer counts as 100 % full when no block is free (see
+        // The block being written can't be refilled. So the buffer counts as 100 % full when no block is free (see
         // `room`).
         let marks = [mark(buffer.start_at), mark(buffer.stop_at)];
         let state = State {
@@ -152,9 +151,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room to read into; `None` once the writing thread has stopped. For the reading thread only, one call
-    /// at a time.
-    #[expect(clippy::mut_from_ref, reason = "it is memory that nobody else uses until `add`")]
+    /// Waits for free memory to read into. Returns `None` once the writing thread has stopped. For the reading thread
+    /// only, one call at a time.
+    #[expect(clippy::mut_from_ref, reason = "nobody else uses this memory until `add`")]
     fn room(&self) -> Option<&mut [u8]> {
         let mut state = self.state();
         loop {
@@ -169,8 +168,8 @@ impl Shared {
             if let Some(last) = last {
                 let (start, len) = (self.memory.at(last * self.block + state.filled), self.block - state.filled);
                 // SAFETY: the block is within the mapping, which lives as long as `self`. The writing thread uses only
-                // its bytes below `filled`, and only the calling thread changes `filled`: in `add`, when it no longer
-                // uses this slice.
+                // the block's bytes below `filled`. Only the calling thread changes `filled`: in `add`, when it no
+                // longer uses this slice.
                 return Some(unsafe { std::slice::from_raw_parts_mut(start, len) });
             }
             if !state.full || state.bytes <= self.marks[1] {
@@ -184,7 +183,7 @@ impl Shared {
                 }
                 state.full = true;
             }
-            // The buffer is as full as it can be, which counts as 100 %.
+            // No block is free, which counts as 100 % full.
             state.writing = true;
             state.reader_waits = true;
             if state.writer_waits {
@@ -195,11 +194,11 @@ impl Shared {
         }
     }
 
-    /// Counts bytes that were read to the start of the slice from `room`.
+    /// Counts bytes that were read into the start of the slice that `room` returned.
     fn add(&self, bytes: usize) {
         let mut state = self.state();
-        // The first bytes wake a writer that waits for its mark. From then on it waits no longer than
-        // `MAX_INPUT_PAUSE`.
+        // The first bytes wake a writing thread that waits for the start level. From then on the thread waits no longer
+        // than `MAX_INPUT_PAUSE`.
         let was_empty = state.bytes == 0;
         state.filled += bytes;
         state.bytes += bytes as u64;
@@ -216,7 +215,8 @@ impl Shared {
         self.filled.notify_one();
     }
 
-    /// Waits for bytes to write; `None` at the end of the input. For the writing thread only, one call at a time.
+    /// Waits for bytes to write. Returns `None` at the end of the input. For the writing thread only, one call at a
+    /// time.
     fn bytes(&self) -> io::Result<Option<&[u8]>> {
         let mut state = self.state();
         let mut read = state.read;
@@ -226,8 +226,8 @@ impl Shared {
                 let end = if state.queue.len() == 1 { state.filled } else { self.block };
                 let (start, len) = (self.memory.at(state.queue[0] * self.block + state.taken), end - state.taken);
                 // SAFETY: the block is within the mapping, which lives as long as `self`. The reading thread writes
-                // only above `filled`, and gets these bytes again only after `remove`, when the calling thread no
-                // longer uses this slice.
+                // only above `filled`. It gets these bytes again only after the calling thread has called `remove`,
+                // when that thread no longer uses this slice.
                 return Ok(Some(unsafe { std::slice::from_raw_parts(start, len) }));
             }
             let mut wait = Duration::MAX;
@@ -262,7 +262,7 @@ impl Shared {
         }
     }
 
-    /// Removes bytes that were written from the buffer's counts, the oldest first.
+    /// Removes the oldest `bytes` bytes from the buffer: they were written.
     fn remove(&self, bytes: usize) {
         let mut state = self.state();
         state.taken += bytes;
@@ -277,14 +277,15 @@ impl Shared {
         }
     }
 
-    /// Releases the memory of blocks that were free for `unused`. Returns whether other free blocks have memory.
+    /// Releases the memory of blocks that have been free for at least `unused`. Returns whether other free blocks still
+    /// have memory.
     fn release_unused(&self, state: &mut State, unused: Duration) -> bool {
         let now = Instant::now();
         if now - state.since >= unused {
             let State { free, touched, least_free, .. } = state;
             for &block in &free[..*least_free] {
                 if std::mem::take(&mut touched[block]) {
-                    // SAFETY: `room` and `bytes` return parts of blocks in the queue only, and this one is free.
+                    // SAFETY: `room` and `bytes` return only parts of blocks in the queue, and this block is free.
                     unsafe { self.memory.drop_part(block * self.block, self.block) };
                 }
             }
@@ -342,7 +343,7 @@ impl RelayRun<'_> {
         }
     }
 
-    /// Writes the buffer's bytes, to the end of the input.
+    /// Writes the buffer's bytes until the input ends.
     fn empty(&mut self, shared: &Shared) -> io::Result<()> {
         while let Some(bytes) = shared.bytes()? {
             let bytes = &bytes[..bytes.len().min(self.wait_for_limit())];
@@ -357,8 +358,8 @@ impl RelayRun<'_> {
         Ok(())
     }
 
-    /// A non-blocking descriptor of the output; `None` if the output is no pipe. A blocking write returns only once all
-    /// bytes are in the pipe, and until then none of them would be counted.
+    /// A non-blocking descriptor of the output; `None` if the output isn't a pipe. A blocking write returns only once
+    /// all bytes are in the pipe, and until then none of the bytes would be counted.
     fn output_without_waiting(&self) -> Option<OwnedFd> {
         if self.kinds[1] != Kind::Pipe {
             return None;
@@ -395,7 +396,7 @@ fn fill(mut side: RelayRun<'_>, shared: &Shared) -> u64 {
 }
 
 /// Refuses a buffer larger than the memory available to the machine or the control group. The kernel allocates memory
-/// when it is first used, and running out then would kill the whole process.
+/// only when it is first used. If memory ran out then, the kernel would kill the whole process.
 fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(
@@ -406,7 +407,7 @@ fn check_available(bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Bytes of memory available, by /proc/meminfo and the control groups; `None` if neither is readable.
+/// Available memory in bytes, according to /proc/meminfo and the control groups; `None` if neither is readable.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok();
     let line = |text: &str, name: &str| -> Option<u64> {

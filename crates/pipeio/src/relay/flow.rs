@@ -1,20 +1,21 @@
-//! Reads from a pipe: large pieces are spliced, small ones read and written. How to wait for a fast writer of small
-//! pieces is decided by measuring.
+//! Passes on the content of a pipe. Large pieces are spliced; small pieces are read and written. How to wait for a fast
+//! writer of small pieces is decided by measurement.
 //!
 //! A process that writes pieces of 8 KiB or single lines wakes this process at every write, if this process sleeps
-//! between the writes. The wake-ups can cost both processes more time than the bytes do. A pause that lets the pipe
-//! fill is then faster. In other cases the wake-ups are faster: on two CPUs, a writer and a reader in step reuse the
-//! same two pages, whereas a pipe that fills needs new pages. Only a trial shows which is faster.
+//! between the writes. The wake-ups can cost both processes more time than moving the bytes. A pause that lets the pipe
+//! fill is then faster. In other cases sleeping between the writes is faster: on two CPUs, a writer and a reader that
+//! alternate reuse the same two pages, whereas a pipe that fills needs new pages. Only a measurement shows which is
+//! faster.
 //!
-//! On one CPU, a write that wakes this process may also let it take the CPU from the writer at once. A process with the
-//! scheduling policy SCHED_BATCH waits until the writer has filled the pipe or used up its time slice.
+//! On one CPU, this process may preempt the writer at once when a write wakes it. With the scheduling policy
+//! SCHED_BATCH, this process waits until the writer has filled the pipe or used up its time slice.
 //!
-//! /dev/null doesn't read the bytes it is given. So pages are moved to /dev/null however few bytes they hold. No byte
-//! then moves from one CPU's cache to another's.
+//! /dev/null doesn't read the bytes it is given. So pages are spliced to /dev/null however few bytes they hold, and no
+//! byte moves from one CPU's cache to another's.
 //!
-//! When the output is full, each read from it wakes this process, and the wake-ups cost the reader time: a tenth of the
-//! time of `gzip -1` on another CPU of a virtual machine. So this process naps until about a third of the output's pipe
-//! is empty.
+//! When the output's pipe is full, each read from it wakes this process, and the wake-ups cost the reader time. On a
+//! virtual machine, they took a tenth of the time of `gzip -1` on another CPU. So this process naps until about a third
+//! of the output's pipe is empty.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -32,18 +33,18 @@ use super::{BLOCK, BUFFER, Method, RelayRun, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{MAX_POLLS, poll_for_input};
 
-/// Pieces of at least this many bytes are spliced. Smaller pieces are copied, because a page with few bytes takes as
-/// much room in a pipe as a full page.
+/// Pieces of at least this many bytes are spliced. Smaller pieces are copied, because in a pipe a page with few bytes
+/// takes as much room as a full page.
 pub(super) const LARGE_PIECE: usize = 32 << 10;
 
 /// A pipe with a smaller capacity is full before a pause is over.
 const MIN_CAPACITY_TO_PAUSE: usize = 256 << 10;
 
-/// The length of a pause. The system adds some 50 µs.
+/// The length of a pause. The system adds about 50 µs.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The length of a pause if large pieces arrive. `gzip -d` writes 32 KiB every 90 µs; waking this process for each
-/// takes 4 % of its time.
+/// The length of a pause if large pieces arrive. `gzip -d` writes 32 KiB every 90 µs, and waking this process for each
+/// piece costs it 4 % of its time.
 const LONG_PAUSE: Duration = Duration::from_micros(200);
 /// The longest interval between large pieces at which input counts as steady.
 const MAX_STEADY_INTERVAL: Duration = Duration::from_millis(1);
@@ -55,29 +56,31 @@ pub(super) const ISOLATED: Duration = Duration::from_millis(2);
 /// The number of pieces in quick succession after which a pause is made.
 const IN_A_ROW: u32 = 4;
 
-/// The shortest and the longest nap that gives a slow reader time. The system adds some 50 µs.
+/// The shortest and the longest nap while a slow reader empties the output's pipe. The system adds about 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long the speed of a strategy is measured, unless `MOVES` ends the window first.
+/// The length of a window, in which the speed of one strategy is measured, unless `MOVES` ends it first.
 const WINDOW: Duration = Duration::from_millis(1);
-/// The number of moves after which a window ends, without pauses and with pauses.
+/// The number of moves after which a window ends: for a strategy without pauses, and for one with pauses.
 const MOVES: [u32; 2] = [64, 6];
 /// The length of a window on one CPU, where pipes fill and empty alternately: long enough for many alternations.
 const ONE_CPU_WINDOW: Duration = Duration::from_millis(8);
 
-/// On one CPU, a window that ends with a longer gap is discarded.
+/// On one CPU, a window whose last move took longer than this is discarded.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// The minimum and the maximum number of windows before the other strategies are measured again, for one window each.
+/// The fastest strategy is used for at least and at most this many windows. Then each other strategy is measured again
+/// for one window.
 const WINDOWS_TO_STAY: [u32; 2] = [64, 1024];
 
 /// A strategy is preferred to one that takes less CPU time if it is this many times as fast.
 const GAIN: f64 = 1.05;
-/// `GAIN` for large pieces. It is higher, because the writer's own speed then varies.
+/// `GAIN` for large pieces. It is higher, because the speed of a writer of large pieces varies.
 const GAIN_OF_LARGE_PIECES: f64 = 1.25;
 
 impl RelayRun<'_> {
-    /// Passes on the content of a pipe, by `method` where that is faster. Returns the last method used.
+    /// Passes on the content of a pipe: by `method` where that is faster, otherwise by read and write. Returns the last
+    /// method used.
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
@@ -108,8 +111,9 @@ impl RelayRun<'_> {
                 }
             } else {
                 let got = self.copy_once(&mut buffer).map_err(Stop::Failed)?;
-                // A packet has at most a page, so a larger read shows that there are no packets. A packet that is
-                // spliced into another pipe remains a packet, and a reader with a smaller buffer would lose its rest.
+                // A packet has at most a page, so a read of more than a page shows that there are no packets. A packet
+                // that is spliced into another pipe remains a packet. A reader with a smaller buffer would then lose
+                // the rest of the packet.
                 packets &= got <= page_size();
                 got
             };
@@ -137,9 +141,8 @@ impl RelayRun<'_> {
         }
     }
 
-    /// Tries up to `times` times to move bytes from the input, a pipe, to `to` without sleeping. It doesn't use
-    /// poll(2), because a pipe that was polled once wakes its reader at every later write, even while it holds more
-    /// bytes.
+    /// Tries up to `times` times to move bytes from the input, a pipe, to `to` without sleeping. Doesn't use poll(2),
+    /// because a pipe that was polled once wakes its reader at every later write, even if it already holds bytes.
     pub(super) fn try_splice(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
         for _ in 0..times {
             self.calls += 1;
@@ -172,7 +175,7 @@ impl RelayRun<'_> {
         });
         if let Some(nap) = nap {
             // The nap ends early if the reader is gone. A read doesn't end the nap, because pipes have no WRBAND event.
-            // The call to poll(2) lets `pipemark why` see which descriptor is waited for.
+            // The call to poll(2) shows `pipemark why` which descriptor this process waits for.
             if let Ok(nap) = Timespec::try_from(nap) {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::WRBAND)], Some(&nap));
             }
@@ -182,12 +185,12 @@ impl RelayRun<'_> {
 }
 
 /// Sleeps while the pipe fills. poll(2) ignores an inverted (negative) descriptor, so this process doesn't join the
-/// pipe's wait queue. Joining it would slow every write, by a tenth with single lines. `pipemark why` still sees which
-/// pipe is waited for.
+/// pipe's wait queue. Joining the queue would slow every write: by a tenth if the writer writes single lines. `pipemark
+/// why` still sees which pipe this process waits for.
 fn pause(pipe: BorrowedFd<'_>, time: Duration) {
     let mut none = libc::pollfd { fd: !pipe.as_raw_fd(), events: libc::POLLRDBAND, revents: 0 };
     let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().cast_signed().into() };
-    // SAFETY: both pointers are valid for the call, which writes only to the first.
+    // SAFETY: both pointers are valid during the call, and the call writes only through the first.
     unsafe { libc::ppoll(&mut none, 1, &time, ptr::null()) };
 }
 
@@ -196,11 +199,11 @@ fn pause(pipe: BorrowedFd<'_>, time: Duration) {
 enum IdleStrategy {
     /// Sleep for a fixed time, to let the pipe fill.
     Pause,
-    /// Read at once, and sleep in the call if there is nothing. The pipe's lock keeps reader and writer in step.
+    /// Read at once, and sleep in the call if the pipe is empty. The pipe's lock makes reader and writer alternate.
     Sleep,
     /// Poll for a while before sleeping.
     Poll,
-    /// Sleep in the call as SCHED_BATCH, so that the writer continues after it has woken this process.
+    /// Sleep in the call with the policy SCHED_BATCH, so that the writer continues after it has woken this process.
     Batch,
 }
 
@@ -209,8 +212,8 @@ const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, 
 /// The strategies on one CPU, in the same order.
 const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
-/// Chooses the strategy for a fast writer of small pieces: measures each for a window, and keeps the fastest for a
-/// while.
+/// Chooses the strategy for a fast writer of small pieces: measures each strategy for one window, and keeps the fastest
+/// for a while.
 pub(super) struct IdleTuner {
     /// The strategies to choose from. Strategies with pauses are omitted if the pipes are too small.
     strategies: &'static [IdleStrategy],
@@ -235,7 +238,7 @@ pub(super) struct IdleTuner {
     untried: &'static [IdleStrategy],
     /// Windows left before the other strategies are measured again.
     left: u32,
-    /// The number from which `left` counts down.
+    /// The value from which `left` counts down.
     stay: u32,
 }
 
@@ -294,7 +297,8 @@ impl IdleTuner {
         self.moves += 1;
         if self.one_cpu {
             if now - self.begin >= ONE_CPU_WINDOW {
-                // If each move filled the pipe, no strategy can be faster. A window with a long gap measures nothing.
+                // If `Batch` brought half of the pipe's capacity per move, no strategy can be faster. A window with a
+                // long gap measures nothing.
                 let filled = self.strategy == IdleStrategy::Batch && self.bytes / self.moves as usize >= self.half;
                 if filled || took > IDLE {
                     self.begin_window(now);
@@ -354,8 +358,8 @@ impl IdleTuner {
     }
 }
 
-/// The calling thread's scheduling policy: sets it to SCHED_BATCH for a while if it was the default, and restores it
-/// when dropped.
+/// Sets the calling thread's scheduling policy to SCHED_BATCH for a while if it was the default. Restores it when
+/// dropped.
 pub(super) struct BatchPolicy {
     set: bool,
     possible: bool,
@@ -372,7 +376,7 @@ impl BatchPolicy {
         }
         let [default, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
         let (from, to) = if set { (default, batch) } else { (batch, default) };
-        // Skipped if someone else has changed the policy since.
+        // Does nothing if other code has changed the policy since.
         self.possible = policy() == from.into() && set_policy(to);
         self.set = set;
     }
@@ -388,13 +392,14 @@ impl Drop for BatchPolicy {
 fn set_policy(policy: libc::c_int) -> bool {
     // `struct sched_param`: its only field for these policies is the priority, which is 0.
     let priority: libc::c_int = 0;
-    // SAFETY: the pointer is to an int, which lives during the call and is only read.
+    // SAFETY: the pointer points to an int that lives during the call, and the call only reads it.
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 /// The calling thread's scheduling policy, including its flags.
 fn policy() -> libc::c_long {
-    // SAFETY: the call accesses no memory of ours. It is made directly because musl's function only returns an error.
+    // SAFETY: the call accesses no memory of ours. The system call is made directly, because musl's function always
+    // returns an error.
     unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
 }
 
@@ -402,7 +407,7 @@ fn policy() -> libc::c_long {
 pub(super) struct Naps {
     capacity: usize,
     last: Instant,
-    /// The time since which only the reader has delayed the bytes; `None` if it doesn't delay them.
+    /// Since when the output's reader alone has delayed the bytes; `None` if it doesn't delay them.
     held: Option<Instant>,
     /// The bytes that the reader has taken since `held`.
     taken: usize,
@@ -413,10 +418,11 @@ impl Naps {
         Naps { capacity, last: Instant::now(), held: None, taken: 0 }
     }
 
-    /// Records a move and returns how long to nap. `held` checks whether only the reader delays more bytes.
+    /// Records a move and returns how long to nap. `held` checks whether more bytes are waiting only because of the
+    /// output's reader.
     fn record_move(&mut self, moved: usize, now: Instant, held: impl FnOnce() -> bool) -> Option<Duration> {
         let took = now - std::mem::replace(&mut self.last, now);
-        // The check accesses both pipes while others use them, so it is made only if it may cause a nap.
+        // The check accesses both pipes while other processes use them, so it is made only if it may lead to a nap.
         if self.held.is_none() && self.nap(moved, took) < NAPS[0] {
             return None;
         }
@@ -482,7 +488,7 @@ mod tests {
         assert_eq!(naps(|_| 3e9).0, 0.0);
         // No nap even after a pause.
         assert_eq!(naps(|at| if at == 500 { 65536.0 } else { 3e9 }).0, 0.0);
-        // A slow reader that becomes fast waits for the rest of one nap only.
+        // A slow reader that becomes fast waits only for the rest of one nap.
         let (share, _) = naps(|at| if at < 10 { 50e6 } else { 3e9 });
         assert!(share > 0.0 && share < 0.5, "{share}");
     }
@@ -554,7 +560,7 @@ mod tests {
             batch_policy.set(true);
             set_policy(libc::SCHED_IDLE);
             batch_policy.set(false);
-            assert_eq!(policy(), libc::SCHED_IDLE.into(), "what somebody else has set stays");
+            assert_eq!(policy(), libc::SCHED_IDLE.into(), "a policy that other code has set is kept");
             batch_policy.set(true);
             drop(batch_policy);
             assert_eq!(policy(), libc::SCHED_IDLE.into());

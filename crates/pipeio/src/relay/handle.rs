@@ -12,7 +12,7 @@ use rustix::io::ioctl_fionread;
 
 use super::{BUFFER, RAISED};
 
-/// A handle on a running relay, which reports the bytes moved and limits the rate. All clones refer to the same relay.
+/// A handle of a running relay: it reports the bytes moved and limits the rate. All clones refer to the same relay.
 ///
 /// ```
 /// use pipeio::relay::{Relay, RelayHandle};
@@ -39,7 +39,7 @@ struct Counters {
 }
 
 impl RelayHandle {
-    /// A handle for one relay.
+    /// Creates a handle for one relay.
     pub fn new() -> RelayHandle {
         RelayHandle::default()
     }
@@ -67,8 +67,8 @@ impl RelayHandle {
         NonZeroU64::new(self.0.limit.load(Ordering::Relaxed))
     }
 
-    /// Limits the relay to this rate in bytes per second, at the latest a tenth of a second from now; `None` removes
-    /// the limit. No effect on a relay that was started without a limit.
+    /// Limits the relay to `limit` bytes per second; `None` removes the limit. Takes effect within a tenth of a second.
+    /// Has no effect on a relay that was started without a limit.
     pub fn set_limit(&self, limit: Option<NonZeroU64>) {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
@@ -84,8 +84,8 @@ impl RelayHandle {
 
 /// Bytes that were written to a pipe or socket and not yet read from it; `None` if the kernel doesn't report them.
 ///
-/// Exact for pipes. For TCP, the bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets, the
-/// memory that the kernel uses to hold them, a few percent more than the bytes themselves.
+/// Exact for pipes. For TCP, the number of bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix
+/// sockets, the memory in which the kernel holds the bytes, which is a few percent larger than the number of bytes.
 ///
 /// ```
 /// use std::io::Write;
@@ -101,8 +101,8 @@ pub fn unread(output: impl AsFd) -> Option<u64> {
         FileType::Fifo => ioctl_fionread(output).ok(),
         FileType::Socket => {
             let mut bytes: libc::c_int = 0;
-            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int through the pointer, which is to an
-            // int.
+            // SAFETY: SIOCOUTQ has the same number as TIOCOUTQ. It writes one int through the pointer, which points to
+            // an int.
             let outcome = unsafe { libc::ioctl(output.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
             (outcome == 0).then(|| bytes.unsigned_abs().into())
         }
@@ -116,8 +116,8 @@ const MAX_SLEEP: Duration = Duration::from_millis(100);
 /// The throttle divides the bytes of a second into this many pieces. A piece has at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
-/// Holds a relay to its handle's rate: a bucket of tokens, one per byte, that holds at most the capacity of the
-/// output's pipe.
+/// Limits a relay to its handle's rate, with a token bucket. One token is one byte, and the bucket holds at most as
+/// many tokens as the output's pipe holds bytes.
 pub(super) struct Throttle {
     handle: RelayHandle,
     tokens: f64,
@@ -148,7 +148,7 @@ impl Throttle {
         }
     }
 
-    /// Adds the tokens earned until `now`, and returns how long to wait from then on; zero if bytes may pass.
+    /// Adds the tokens earned until `now`. Returns how long to wait from then on; zero if bytes may pass now.
     fn after(&mut self, rate: NonZeroU64, now: Instant) -> Duration {
         let rate = rate.get() as f64;
         let passed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
@@ -158,7 +158,7 @@ impl Throttle {
             .map_or(MAX_SLEEP, |left| if left.is_zero() && self.tokens < 0.0 { Duration::from_nanos(1) } else { left })
     }
 
-    /// Takes the tokens of bytes that have passed.
+    /// Removes the tokens of bytes that have passed.
     pub(super) fn passed(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }
@@ -168,8 +168,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Simulates `seconds` at `rate`, with an input that has no bytes for `stall` seconds and always some after that.
-    /// Returns the bytes that pass, and the most bytes by which they were ahead of the rate.
+    /// Simulates `seconds` at `rate`, with an input that has no bytes for `stall` seconds and always has bytes after
+    /// that. Returns the number of bytes that pass, and the most bytes by which they were ahead of the rate.
     fn pass(rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
         let handle = RelayHandle::new();
         handle.set_limit(NonZeroU64::new(rate));

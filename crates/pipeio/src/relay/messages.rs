@@ -1,5 +1,5 @@
-//! Input from sockets that carry messages: each message is read whole, and stays one message if the output is such a
-//! socket too.
+//! Input from sockets that carry messages. Each message is read whole, and stays one message if the output is also a
+//! socket that carries messages.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, recv};
 use super::{Kind, RelayRun};
 use crate::wait::Direction;
 
-/// The maximum size of a message made from a stream, in bytes: the size that buffers of receivers commonly have.
+/// The maximum size of a message made from a stream, in bytes: the common size of receivers' buffers.
 const MAX_MESSAGE: usize = 64 << 10;
 
 impl RelayRun<'_> {
@@ -31,7 +31,7 @@ impl RelayRun<'_> {
             let got =
                 self.call_once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
             let Some(message) = buffer.get(..got?) else {
-                // Another process took the message whose length was peeked.
+                // Another process has read the message whose length was peeked.
                 return Err(io::Error::other("a message was truncated: another process reads from the same socket"));
             };
             if message.is_empty() && self.messages_ended()? {
@@ -64,7 +64,7 @@ impl RelayRun<'_> {
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 
-    /// Makes messages from a stream, each as long as the socket accepts.
+    /// Writes a part of a stream as messages, each as long as the socket accepts.
     pub(super) fn write_messages(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut longest = MAX_MESSAGE;
         while !bytes.is_empty() {

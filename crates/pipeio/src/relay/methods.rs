@@ -19,7 +19,7 @@ pub(super) enum Kind {
     File,
     /// A socket that carries a stream of bytes.
     Stream,
-    /// A Unix socket that carries datagrams. Only an empty one ends its input.
+    /// A Unix socket that carries datagrams. Only an empty datagram ends its input.
     Datagrams,
     /// A Unix socket that carries messages over a connection (SOCK_SEQPACKET).
     Messages,
@@ -56,14 +56,15 @@ impl Kind {
     }
 }
 
-/// The methods to try between two descriptors, the fastest first. Read and write are not listed: they are the last
-/// resort, and hold a pipe's lock only while they copy.
+/// The methods to try between two descriptors, the fastest first. Read and write are not listed: they are always tried
+/// last, and hold a pipe's lock only while they copy.
 pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
     match (input, output) {
-        // Between two pipes the kernel waits with neither of them locked, and /dev/null never makes it wait.
+        // Between two pipes the kernel waits without holding either pipe's lock. For /dev/null it never waits.
         (Kind::Pipe, Kind::Pipe | Kind::Null) => &[Method::Splice],
-        // The kernel holds the pipe's lock while it waits for the other side: possibly forever for a peer, and long for
-        // a disk or a file server. So bytes pass through a private pipe, which nobody else uses.
+        // The kernel holds the pipe's lock while it waits for the other side. Waiting for a socket's peer may take
+        // forever, and waiting for a disk or a file server may take long. So bytes pass through a private pipe, which
+        // no other process uses.
         (Kind::Pipe, Kind::File | Kind::Stream)
         | (Kind::File | Kind::Stream, Kind::Pipe)
         | (Kind::Stream, Kind::File | Kind::Stream) => &[Method::SpliceThroughPipe],
@@ -73,8 +74,8 @@ pub(super) fn methods(input: Kind, output: Kind) -> &'static [Method] {
         (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
         // /dev/null discards bytes at once, so reading a socket costs less than moving its pages. Splice would join
         // messages and packets. A terminal's end of input is an empty read after which more may follow, so it must be
-        // read exactly once. From other devices the kernel would copy into new pages: no faster than a buffer that
-        // stays in the cache.
+        // read exactly once. From other devices the kernel would copy the bytes into new pages, which is no faster than
+        // a buffer that stays in the cache.
         _ => &[],
     }
 }

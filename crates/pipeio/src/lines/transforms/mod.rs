@@ -1,7 +1,7 @@
 //! Ready-made transforms.
 //!
-//! They are in the library, not in the program `pipemark`, for two reasons: [`Spaces`] uses vector instructions of the
-//! engine, and users of the library get the transforms that the program offers.
+//! They are in the library, not in the program `pipemark`, for two reasons: [`Spaces`] uses the engine's internal
+//! vector code, and users of the library get the transforms that the program offers.
 
 mod spaces;
 
@@ -12,7 +12,8 @@ use super::transform::line_by_line;
 use super::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 pub use spaces::Spaces;
 
-/// Appends `number` in decimal. Formatting it with `fmt` would take longer than the rest of the line.
+/// Appends `number` in decimal. Formatting the number with `fmt` would take longer than the rest of the line's
+/// processing.
 #[inline]
 fn append_decimal(output: &mut Output<'_>, mut number: u64) {
     let mut digits = [0; 20];
@@ -29,7 +30,7 @@ fn append_decimal(output: &mut Output<'_>, mut number: u64) {
 }
 
 /// Passes each line on unchanged, to measure the engine's own cost. A batch of 32 KiB or more is written from the
-/// memory into which it was read.
+/// memory into which it was read, without a copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Identity;
 
@@ -85,8 +86,8 @@ impl Transform for Number {
     }
 }
 
-/// Replaces each line with its n-th field, counted from 1. Fields are separated by delimiters, so two delimiters in a
-/// row have an empty field between them. A line with too few fields becomes empty.
+/// Replaces each line with its n-th field, counted from 1. Every delimiter separates two fields, so there is an empty
+/// field between two adjacent delimiters. A line with too few fields becomes empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     number: NonZeroUsize,
@@ -94,7 +95,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Field `number`, counted from 1, of the fields that `delimiter` separates.
+    /// Selects field `number`, counted from 1. Fields are separated by `delimiter`.
     pub fn new(number: NonZeroUsize, delimiter: u8) -> Self {
         Self { number, delimiter }
     }
@@ -116,7 +117,7 @@ impl Transform for Field {
     }
 }
 
-/// Replaces `a` to `z` with `A` to `Z`. All other bytes stay, including those that are not ASCII.
+/// Replaces `a` to `z` with `A` to `Z`. All other bytes, including non-ASCII bytes, stay the same.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Upper;
 

@@ -8,8 +8,8 @@ use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
 /// Prefixes each line with its number of spaces: `[spaces: 2]`, or `[spaces: >6]` if there are more than six.
 ///
-/// Each batch is processed once, 64 bytes at a time: one comparison finds the ends of lines, another the spaces. For
-/// each line it then counts bits, stores a header and copies the line.
+/// Each batch is processed in one pass, 64 bytes at a time. One comparison finds the ends of lines, another finds the
+/// spaces. Each line then takes a bit count, a store of the header and a copy of the line.
 #[derive(Debug, Clone, Copy)]
 pub struct Spaces {
     simd: Simd,
@@ -22,8 +22,8 @@ impl Spaces {
         Self::with(Simd::best())
     }
 
-    /// Uses the instructions of `simd`, or the widest that the processor has if it lacks those of `simd`. Use it to
-    /// measure the gain from wider instructions.
+    /// Uses the instructions of `simd`. If the processor lacks them, uses the widest that it has. Call this to measure
+    /// the gain from wider instructions.
     pub fn with(simd: Simd) -> Self {
         let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
         Self { simd, shapes: Shapes::new() }
@@ -95,14 +95,14 @@ const fn header_len(many: bool) -> usize {
 /// A line up to this length is copied with one small store. Storing a whole word would cross a cache line each time.
 const SHORT: usize = 16;
 
-/// Words processed before the room left and the line's length are checked again.
+/// The number of words processed before the room left in the output and the line's length are checked again.
 const CHUNK: usize = 64;
 
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// The maximum number of bytes stored for `words` words: their output, which is longest if all their bytes are
-/// terminators, and the bytes that the last store writes beyond that output.
+/// The maximum number of bytes stored for `words` words. The output of the words is longest if all their bytes are
+/// terminators. The last store may write some bytes beyond that output.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -115,7 +115,8 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     let (bytes, terminator) = (batch.bytes(), batch.terminator());
     let mut line = SpacesLine::begin(false, output)?;
     let mut at = 0;
-    // A word is processed only if another follows, because copying a line that begins in it may read into the next.
+    // A word is processed only if another word follows, because copying a line that begins in a word may read into the
+    // next word.
     while bytes.len() - at >= 2 * WORD {
         if line.content() >= LONG {
             let from = at - line.content();
@@ -131,7 +132,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         output.advance(done);
         at += words * WORD;
     }
-    // The rest is processed with padding, which has neither spaces nor terminators.
+    // The rest is padded with bytes that are neither spaces nor terminators.
     let rest = &bytes[at..];
     let mut padded = [u8::from(terminator == 0); 3 * WORD];
     padded[..rest.len()].copy_from_slice(rest);
@@ -149,14 +150,14 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     Ok(())
 }
 
-/// A line that is being copied: its length and its number of spaces aren't known yet.
+/// A line that is being copied. Its length and its number of spaces aren't known yet.
 ///
-/// Its header is stored first, without the right digit and with the length of the previous line's header. If that turns
-/// out to be wrong, the line is moved by a byte.
+/// Its header is stored first, with a placeholder for the digit and with the length of the previous line's header. If
+/// that length turns out to be wrong, the line is moved by a byte.
 struct SpacesLine {
     many: bool,
     spaces: u64,
-    /// Bytes of the line so far, header included. They lie after the output's end.
+    /// The number of bytes stored for the line so far, including its header. They are stored after the output's end.
     filled: usize,
 }
 
@@ -172,8 +173,9 @@ impl SpacesLine {
         self.filled - header_len(self.many)
     }
 
-    /// Continues the line with `words` words at `from`, and copies the lines that begin in them. Returns the number of
-    /// bytes at `room` that are whole lines. The line then in progress follows them; before the call it lies at `room`.
+    /// Continues the line with the `words` words at `from`, and copies the lines that begin in these words. Returns the
+    /// number of bytes at `room` that are whole lines. The line in progress lies at `room` before the call, and after
+    /// the whole lines when the call returns.
     ///
     /// # Safety
     ///
@@ -190,8 +192,8 @@ impl SpacesLine {
     ) -> usize {
         let Self { mut many, mut spaces, filled } = *self;
         let mut start = room;
-        // SAFETY: the line in progress lies there. The pointers below stay in the room too: each word advances `to` by
-        // a word, and by a header for each line that ends in it.
+        // SAFETY: the line in progress lies at `room` and has `filled` bytes. The pointers below stay in the room too:
+        // each word advances `to` by a word, and by a header for each line that ends in the word.
         let mut to = unsafe { room.add(filled) };
         for word in 0..words {
             // SAFETY: this is one of the words at `from`.
@@ -249,8 +251,9 @@ impl SpacesLine {
             (to, many) = unsafe { finish(start, to.add(last + 1), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
-            // Lines that begin and end in this word. If all of them together have few spaces, no line has many. The
-            // place of a line then depends only on where it ends and on how many lines precede it, not on the counts.
+            // The next lines begin and end in this word. If all of them together have few spaces, none of them has
+            // many. The place of a line then depends only on where it ends and on how many lines precede it, not on the
+            // counts of spaces.
             let few = u64::from(blanks.count_ones()) < MANY;
             many &= !few || ends == 0;
             let mut shifted = to.wrapping_sub(last);
@@ -258,10 +261,10 @@ impl SpacesLine {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize;
                 let header = &HEADERS[((blanks & this).count_ones() & 7) as usize];
-                // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the
-                // word besides its bytes, and a word more. A short line is copied as `SHORT` bytes, any other as a
-                // word. Both copies begin in this word and end in the next one at the latest, which is readable. The
-                // caller guarantees that the CPU has the instructions.
+                // SAFETY: `to` is where the previous line ended. That is within the room, which has space for the
+                // word's bytes, for a header at each end in the word, and for one more word. A short line is copied as
+                // `SHORT` bytes, any other line as a word. Both copies begin in this word and end in the next one at
+                // the latest, which is readable. The caller guarantees that the CPU has the instructions.
                 unsafe {
                     let to = shifted.wrapping_add(last);
                     to.cast::<Header>().write(*header);
@@ -284,8 +287,8 @@ impl SpacesLine {
                 let end = ends.trailing_zeros() as usize + 1;
                 spaces = u64::from((blanks & this).count_ones());
                 many = spaces >= MANY;
-                // SAFETY: there is room for the header and a word. A word that begins at `next`, in this word, ends in
-                // the next one, which is readable. The caller guarantees that the CPU has the instructions.
+                // SAFETY: there is room for the header and a word. The copy begins at `next`, in this word, and ends in
+                // the next word, which is readable. The caller guarantees that the CPU has the instructions.
                 unsafe {
                     to.cast::<Header>().write(*header(spaces));
                     to = to.add(header_len(many));
@@ -298,9 +301,9 @@ impl SpacesLine {
             }
             start = to;
             spaces = u64::from(blanks.count_ones());
-            // SAFETY: the room has a header for each end, and so for the line after it, and a word more. The copy
-            // begins in this word and ends in the next one, which is readable. The caller guarantees that the CPU has
-            // the instructions.
+            // SAFETY: the room has space for a header at each end, and so for the header of the line after that end,
+            // and for one more word. The copy begins in this word and ends in the next word, which is readable. The
+            // caller guarantees that the CPU has the instructions.
             unsafe {
                 to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));
@@ -314,23 +317,23 @@ impl SpacesLine {
         done
     }
 
-    /// Appends the line in progress, all of whose bytes are copied, to the output.
+    /// Appends the line in progress to the output. All of its bytes must have been copied.
     fn finish(self, output: &mut Output<'_>) -> io::Result<()> {
         let start = output.spare(self.filled + 1)?.as_mut_ptr();
-        // SAFETY: the line lies there, with room for a byte after it.
+        // SAFETY: the line lies at the end of the output, with room for a byte after it.
         let len =
             unsafe { finish(start, start.add(self.filled), self.many, self.spaces).0.offset_from_unsigned(start) };
         output.advance(len);
         Ok(())
     }
 
-    /// Passes a line that has become long to the output, and begins the next one. `bytes` has the line from its start
-    /// and the bytes after it. Returns the line's length with its terminator.
+    /// Passes a line that has become long to the output, and begins the next line. `bytes` starts at the start of the
+    /// line and includes the bytes after it. Returns the line's length with its terminator.
     #[cold]
     #[inline(never)]
     fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> io::Result<usize> {
         let mut len = self.content();
-        // Search in pieces, which stay in the caches for the second search.
+        // Search in pieces, so that each piece is still in the caches for the second search.
         for piece in bytes[len..].chunks(LONG) {
             let end = memchr::memchr(terminator, piece);
             let piece = &piece[..end.unwrap_or(piece.len())];
@@ -348,7 +351,7 @@ impl SpacesLine {
     }
 }
 
-/// Whether all lines of a word are short, that is, have at most [`SHORT`] bytes in the word. Lines end at the bits
+/// Whether all lines of a word are short: whether each has at most [`SHORT`] bytes in the word. Lines end at the bits
 /// `ends`.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
@@ -361,11 +364,11 @@ fn all_short(ends: u64) -> bool {
 }
 
 /// Cached layouts of the output for words without spaces whose lines are all [short](all_short), as in a column of
-/// numbers. Words with line ends at the same bits have the same layout of the word's and the headers' bytes.
+/// numbers. The outputs of words whose lines end at the same bits have the same layout.
 #[derive(Debug, Clone, Copy)]
 struct Shapes([Shape; SHAPES]);
 
-/// The number of layouts kept. Lines of one length need at most as many.
+/// The number of cached layouts. Lines of equal length need at most this many.
 const SHAPES: usize = 1 << SHAPES_BITS;
 const SHAPES_BITS: u32 = 5;
 
@@ -375,18 +378,18 @@ struct Shape {
     ends: u64,
     /// Bytes to store; 0 until a word of this shape has occurred twice.
     stored: usize,
-    /// Bytes of `stored` that belong to the line that continues in the next word.
+    /// How many of the `stored` bytes belong to the line that continues in the next word.
     unfinished: usize,
-    /// The number of words of other shapes in this slot since this shape was stored.
+    /// The number of words of other shapes that mapped to this slot since this shape was stored.
     missed: u8,
-    /// The bytes to store: indices in the word or, from 64 on, in the header.
+    /// The bytes to store, as indices: below 64 in the word, from 64 on in the header.
     indices: [[u8; WORD]; MAX_STORES],
 }
 
 const MAX_STORES: usize = 4;
 
-/// A shape is replaced after this many words of other shapes in its slot. If every such word replaced it, two shapes
-/// with the same slot would evict each other before they are used.
+/// A shape is replaced after this many words of other shapes that map to its slot. If every such word replaced the
+/// shape, two shapes with the same slot would evict each other before they are used.
 const MAX_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
@@ -446,12 +449,12 @@ impl Shape {
         self.unfinished = header_len(false) + self.ends.leading_zeros() as usize;
     }
 
-    /// Stores the output for `word`. Returns where the line then in progress begins, header included, and where it
-    /// continues.
+    /// Stores the output for `word`. Returns where the line that is then in progress begins (at its header), and where
+    /// it continues.
     ///
     /// # Safety
     ///
-    /// 64 bytes are readable at `word`, and `stored` bytes and 64 more writable at `to`; they don't overlap, and the
+    /// 64 bytes at `word` are readable, and `stored` + 64 bytes at `to` are writable. The two don't overlap, and the
     /// processor has `L`'s instructions.
     #[inline(always)]
     unsafe fn store<L: Lanes>(&self, word: *const u8, to: *mut u8) -> (*mut u8, *mut u8) {
@@ -473,15 +476,15 @@ impl Shape {
     }
 }
 
-/// Copies a word without spaces in which lines end at the bits `ends` and are [all short](all_short): nothing is
-/// counted or chosen, and no line depends on the one before. Returns where the line then in progress begins, header
-/// included, and where it continues.
+/// Copies a word without spaces whose lines end at the bits `ends` and are [all short](all_short). Nothing is counted
+/// or chosen, and no line depends on the previous line. Returns where the line that is then in progress begins (at its
+/// header), and where it continues.
 ///
 /// # Safety
 ///
-/// A word and one more are readable at `word`. The line in progress lies from `start` to `to`, with a header for many
-/// spaces if `many`. After it a word, a header for each end and another word are writable. The two don't overlap, and
-/// the processor has `L`'s instructions.
+/// Two words at `word` are readable. The line in progress lies from `start` to `to`, and has a header for many spaces
+/// if `many`. At `to`, a word, a header for each end and another word are writable. The two don't overlap, and the
+/// processor has `L`'s instructions.
 #[inline(always)]
 unsafe fn copy_plain_word<L: Lanes>(
     word: *const u8,
@@ -492,12 +495,12 @@ unsafe fn copy_plain_word<L: Lanes>(
     spaces: u64,
 ) -> (*mut u8, *mut u8) {
     let first = ends.trailing_zeros() as usize + 1;
-    // SAFETY: the caller promises room for the word, for a header at each end, and for what is stored after them. The
-    // bytes after the last end are followed by another readable word.
+    // SAFETY: the caller promises room for the word, for a header at each end, and for the bytes that the last store
+    // writes beyond these. The bytes after the last end are followed by another readable word.
     unsafe {
         ptr::copy_nonoverlapping(word, to, SHORT);
         let (mut line, _) = finish(start, to.add(first), many, spaces);
-        // Where the word's first byte would lie if all of it belonged to the line.
+        // Where the word's first byte would lie if the whole word belonged to the line.
         let mut shifted = line.wrapping_sub(first);
         while ends != 0 {
             let next = ends.trailing_zeros() as usize + 1;
@@ -510,15 +513,15 @@ unsafe fn copy_plain_word<L: Lanes>(
     }
 }
 
-/// Completes the line from `start` to `end`: stores the header for `spaces` spaces. `many` says whether the present
-/// header is the one for many spaces. Returns the line's end, and whether it has many spaces.
+/// Completes the line from `start` to `end`: stores the header for `spaces` spaces. `many` tells whether the current
+/// header is the one for many spaces. Returns the line's end, and whether the line has many spaces.
 ///
 /// # Safety
 ///
-/// The line lies there, with room for a byte after it.
+/// The line lies from `start` to `end`, with a header for many spaces if `many`, and with room for a byte after `end`.
 #[inline(always)]
 unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut u8, bool) {
-    // SAFETY: the digit is within the header at `start`; the caller's promises are those that `move_by_one` requires.
+    // SAFETY: the digit is within the header at `start`. The caller promises what `move_by_one` requires.
     unsafe {
         if many == (spaces >= MANY) {
             *start.add(DIGIT) = header(spaces)[DIGIT];
@@ -529,12 +532,12 @@ unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut
     }
 }
 
-/// Replaces the header of the line from `start` to `end` with that for `spaces` spaces, which has another length.
-/// `many` says whether the present header is the one for many spaces. Returns the line's new end.
+/// Replaces the header of the line from `start` to `end` with the header for `spaces` spaces, which has a different
+/// length. `many` tells whether the current header is the one for many spaces. Returns the line's new end.
 ///
 /// # Safety
 ///
-/// The line lies there, with a header for many spaces if `many`, and room for a byte after it.
+/// The line lies from `start` to `end`, with a header for many spaces if `many`, and with room for a byte after `end`.
 #[cold]
 #[inline(never)]
 unsafe fn move_by_one(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> *mut u8 {
@@ -558,14 +561,14 @@ mod tests {
     use crate::lines::output::Store;
     use crate::lines::simd::Portable;
 
-    /// Instructions for tests: the code path of the widest level, run with portable code.
+    /// Test instructions: the code path of the widest level, implemented with portable code.
     struct Permuting;
 
     impl Lanes for Permuting {
         const PERMUTES: bool = true;
 
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller promises 64 readable bytes; any processor has the instructions.
+            // SAFETY: the caller promises 64 readable bytes, and any processor has the instructions.
             unsafe { Portable::equal(from, bytes) }
         }
 
