@@ -51,10 +51,11 @@ measure() { # WHAT ROOT PROGRAM
 	inside "$2" "$3" --version
 	inside "$2" "$3" bw --time 0.2s --runs 5
 	if [ -x "$2/bin/sh" ]; then
-		inside "$2" "$3" why 'head -c 300M /dev/zero | gzip | cat > /dev/null' >"$roots/out"
-		grep -q gzip "$roots/out"
+		inside "$2" "$3" why 'head -c 300M /dev/zero | gzip | cat > /dev/null' 2>"$roots/out"
+		grep '^2 gzip' "$roots/out"
 	else
-		inside "$2" "$3" why -- "$3" gen 300m >"$roots/out"
+		inside "$2" "$3" why -- "$3" gen 300m 2>"$roots/out" | wc -c | grep -x 314572800
+		grep '^1 pipemark' "$roots/out"
 	fi
 	[ -n "${SKIP_QUICK:-}" ] || {
 		inside "$2" "$3" run quick >"$roots/out"
