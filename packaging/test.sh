@@ -140,11 +140,12 @@ oci() {
 		}
 		(bundle / "config.json").write_text(json.dumps(spec))
 	END
-	if command -v crun >/dev/null && crun --cgroup-manager=disabled run --bundle "$roots/oci/bundle" "pipemark-$$" >"$roots/out" 2>"$roots/oci/refused"; then
-		grep -q pipemark "$roots/out"
+	if command -v crun >/dev/null && crun --cgroup-manager=disabled run --bundle "$roots/oci/bundle" "pipemark-$$" >"$roots/out" 2>"$roots/oci/said"; then
+		[ "$(wc -c <"$roots/out")" = 314572800 ]
+		grep '^1 pipemark' "$roots/oci/said"
 		echo "ok  image by crun: why"
 	else
-		echo "crun: $(head -n 1 "$roots/oci/refused" 2>/dev/null || echo not here)"
+		echo "crun: $(head -n 1 "$roots/oci/said" 2>/dev/null || echo not here)"
 	fi
 	measure "image by chroot into its layers" "$roots/oci/bundle/rootfs" /pipemark
 }
