@@ -31,7 +31,8 @@ fn without_a_number_runs_are_added_until_a_change_is_detectable() {
     };
     // A change of a millionth is never detected, so the budget ends the measurement.
     let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
-    // A change of 90 % is detectable soon. The whole interval must be beyond 90 %, so the commands differ by more.
+    // A difference beyond a threshold of 90 % is detected after a few runs. The whole interval must be beyond 90 %, so
+    // the commands differ by more than that.
     let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
     assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
@@ -59,7 +60,8 @@ fn verdicts_have_codes_when_asked_for() {
     }
 }
 
-/// A session repeats the warm-up of both commands, in an environment of another size. It counts as one observation.
+/// Each session repeats the warm-up of both commands, in an environment of a different size. A session counts as one
+/// observation.
 #[test]
 fn sessions_start_afresh_and_are_compared_by_session() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -90,7 +92,7 @@ fn the_capacity_is_that_of_the_pipes_between_the_stages() {
     let outcome = ended.measured();
     assert_eq!(outcome["commands"][0]["capacity_granted"], 8192);
     assert_eq!(outcome["commands"][1]["capacity_granted"], 262_144);
-    // Both runs of each command print the same.
+    // Both runs of each command print the same output.
     let lines: Vec<&str> = ended.stderr.lines().collect();
     let again = |label: &str, text: &str| format!("{label}: repeated once on standard error: {text}");
     assert_eq!(lines, ["8192", "262144", &again("A", "8192"), &again("B", "262144")]);
@@ -128,7 +130,7 @@ fn the_same_number_of_other_bytes_is_a_difference() {
 
 #[test]
 fn one_pipeline_is_timed_with_the_time_of_its_processes() {
-    // The command is long enough for its CPU time to exceed one tick of the clock.
+    // The command runs long enough for its CPU time to exceed one clock tick.
     let ended = ab(&["--runs", "3", "--json", "-", "--", "seq 400000 | sort -n | tail -1"]);
     let results = ended.measured();
     assert_eq!(results["commands"].as_array().unwrap().len(), 1);
@@ -158,7 +160,7 @@ fn a_stage_that_fails_is_an_error() {
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("'false' ended with exit code 1"), "{}", ended.stderr);
     assert_eq!(ab(&[&["--ignore-failure"], &stages[..]].concat()).code(), Some(0));
-    // SIGPIPE is no failure: it ends yes because head has read enough.
+    // SIGPIPE doesn't count as a failure: it ends `yes` because `head` has read enough.
     let early = ab(&["--runs", "1", "--capacity", "default,64k", "--", "yes | head -1"]);
     assert_eq!(early.code(), Some(0), "{}", early.stderr);
 }
@@ -214,7 +216,7 @@ fn a_fifo_is_no_input_and_ctrl_c_ends_a_wait_for_its_reader() {
     assert_eq!((ended.code(), left), (Some(130), Vec::<String>::new()), "{}", ended.stderr);
 }
 
-/// An interrupted measurement keeps its complete rounds and still runs --cleanup.
+/// An interrupted measurement reports its complete rounds and still runs --cleanup.
 #[test]
 fn ctrl_c_keeps_whole_rounds_and_cleans_up() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -287,7 +289,7 @@ fn a_text_on_standard_error_is_printed_once() {
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("'nosuchcommand' ended with exit code 127"), "{}", ended.stderr);
 
-    // The text of a run that fails or takes too long is printed too. Long texts are printed without their middle.
+    // The error output of a run that fails or takes too long is printed too. The middle of a long output is omitted.
     let ended = ab(&["--limit", "300ms", "--", "echo password: >&2; sleep 50"]);
     assert!(ended.code() == Some(1) && ended.stderr.contains("password:"), "{}", ended.stderr);
     let ended = ab(&["--runs", "1", "--", "echo first >&2; seq 100000 >&2; echo last >&2"]);
@@ -317,7 +319,8 @@ fn several_commands_are_ranked() {
     };
     assert_eq!(of("label"), ["A", "B", "C", "D"]);
     let ranks: Vec<u64> = of("rank").iter().map(|rank| rank.as_u64().unwrap()).collect();
-    // On a busy machine one slow run may tie any of them; pipemark-stats tests which ranks follow from which times.
+    // On a busy machine, one slow run may make any two commands tie. The tests of pipemark-stats check the ranks for
+    // given times.
     let middle = [ranks[1], ranks[2]];
     assert!(ranks[3] == 1 && middle.iter().all(|rank| (ranks[3]..=ranks[0]).contains(rank)), "{ranks:?}");
     let verdict = |at: usize| result["commands"][at]["figures"]["time"]["verdict"].clone();
@@ -392,7 +395,7 @@ fn a_command_runs_under_the_conditions_asked_for() {
     let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned();
     let first = allowed.split([',', '-']).next().unwrap();
     assert_eq!(output(&["--cpus", first], "grep Cpus_allowed_list /proc/self/status | cut -f2"), first);
-    // Without a shell nothing is expanded.
+    // Without a shell, no variables are expanded.
     let plain = ab(&["--shell", "none", "--runs", "1", "--json", "-", "--", "echo 'a  b' $X"]).measured();
     assert_eq!(plain["commands"][0]["output"], "a  b $X\n".len());
     assert!(ab(&["--shell", "none", "--", "nosuchcommand"]).stderr.contains("the command was not found"));
@@ -441,7 +444,7 @@ fn resource_usage_includes_all_descendants() {
     assert!(figure("memory") >= f64::from(64 << 20), "{result}");
     assert!(figure("read") >= 3e6 && figure("written") >= 3e6, "{result}");
     assert!(figure("faults") > 1000.0 && figure("switches") > 0.0 && figure("system") > 0.0, "{result}");
-    // Equal figures in all runs are `same`, even if they are 0.
+    // If all runs have the same figure, the verdict is `same`, even if the figure is 0.
     let words =
         ["--runs", "6", "--figure", "zero=zero ([0-9])", "--json", "-", "--", "echo zero 0", "--", "echo zero 0"];
     assert_eq!(ab(&words).measured()["commands"][1]["figures"]["zero"]["verdict"], "same");
@@ -534,7 +537,7 @@ fn results_are_written_for_other_programs() {
     assert!(lines.iter().all(|line| line["time"].is_number() && line["parameter_n"].is_string()), "{lines:?}");
 }
 
-/// Each line is written before the next run begins; here the second run hangs.
+/// The line of a run is written before the next run begins. Here the second run hangs.
 #[test]
 fn lines_are_written_as_runs_end() {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,5 +1,5 @@
-//! `run --against`: programs written from two published descriptions, beside pipemark's own rows, and programs that
-//! fail.
+//! `run --against`: programs written from two published descriptions are measured together with pipemark's own rows.
+//! Also programs that fail.
 
 use std::fs;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
     assert!(!table.contains('●'), "nobody checked their bytes: {table}");
 }
 
-/// Programs are found by their names, so a name that another row has would run the wrong program.
+/// Programs are looked up by name, so the name of another row would run the wrong program.
 #[test]
 fn a_program_named_like_a_row_of_others_has_its_own_name() {
     let folder = TempDir::new().unwrap();

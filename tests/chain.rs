@@ -193,7 +193,7 @@ fn a_stage_that_is_not_installed_is_skipped_with_a_reason() {
 
 #[test]
 fn output_of_a_stage_is_bounded() {
-    // A megabyte on standard error neither fills memory nor blocks the stage.
+    // A megabyte written to standard error neither fills memory nor blocks the stage.
     let (document, code) =
         trial(&["--length", "1", "--stage", "sh -c 'yes oops 2>/dev/null | head -c 1000000 >&2; exit 5'"]);
     let reason = document["trials"][0]["reason"].as_str().unwrap();
@@ -236,7 +236,7 @@ fn a_hanging_stage_is_killed_with_its_children() {
     assert_eq!(code, Some(1));
     assert!(document["trials"][0]["reason"].as_str().unwrap().contains("limit"));
     assert_eq!(running(&mark), 0);
-    // No process waits for the stage's child, so the child may end later.
+    // No process waits for the child of the stage, so the child may end later than the run.
     wait_for_count("sleep 321", |running| running == 0);
 }
 

@@ -1,4 +1,4 @@
-//! `pipemark compare` on the command line: files and labels, verdicts and exit codes, and what a CI job prints.
+//! `pipemark compare` on the command line: files and labels, verdicts and exit codes, and the output in a CI job.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -7,8 +7,8 @@ use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, bw, pipemark, run}
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A measured document with two trials, `capacity` default and 1m. Their seven runs are set by hand: 10^9 bytes in 1
-/// ms, give or take 4 per mille.
+/// A measured document with two trials, `capacity` default and 1m. Each trial's seven runs are replaced by constructed
+/// ones: 10^9 bytes in 1 ms, within 4 per mille.
 fn document() -> Value {
     static MEASURED: OnceLock<Value> = OnceLock::new();
     let mut document = MEASURED.get_or_init(|| bw("--capacity default,1m --runs 1")).clone();
@@ -27,7 +27,7 @@ fn document() -> Value {
     document
 }
 
-/// The same document at `percent` of its speed: all trials, or only the one with this capacity.
+/// The same document at `percent` of its speed. Changes all trials, or only the trial with the capacity `only`.
 fn at(percent: u64, only: Option<&str>) -> Value {
     let mut document = document();
     for trial in document["trials"].as_array_mut().unwrap() {
@@ -92,7 +92,7 @@ fn verdicts_have_codes_when_asked_for() {
     let mut one = document();
     one["trials"].as_array_mut().unwrap().retain(|trial| trial["params"]["capacity"] == "default");
     let one = files.sessions("one.json", &one);
-    // Sessions that differ by up to 40 % are inconclusive.
+    // With sessions that differ by up to 40 %, the verdict is inconclusive.
     let unsteady = [60, 140, 100, 80, 120].map(|percent| at(percent, None).to_string()).join("\n");
     let unsteady = files.put("unsteady.json", unsteady);
 
@@ -302,7 +302,7 @@ fn the_noise_floor_is_measured_in_sessions() {
     let words = ["--aa", "--sessions", "5", "--rounds", "4", "--with", "time=20ms,place=free", "--json", "-"];
     let floor = compare(&words).measured();
     assert_eq!((&floor["rounds"], &floor["sessions"], &floor["pairs"]), (&json!(4), &json!(5), &json!(10)));
-    // Both sides were measured. A comparison of one measurement with itself would show no noise.
+    // Both sides were measured separately. A comparison of one measurement with itself would show no noise.
     assert!(floor["itself"]["low"].as_f64() < floor["itself"]["high"].as_f64(), "{}", floor["itself"]);
     assert_eq!((&floor["itself"]["base_sessions"], &floor["itself"]["base_runs"]), (&json!(5), &json!(20)));
     let floors = floor["floors"].as_array().unwrap();
@@ -315,8 +315,8 @@ fn the_noise_floor_is_measured_in_sessions() {
     assert_eq!(compare(&["--aa", "--with", "block=0"]).code(), Some(2));
 }
 
-/// The documents of a file are its sessions. One session on each side gives no verdict, and the output says how to get
-/// one.
+/// Each document in a file is a session. With one session on each side there is no verdict, and the output says how to
+/// get one.
 #[test]
 fn a_verdict_that_is_withheld_says_why() {
     let files = Files::new();
@@ -357,7 +357,7 @@ fn sessions_under_one_label_are_compared_by_label() {
     assert_eq!((&report["base"]["sessions"], &report["new"]["sessions"]), (&json!(5), &json!(5)));
     let comparison = &report["groups"][0]["changes"].as_array().unwrap().last().unwrap()["comparison"];
     assert_eq!((&comparison["pairing"], &comparison["base_sessions"]), (&json!("sessions"), &json!(5)));
-    // A file with several documents has as many sessions. The history shows how much other sessions differ.
+    // Each document in the file is a session. The history provides the variation between other sessions.
     let report = compare(&[json.to_str().unwrap(), "new", "--db", db, "--json", "-"]).measured();
     assert_eq!((&report["base"]["sessions"], &report["known_sessions"]), (&json!(3), &json!(2)));
     let seeds: Vec<u64> = serde_json::Deserializer::from_str(&fs::read_to_string(&json).unwrap())

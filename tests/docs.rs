@@ -1,5 +1,4 @@
-//! Checks of the documentation: links lead somewhere, examples marked `run` work, the book and the README picture are
-//! current.
+//! Checks of the documentation: links work, examples marked `run` work, the book and the README picture are up to date.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -61,7 +60,7 @@ fn links(text: &str) -> Vec<String> {
     events(text).filter_map(link).collect()
 }
 
-/// What is wrong with a link on `page`; `None` if the link works.
+/// The fault of a link on `page`; `None` if the link works.
 fn broken_link(page: &Path, text: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -134,7 +133,7 @@ fn examples_work_as_written() {
     assert!(run >= 3, "only {run} examples");
 }
 
-/// Each finding's rule has a name in the output, and docs must explain every such name.
+/// The output names the rule of each finding, and docs must explain every such name.
 #[test]
 fn every_rule_of_findings_is_explained() {
     let folder = root().join("crates/pipemark-report/src/findings");
@@ -196,7 +195,8 @@ fn the_readme_image_is_the_output_of_why() {
     assert!(output.status.success(), "{output:?}");
     let kept = fs::read_to_string(root().join("docs/why.svg")).unwrap();
     assert!(fs::read_to_string(&drawn).unwrap() == kept, "run docs/picture.py");
-    // The current program prints output of the same form: first words, first columns, and lines between stages.
+    // The current program prints output of the same form: the same first words, first columns, and lines between
+    // stages.
     let why = Command::new(PIPEMARK).args(["why", "yes | head -c 600m | tail -c 1"]).output().unwrap();
     let today = String::from_utf8(why.stderr).unwrap();
     let form = |text: &str| {

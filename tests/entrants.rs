@@ -1,5 +1,5 @@
-//! The real entrants: each program of every installed language keeps the contract. pipemark checks this, and in `make
-//! soak` entrants/check.py too.
+//! The real entrants (benchmark programs in other languages): each program of every installed language keeps the
+//! contract. pipemark checks this; in `make soak`, entrants/check.py does too.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::program::PIPEMARK;
 use serde_json::Value;
 
-/// Languages whose toolchains tests/tools.sh found or installed, one a line.
+/// The file with the languages whose toolchains tests/tools.sh found or installed, one per line.
 const TOOLCHAINS: &str = "build/toolchains";
 
 fn root() -> PathBuf {
@@ -40,8 +40,8 @@ fn languages() -> Vec<String> {
     languages
 }
 
-/// Builds and runs each program with pipemark, with both patterns and a block that doesn't divide the total. Before its
-/// first run, each program must detect a changed byte.
+/// Builds and runs each program with pipemark, with both patterns and with a block size that doesn't divide the total.
+/// Before its first run, each program must detect a changed byte.
 #[test]
 fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     let languages = languages();
@@ -71,12 +71,12 @@ fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     }
 }
 
-/// entrants/check.py tries sizes that are multiples of the block and others, changes a byte, and kills either end in
-/// the middle.
+/// entrants/check.py tests sizes that are multiples of the block size and others. It also changes a byte, and kills
+/// either end during a run.
 #[test]
 #[ignore = "soak: each runtime starts seventy times"]
 fn soak_every_program_keeps_the_contract_at_every_size() {
-    // Most of the time is the start of runtimes, so two checks run in parallel. Each check computes the expected
+    // Starting the runtimes takes most of the time, so two checks run in parallel. Each check computes the expected
     // answers once.
     let languages = languages();
     let checks = languages.chunks(languages.len().div_ceil(2)).map(|half| {

@@ -1,4 +1,4 @@
-//! Follows docs/extending.md to the letter in an empty folder: writes the files that it shows and runs its commands.
+//! Follows docs/extending.md literally in an empty folder: writes the files that the page shows and runs its commands.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn a_new_filter() {
     assert_eq!(commands.len(), 1);
     let rows = rows(&commands[0], folder.path());
     assert!(has(&rows, &["filter=python", "status=ok", "verified=true"]), "{rows:?}");
-    // A program is timed only if its output is right.
+    // A program is timed only if its output is correct.
     let program = folder.path().join("entrants/python-lines/spaces.py");
     let text = fs::read_to_string(&program).unwrap().replace("> 6", "> 5");
     fs::write(program, text).unwrap();

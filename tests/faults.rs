@@ -1,5 +1,5 @@
-//! Faults from outside: ends killed, the program killed or interrupted, a run that hangs. Each ends with a message and
-//! the right exit code, and leaves nothing behind.
+//! Faults from outside: ends killed, the program killed or interrupted, a run that hangs. After each fault, the program
+//! ends with a message and the right exit code, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -110,7 +110,7 @@ fn interrupt_after_some_runs(signal: Signal) -> Value {
     let words = ["bw", "--place", "free", "--block", "4k,64k", "--time", "40ms", "--runs", "500", "--json", "-"];
     let mut started = RunningProgram::pipemark(&words);
     let mut seen = BTreeSet::new();
-    // Eight processes are four runs; there are two trials, so at least one round is complete.
+    // Eight processes are the ends of four runs. There are two trials, so at least one round is complete.
     while seen.len() < 8 {
         seen.extend(started.ends(2).into_iter().map(|end| end.process));
     }
@@ -172,7 +172,7 @@ fn an_interruption_ends_a_program_that_cannot_write() {
     let mut started = RunningProgram::pipemark(&words);
     // When both ends exist, the program's signal handlers are installed.
     started.ends(2);
-    // Nobody reads the FIFO. Wherever the program waits, it must end.
+    // No process reads the FIFO. The program must end wherever it waits.
     for _ in 0..100 {
         started.signal(Signal::INT);
         thread::sleep(Duration::from_millis(20));
@@ -205,7 +205,7 @@ fn full_and_empty_pipes_are_distinguished() {
         let words = ["bw", "--place", "free", "--time", "4s", "--limit", "5s", "--runs", "1"];
         let mut started = RunningProgram::pipemark(&words);
         let end = started.end_with(stopped);
-        // The end is within the measured window, where the other end soon finds the pipe full or empty.
+        // The killed end is within the measured window, where the other end soon finds the pipe full or empty.
         assert!(end.reaches_window());
         end.stop();
         let (ended, left) = started.end();

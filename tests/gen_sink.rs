@@ -27,7 +27,7 @@ fn sink(words: &[&str], input: &[u8]) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // The write fails if `sink` refuses its flags, because it then never reads.
+    // The write fails if `sink` refuses its flags, because `sink` then never reads.
     let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().unwrap()

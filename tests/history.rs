@@ -103,7 +103,7 @@ fn measuring_works_without_a_place_for_the_history() {
     command.args(small(&[])).env("XDG_DATA_HOME", "").env("HOME", home.path());
     assert!(command.output().unwrap().stderr.is_empty());
     assert!(home.path().join(".local/share/pipemark/history.db").is_file());
-    // sudo may keep HOME, and the user couldn't write to a history that root created there.
+    // sudo may keep the user's HOME, and the user couldn't write to a history that root created there.
     if rustix::process::getuid().is_root() {
         let home = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
@@ -116,7 +116,7 @@ fn measuring_works_without_a_place_for_the_history() {
         };
         refused(None);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
-        // A symbolic link into the user's home is refused too, and so is a folder that exists there.
+        // A symbolic link into the user's home is refused too, and so is an existing folder there.
         let data = tempfile::tempdir().unwrap();
         symlink(home.path(), data.path().join("pipemark")).unwrap();
         refused(Some(data.path()));
@@ -288,7 +288,7 @@ fn a_trend_distinguishes_changes_from_noise() {
     assert!(table.contains('█') && flat.contains("Runs from 11 on are worse than runs up to 10, by -30"), "{table}");
     assert!(flat.contains("also changed: kernel 99.1, a different load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-    // With --fail-on the exit code reports a change, of one trial and of all.
+    // With --fail-on, the exit code reports a change: of one trial, and of all trials.
     for (words, code) in [
         (&["block=4k", "place=free", "--fail-on", "worse"][..], 10),
         (&["--fail-on", "worse"], 10),
@@ -312,7 +312,7 @@ fn a_trend_distinguishes_changes_from_noise() {
         2
     );
 
-    // A whole key selects its trial. Parameters that select no trial are an error.
+    // A complete key selects its trial. Parameters that select no trial are an error.
     let key = pipe_trial_key(&past);
     assert!(past.history(&["trend", &key]).starts_with(&key));
     let ended = past.run(&["history", "trend", "link=shm"]);

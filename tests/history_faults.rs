@@ -1,5 +1,5 @@
 //! The history under faults: kills at any point, full disks, read-only folders, databases of other versions, files that
-//! aren't databases. Saved runs stay whole, and no measurement is lost.
+//! aren't databases. Saved runs stay complete, and no measurement is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +32,7 @@ fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Checks that a measurement succeeds although the history can't be written, and that it prints one message about that.
+/// Checks that a measurement succeeds although the history can't be written, and that one message reports this.
 fn measures_without_history(past: &TestHistory, launcher: &[&str], expected: &str) {
     let flag = past.flag();
     let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
@@ -47,7 +47,7 @@ fn many_writers_take_turns() {
     let past = TestHistory::new();
     let document = document();
     let files: Vec<String> = (0..24).map(|number| labelled(&past, &document, &format!("w{number}"))).collect();
-    // Whichever import comes first creates the database.
+    // The first of the imports creates the database.
     let children: Vec<Child> = files.iter().map(|file| import(&past, file).spawn().unwrap()).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -72,8 +72,8 @@ fn two_measurements_at_once_are_both_kept() {
     assert_eq!(labels, [Some("one".to_owned()), Some("other".to_owned())]);
 }
 
-/// After each kill all runs reported as saved are in the history. The run that was being saved is there whole or not at
-/// all.
+/// After each kill, all runs reported as saved are in the history. The run that was being saved is either complete or
+/// absent.
 #[test]
 fn a_kill_at_any_time_leaves_whole_runs() {
     let past = TestHistory::new();
@@ -116,7 +116,7 @@ fn check(past: &TestHistory, kept: &[String], maybe: &[String]) {
     assert_eq!(found.iter().collect::<std::collections::BTreeSet<_>>().len(), found.len(), "nothing twice");
 }
 
-/// Kills before every ninth system call. The soak test below kills before each.
+/// Kills before every ninth system call. The soak test below kills before every call.
 #[test]
 fn a_kill_before_a_system_call_leaves_whole_runs() {
     killed_before_system_calls(9);
@@ -169,7 +169,7 @@ fn killed_before_system_calls(step: usize) {
     }
 }
 
-/// Files are created with their final mode, so they are never readable by others, not even briefly.
+/// Files are created with their final mode, so other users can't read them even briefly.
 #[test]
 fn files_are_made_with_their_final_mode() {
     let past = TestHistory::new();
@@ -214,7 +214,7 @@ fn a_full_disk_loses_nothing() {
     let past = TestHistory::new();
     let result = past.file("result.json");
     let db = past.file("disk/history.db");
-    // The mount namespace ends with this shell, and the mount with it.
+    // The mount namespace, and with it the mount, ends with this shell.
     let script = format!(
         "set -e; mkdir disk; mount -t tmpfs -o size=256k pipemark-test disk
         {PIPEMARK} {words} --label before --db {db}
@@ -329,7 +329,7 @@ fn write_first_format(path: &Path, documents: &[&Value]) {
 #[test]
 fn older_databases_are_migrated_or_left_unchanged() {
     let document = document();
-    // Version 0 is an empty file: the program was killed after creating it.
+    // Version 0 is an empty file, as if the program was killed after creating it.
     let past = TestHistory::new();
     fs::write(past.db(), "").unwrap();
     fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
@@ -343,7 +343,7 @@ fn older_databases_are_migrated_or_left_unchanged() {
     // The file can't grow, so the new tables can't be created and nothing changes.
     measures_without_history(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
     assert_eq!(fs::read(past.db()).unwrap(), before);
-    // Trials of old runs are found like those of new ones.
+    // Trials of old runs are found like trials of new runs.
     let trials: Value = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
     assert_eq!(trials[0]["runs"], 2, "{trials}");
     past.measure(&[]);

@@ -15,7 +15,7 @@ fn soak_hostile_surroundings() {
     hostile(2000, "1800");
 }
 
-/// Repeats tests/hostile.py until it has made this number of tries.
+/// Runs tests/hostile.py repeatedly until it has made this number of tries.
 fn hostile(tries: u32, seconds: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");
     let mut command = Command::new("timeout");

@@ -1,5 +1,5 @@
-//! Shell completions, man pages, installation, help topics, --format, and files for other programs, each checked with
-//! the real shell, `man`, `groff` or parser.
+//! Shell completions, man pages, installation, help topics, --format, and files for other programs. Each is checked
+//! with the real shell, `man`, `groff` or parser.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -76,7 +76,7 @@ fn a_reader_of_completions_may_leave() {
 fn files_are_installed_where_programs_look_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut make = Command::new("make");
-    // The program is already built; `make install` must not build it again, which takes minutes.
+    // The program is already built. `make install` must not build it again, because that takes minutes.
     make.args(["-s", "-o", "build", "install", "PREFIX=/usr", &format!("PIPEMARK={PIPEMARK}")]);
     make.arg(format!("DESTDIR={}", folder.path().display())).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let output = make.output().unwrap();
@@ -167,7 +167,7 @@ fn help_knows_verbs_and_topics() {
     }
 }
 
-/// Every verb that prints results accepts --format, and each format holds the same results.
+/// Every verb that prints results accepts --format, and each format has the same results.
 #[test]
 fn formats_are_chosen_in_one_way() {
     let bw = small(&[]);

@@ -1,5 +1,5 @@
-//! Nothing remains when one or two processes of a verb are killed at any time: no process, not even a distant
-//! descendant, no file, no queue.
+//! When one or two processes of a verb are killed at any time, nothing remains: no process, not even a distant
+//! descendant, no file and no queue.
 
 use std::fs;
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::program::{PIPEMARK, RunningProgram};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Random numbers without a crate for them (xorshift64*).
+/// A random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ fn kill_some(times: u64, verbs: &[&[&str]]) {
             let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
             thread::sleep(Duration::from_micros(random.below(3000)));
         }
-        // If the program goes on after the kills, end it with a signal.
+        // If the program continues after the kills, end it with a signal.
         let begin = Instant::now();
         while !started.is_over() && begin.elapsed() < Duration::from_millis(30) {
             thread::sleep(Duration::from_millis(1));

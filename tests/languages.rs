@@ -1,5 +1,5 @@
-//! Entrants end to end: fakes that keep the contract or break it in each known way, and what they leave behind. Fakes
-//! stream no bytes. entrants.rs tests the real entrants.
+//! Entrants (benchmark programs in other languages) end to end: fake entrants keep the contract, or break it in each
+//! known way. Also tests what they leave behind. Fake entrants send no bytes. entrants.rs tests the real entrants.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with fake entrants. Each fake breaks the contract in the way that its name says.
+/// A folder with fake entrants. A fake's name says how it breaks the contract.
 struct FakeEntrants {
     folder: TempDir,
 }
@@ -43,7 +43,7 @@ impl FakeEntrants {
         self.folder.path().join(name)
     }
 
-    /// Sleeping processes that fakes start have this path on their command line.
+    /// The sleeping processes that fake entrants start have this path on their command line.
     fn mark(&self) -> &Path {
         self.folder.path()
     }
@@ -279,7 +279,7 @@ fn a_language_outside_the_suite_takes_part() {
     let output = fake_entrants.command(&words).output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    // Two programs, each at 64 KiB and four block sizes, and C as the baseline.
+    // Two programs, each at 64 KiB and four other block sizes, and C as the baseline.
     let trials = document["trials"].as_array().unwrap();
     let of = |language: &str| trials.iter().filter(|trial| trial["params"]["language"] == language).count();
     assert_eq!((of("honest"), of("c"), of("java")), (10, 10, 0));
@@ -306,7 +306,8 @@ fn a_missing_entrants_folder_is_reported() {
     }
 }
 
-/// Runs a trial of bw_pipe as in the suite `large-pipe`, with this sh script in place of bw_pipe, or with none.
+/// Runs a trial of bw_pipe as in the suite `large-pipe`, with this sh script in place of bw_pipe; with `None`, without
+/// any bw_pipe.
 fn bw_pipe(script: Option<&str>) -> Value {
     let folder = TempDir::new().unwrap();
     let suite = "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\nparams = { \

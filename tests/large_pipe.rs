@@ -1,5 +1,5 @@
-//! The suite large-pipe on the command line: every trial runs, grep's result is checked, experiments have their pairs,
-//! and each claim of the document is answered.
+//! The suite large-pipe on the command line: every trial runs, grep's result is checked, experiments contain their
+//! pairs of trials, and each claim of the document has an answer.
 
 use crate::program::{number, pipemark, samples, trials};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Layout rules that the compiler doesn't check: docs/architecture.md names every crate and module, no crate depends on
-//! the program, and folders have no cyclic dependencies.
+//! Rules for the layout of the source tree that the compiler doesn't check: docs/architecture.md names every crate and
+//! module, no crate depends on the program, and folders have no cyclic dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -82,7 +82,7 @@ fn paths(tree: &str) -> Vec<Vec<String>> {
     parts.iter().filter(|part| !part.trim().is_empty()).flat_map(whole).collect()
 }
 
-/// The paths that a file uses, in `use` trees and elsewhere; true marks re-exports (`pub use`).
+/// The paths that a file uses, in `use` trees and elsewhere, each with `true` if it is a re-export (`pub use`).
 fn used(code: &str) -> Vec<(Vec<String>, bool)> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -109,7 +109,7 @@ fn used(code: &str) -> Vec<(Vec<String>, bool)> {
     found
 }
 
-/// The path within the crate, or `None` if it leads outside.
+/// The path within the crate, or `None` if the path leads outside.
 fn absolute(module: &Module, path: &[String], modules: &BTreeMap<Module, String>) -> Option<Module> {
     let supers = path.iter().take_while(|word| *word == "super").count();
     match path.first()?.as_str() {
@@ -123,7 +123,7 @@ fn absolute(module: &Module, path: &[String], modules: &BTreeMap<Module, String>
     }
 }
 
-/// The modules that each module uses: those that define the names, not those that re-export them.
+/// The modules that each module uses: the modules that define the names, not those that re-export them.
 fn uses(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut passed_on = BTreeMap::new();
     for (module, code) in modules {
@@ -165,7 +165,7 @@ fn reach(from: &Module, uses: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<M
     found
 }
 
-/// The folder of a module: `a` both for `a/b.rs` and for an `a.rs` that has a folder `a`.
+/// The folder of a module. It is `a` for `a/b.rs`, and for `a.rs` if a folder `a` exists.
 fn folder(module: &Module, modules: &BTreeMap<Module, String>) -> Module {
     let has_children = modules.keys().any(|other| other.len() > module.len() && other.starts_with(module));
     if has_children { module.clone() } else { module[..module.len().saturating_sub(1)].to_vec() }

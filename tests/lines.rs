@@ -1,4 +1,4 @@
-//! `pipemark lines` as a stage of pipelines, and the four programs that it is compared with.
+//! `pipemark lines` as a stage of a pipeline, and the four programs with which it is compared.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{PipeReader, Read, Write, pipe};
@@ -62,7 +62,7 @@ fn set_nonblocking(descriptor: impl AsFd) {
     fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK).unwrap();
 }
 
-/// Text of a few hundred KiB with all kinds of lines.
+/// A text of a few hundred KiB with all kinds of lines.
 fn sample_text() -> String {
     let mut text = String::from("hello world\n\n   \n       \r\nä ö ü ß\nabcdefg\n");
     for length in 0..600 {
@@ -129,7 +129,7 @@ fn a_file_is_read_like_a_pipe() {
     fs::remove_file(&path).unwrap();
 }
 
-/// Hangs if an answer waits for the next line, or for a full batch.
+/// The test hangs if the output for a line waits for the next line or for a full batch.
 #[test]
 fn slow_input_is_answered_line_by_line() {
     for threads in ["auto", "1", "2"] {
@@ -357,7 +357,7 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 
 #[test]
 fn a_closed_input_is_reported() {
-    // If standard input is closed, the program itself opens /dev/null in this way at its start.
+    // If standard input is closed, the program opens /dev/null write-only in its place at the start.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -433,7 +433,8 @@ fn messages_are_read_whole() {
         let mut expected = Vec::new();
         let child = lines(&["--threads", threads]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
         let sender = thread::spawn(move || {
-            // The largest message that the socket accepts, smaller ones, one byte, none, and lines that cross messages.
+            // The largest message that the socket accepts, smaller messages, one byte, an empty message, and lines that
+            // cross messages.
             for length in [150_000, 70_000, 1, 0, 100, 65_537].into_iter().cycle().take(60) {
                 let message: Vec<u8> = (0..length).map(|at| if at % 91 == 90 { b'\n' } else { b'a' }).collect();
                 assert_eq!(rustix::net::send(&to_filter, &message, SendFlags::empty()).unwrap(), length);
@@ -447,7 +448,8 @@ fn messages_are_read_whole() {
     }
 }
 
-/// Once a thread has found a line too long, later threads must not read that line, because its memory may have moved.
+/// Once a thread has found that a line is too long, later threads must not read that line, because its memory may have
+/// moved.
 #[test]
 fn a_line_too_long_ends_all_threads() {
     let input = format!("{}{}\n{}", "ab\n".repeat(50), "x".repeat(20_000), "ab\n".repeat(5000));
@@ -524,7 +526,7 @@ fn of_range(file: &Path, range: &str, words: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// All ways to cut a file in two, and some to cut it into many ranges: each line occurs once, in order.
+/// Splits a file into two ranges in all ways, and into many ranges in some ways: each line occurs once, in order.
 #[test]
 fn adjacent_ranges_cover_the_file_exactly() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -580,7 +582,7 @@ fn ranges_of_a_large_file_by_several_threads() {
             cuts.iter().zip(ends).map(|(low, high)| of_range(&path, &format!("{low}:{high}"), words)).collect();
         assert!(parts.concat() == reference(input.as_bytes()), "{words:?}");
     }
-    // A range counts from the start of standard input, whatever its file offset.
+    // A range counts from the start of the file on standard input, whatever the descriptor's offset.
     let mut file = File::open(&path).unwrap();
     file.read_exact(&mut [0; 100]).unwrap();
     let output = lines(&["--range", "0:1"]).stdin(file).output().unwrap();
@@ -611,7 +613,7 @@ fn inputs_without_ranges_are_reported() {
     ] {
         assert!(stderr_of(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
     }
-    // Only the range in which the line starts reports it as too long, with its offset in the file.
+    // Only the range in which an overlong line starts reports that line, with its offset in the file.
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("input");
     fs::write(&path, format!("ab\n{}\nc\n", "x".repeat(50_000))).unwrap();

@@ -1,5 +1,5 @@
-//! The suite `lines`: what its filters need, how their output is checked before they are timed, and what happens to
-//! filters that are wrong, missing or fail.
+//! The suite `lines`: which tools its filters need, how the output of a filter is checked before the filter is timed,
+//! and what happens to filters that are wrong, missing or fail.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Measures `feed` through `filter` once. `tools` are scripts of sh that come first in PATH.
+/// Measures `filter` once with the input `feed`. `tools` are sh scripts that come first in PATH.
 fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {
     let folder = TempDir::new().unwrap();
     for (name, script) in tools {
@@ -98,7 +98,8 @@ fn lines_are_timed_on_their_way_through_a_filter() {
 
 #[test]
 fn a_timed_line_that_is_lost_or_changed_is_found() {
-    // Each script passes the check before the timing, because no line of the check's input begins like these.
+    // Each script passes the check before it is timed, because no line of the check's input begins like the lines with
+    // the wrong output.
     for (script, words) in [
         ("exec sed -u 's/^0000\\(.*\\)x$/0000\\1y/'", "line 1 came out as '0000"),
         ("exec sed -u '/^000000000000002/d'", "line 33 came out as '000000000000003"),
@@ -147,7 +148,7 @@ fn a_failing_filter_is_reported_with_its_stderr() {
     let (record, output) = trial("yes-short", "awk", &[("awk", "echo no such luck >&2; exit 4")]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(record["reason"], "awk ended with exit code 4: no such luck");
-    // The filter passes the check of its output, then ends early in the timed run.
+    // The filter passes the check of its output, but ends early in the timed run.
     let folder = TempDir::new().unwrap();
     let mark = folder.path().join("tried");
     let script = format!(

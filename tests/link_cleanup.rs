@@ -1,4 +1,4 @@
-//! Nothing of a link remains, whichever of its processes is killed, and whenever.
+//! Nothing of a link remains, whichever of its processes is killed, and whenever it is killed.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -24,8 +24,8 @@ const LINKS: [&str; 13] = [
     "null",
 ];
 
-/// Delays from the moment when a process is first seen: before it has its job, while it gets ready, warms up and
-/// measures, and near its end.
+/// Delays after a process is first seen: before it has received its job, while it prepares, warms up and measures, and
+/// near its end.
 const KILL_DELAYS: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_micros(400),
@@ -43,7 +43,7 @@ fn nth_process_of_next_run(started: &mut RunningProgram, seen: &mut Vec<u32>, nt
         if now.iter().any(|process| seen.contains(process)) {
             continue;
         }
-        // The next run began before this run had that many processes.
+        // The next run began before this run had `nth` processes.
         if run.first().is_some_and(|first| !now.contains(first)) {
             run.clear();
         }
@@ -67,7 +67,8 @@ fn kill_each_process(link: &str, mode: &str) {
         KILL_DELAYS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
     let mut killed = kill(link, mode, &kills);
     let hit = |killed: &[String], name: &str| killed.iter().any(|reason| reason.contains(&format!("the {name}")));
-    // A keeper makes its link within a millisecond. On a busy machine all these kills may come later.
+    // A keeper, the process that owns a link's name, creates its link within a millisecond. On a busy machine all these
+    // kills may come later.
     for _ in 0..50 {
         if keepers == 0 || hit(&killed, "keeper") {
             break;
@@ -80,8 +81,8 @@ fn kill_each_process(link: &str, mode: &str) {
     assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
 }
 
-/// Kills processes within one measurement of many short trials. Each kill has the number of a process in its run, and a
-/// delay after the process was seen. Returns the reasons of the failed trials.
+/// Kills processes within one measurement of many short trials. Each element of `kills` is the number of a process in
+/// its run and a delay after the process is first seen. Returns the reasons of the failed trials.
 fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     // Each kill ends its trial, so there is a trial for each kill. Two more trials run undisturbed.
     let blocks: Vec<String> = (0..kills.len() + 2).map(|nth| (1000 + nth).to_string()).collect();
@@ -94,7 +95,7 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     for &(nth, point) in kills {
         let Some(process) = nth_process_of_next_run(&mut started, &mut seen, nth) else { break };
         thread::sleep(point);
-        // As long as the process is a child of pipemark, even a dead one, no other process has its number.
+        // As long as the process is a child of pipemark, running or dead, no other process has its id.
         if started.children().contains(&process) {
             let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
         }
@@ -133,8 +134,8 @@ fn nothing_remains_of_two_links_whose_end_is_killed() {
     }
 }
 
-/// Kills the parent at several times after it has started the first process of a run. A keeper makes its link in about
-/// a millisecond.
+/// Kills the parent at several times after it has started the first process of a run. A keeper creates its link within
+/// about a millisecond.
 #[test]
 fn nothing_remains_of_a_link_whose_parent_is_killed() {
     for link in LINKS {
@@ -152,7 +153,7 @@ fn nothing_remains_of_a_link_whose_parent_is_killed() {
     }
 }
 
-/// A stopped keeper doesn't block its parent for ever, and the objects that it made are removed.
+/// A stopped keeper doesn't block its parent forever, and the objects that the keeper created are removed.
 #[test]
 fn a_stopped_keeper_is_done_without() {
     for link in ["fifo", "sysv-mq"] {

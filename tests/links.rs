@@ -1,5 +1,6 @@
-//! Each link on the command line: content and order at sizes around every boundary, in both modes, with its options. A
-//! link that the system lacks or forbids is skipped with a reason. link_cleanup.rs tests what a link leaves behind.
+//! Each link on the command line: content and order at sizes around every boundary, in both modes, with the link's
+//! options. A link that the system lacks or forbids is skipped with a reason. link_cleanup.rs tests what a link leaves
+//! behind.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -18,7 +19,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// Whether a trial was measured. A trial that wasn't must have a reason and advice.
+/// Whether a trial was measured. A trial that wasn't measured must have a reason and advice.
 fn was_measured(trial: &Value) -> bool {
     if trial["status"] == "skipped" {
         assert!(text(trial, "reason").split_whitespace().count() > 8, "{trial}");
@@ -49,8 +50,8 @@ fn measure_and_verify(flags: &str) -> Vec<Value> {
     trials
 }
 
-/// Measures both modes at all sizes. The last three sizes, which are near the limit or above it, are also measured with
-/// read blocks that divide none of them.
+/// Measures both modes at all sizes. The last three sizes, which are near or above the link's limit, are also measured
+/// with read blocks that divide none of the sizes.
 fn measure_around(link: &str, sizes: &str) {
     let all: Vec<&str> = sizes.split(',').collect();
     let last = all[all.len().saturating_sub(3)..].join(",");
@@ -250,7 +251,7 @@ fn percentiles_need_enough_samples() {
 fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     let document = bw("--mode latency --block 64 --rate 1000,2000 --time 100ms");
     for trial in trials(&document) {
-        // One more message may be in flight when the time is over. A stalled machine sends fewer messages.
+        // When the time is over, one more message may be in flight. A stalled machine sends fewer messages.
         let most = number(&trial["params"]["rate"]) / 10 + 2;
         let trips = number(&samples(trial)[0]["latency"]["round_trips"]);
         assert!((1..=most).contains(&trips), "{trips} {trial}");
@@ -264,7 +265,8 @@ fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     assert!(number(&paused["min"]) < 1_000_000, "{paused}");
 }
 
-/// Coordinated omission is avoided: while the answering end is stopped, messages become due, and are timed from then.
+/// Coordinated omission is avoided: messages that become due while the answering end is stopped are timed from the
+/// moment when they were due.
 #[test]
 fn an_open_loop_counts_the_stall() {
     const STALL: Duration = Duration::from_millis(300);
@@ -302,7 +304,7 @@ fn rows_carry_loop_and_wait_policy() {
     }
 }
 
-/// In a network namespace with few ports, strangers that try all of them repeatedly find every port that opens.
+/// In a network namespace with few ports, other processes that try all ports repeatedly find every port that opens.
 #[test]
 fn other_processes_can_inject_no_bytes() {
     let namespace = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
@@ -335,7 +337,7 @@ fn descriptors(process: u32) -> Vec<(String, u32)> {
         .collect()
 }
 
-/// During measurement the link's name is already removed, and only this user could ever open it.
+/// During the measurement the link's name is already removed. Before that, only this user could open the link.
 #[test]
 fn nobody_else_can_open_what_had_a_name() {
     for link in ["fifo", "posix-mq"] {
@@ -366,7 +368,7 @@ fn a_sysv_queue_is_this_users() {
     assert_eq!(started.end().1, Vec::<String>::new());
 }
 
-/// The folder exists only briefly, so the test polls for it.
+/// The folder of a link's name exists only briefly, so the test polls for it.
 #[test]
 fn the_folder_of_a_name_is_private() {
     for link in ["fifo", "unix-stream"] {
@@ -391,8 +393,8 @@ fn the_folder_of_a_name_is_private() {
     }
 }
 
-/// The reason why a link is skipped under a launcher. Panics if the link isn't skipped, or if a pipe trial beside it
-/// is.
+/// The reason why a link is skipped under a launcher. Panics if the link isn't skipped, or if the pipe trial in the
+/// same run is skipped.
 fn skip_reason(launcher: &[&str], link: &str) -> String {
     let mut words = launcher.to_vec();
     words.push(PIPEMARK);
@@ -420,7 +422,7 @@ fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
             assert!(!reason.ends_with("(os error 1)") && !reason.ends_with("(os error 38)"), "{error}: {reason}");
         }
     }
-    // A kernel without TCP/IP answers with this error; the filter gives it for all sockets.
+    // A kernel without TCP/IP returns this error. The filter returns it for all sockets.
     let reason = skip_reason(&refusing("EAFNOSUPPORT", "socket"), "tcp");
     assert!(reason.contains("CONFIG_INET"), "{reason}");
 }
@@ -456,13 +458,13 @@ fn a_limit_on_queues_is_named() {
     assert!(reason.contains("ulimit -q"), "{reason}");
 }
 
-/// Words that start pipemark as an unprivileged user, from a copy which that user can execute. If this user has no
-/// privileges, only the path of the program.
+/// The words of a command that starts pipemark as an unprivileged user, from a copy that this user can execute. If the
+/// current user has no privileges, only the path of the program.
 fn unprivileged(folder: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return vec![PIPEMARK.to_owned()];
     }
-    // Others may have no access to the build folder.
+    // Other users may have no access to the build folder.
     let copy = folder.join("pipemark");
     fs::copy(PIPEMARK, &copy).unwrap();
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();

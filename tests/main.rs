@@ -1,4 +1,4 @@
-//! Tests of the whole program as a user runs it. All tests are in one test program, with a module for each subject.
+//! Tests that run the whole program as a user does. All tests are in one test program, with a module for each subject.
 //!
 //! `cargo test -p pipemark --test program compare::` runs one module. `make soak` runs the tests that take long.
 

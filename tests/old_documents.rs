@@ -1,5 +1,5 @@
-//! Results in the first version of `pipemark/1` are still read, shown, exported, compared and reported: a document of
-//! each kind of trial, and a history.
+//! Results in the first version of the format `pipemark/1` can still be read, shown, exported, compared and reported.
+//! There is a document for each kind of trial, and a history.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn read(name: &str) -> Value {
     serde_json::from_slice(&fs::read(path(name)).unwrap()).unwrap()
 }
 
-/// Names and contents of all measurements.
+/// Names and contents of all old measurements.
 fn documents() -> Vec<(String, Value)> {
     let mut names: Vec<String> =
         fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -104,7 +104,7 @@ fn cell_holds(cell: &str, value: &Value) -> bool {
     }
 }
 
-/// The values in a trial's JSON with the CSV columns expected to hold them: parameters, and figures with their bounds.
+/// The values in a trial's JSON, each with the CSV column that must have it: parameters, and figures with their bounds.
 fn facts(trial: &Value) -> Vec<(String, Value)> {
     let mut facts = Vec::new();
     let params = trial["params"].as_object().unwrap();
@@ -126,7 +126,7 @@ fn facts(trial: &Value) -> Vec<(String, Value)> {
     }
     let empty = serde_json::Map::new();
     let figures = trial["estimate"].as_object().unwrap_or(&empty).iter().flat_map(|(key, value)| match key.as_str() {
-        // Objects that hold several figures.
+        // Objects that contain several figures.
         "latency" | "counters" => value.as_object().unwrap().iter().collect(),
         _ => vec![(key, value)],
     });
@@ -148,7 +148,7 @@ fn facts(trial: &Value) -> Vec<(String, Value)> {
     facts
 }
 
-/// The column for a value: it has its name, perhaps with a unit.
+/// The column for a value: its name is the value's name, with or without a unit.
 fn column<'a>(row: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
     let (stem, bound) = match key.rsplit_once('_') {
         Some((stem, bound @ ("low" | "high" | "min" | "max"))) => (stem, format!("_{bound}")),
@@ -169,7 +169,7 @@ fn csv_has_every_value_of_json() {
                     Some(cell) if cell_holds(cell, &value) => continue,
                     // The column is empty unless the read block differs from the block.
                     Some("") if key == "read_block" => continue,
-                    // With a rate the column is empty; old documents had a gap of 0.
+                    // With a rate, the column is empty; old documents had a gap of 0.
                     Some("") if key.starts_with("gap") && trial["params"]["rate"].is_number() => continue,
                     Some(cell) => format!("'{cell}' in place of {value}"),
                 };
@@ -197,7 +197,8 @@ fn documents_are_compared_with_themselves() {
     }
 }
 
-/// Comparisons give what the old program gave, trial by trial, except verdicts that need more sessions.
+/// Comparisons have the same results as with the old program, trial by trial, except for verdicts that need more
+/// sessions.
 #[test]
 fn comparisons_match_those_of_the_old_program() {
     let (bw, after) = (path("bw.json"), path("bw-after.json"));
@@ -211,7 +212,7 @@ fn comparisons_match_those_of_the_old_program() {
             let fields = ["base_id", "new_id", "base", "new", "reference"];
             let comparison = |change: &Value| {
                 let mut values: Vec<Value> = fields.iter().map(|field| change[field].clone()).collect();
-                // The old name of the verdict.
+                // `cant-tell` is the old name of the verdict `inconclusive`.
                 let verdict = change["comparison"]["verdict"].as_str().unwrap().replace("cant-tell", "inconclusive");
                 values.push(verdict.into());
                 values.push(change["comparison"]["pairing"].clone());
@@ -247,7 +248,7 @@ fn pages_and_charts_show_old_documents() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
 }
 
-/// README names one trial of the suite `quick` by these words. A parameter that isn't named has its default.
+/// README selects one trial of the suite `quick` by these words. Each parameter that isn't named has its default.
 #[test]
 fn a_trial_is_named_by_its_nondefault_parameters() {
     let past = history_with("quick.json");
@@ -276,7 +277,7 @@ fn measurements_are_distinguished_by_label() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let html = fs::read_to_string(&page).unwrap();
     for label in ["before", "after"] {
-        // The page's text has the label between tags, the embedded JSON between quotes.
+        // In the page's text the label is between tags, in the embedded JSON between quotes.
         assert!(html.contains(&format!(">{label}<")), "{label}");
     }
 }

@@ -12,7 +12,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// A trial that needs something that `pipemark list` shows as missing is skipped with a reason. In all other trials
+/// A trial is skipped with a reason if `pipemark list` shows that something it needs is missing. In all other trials
 /// every byte is verified, and as many bytes arrive as were sent.
 fn assert_every_trial_is_verified(flags: &str, count: usize) {
     let document = bw(&format!("{flags} --block 8k --time 4ms"));
@@ -86,7 +86,7 @@ fn block_sizes_bound_what_a_call_moves() {
         })
         .collect();
     assert!(per_call[0] <= 1024 && per_call[1] <= 4096, "{per_call:?}");
-    // The sink works for 20 µs per call, so more than one block is waiting.
+    // The sink works for 20 µs per call, so more than one block is waiting when it reads.
     assert!(per_call[2] > 4096 && per_call[2] <= 65536, "{per_call:?}");
 }
 

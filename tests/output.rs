@@ -96,7 +96,7 @@ fn documents_match_the_schema() {
         let words: Vec<&str> = SMALL.iter().copied().filter(|word| !["--place", "free"].contains(word)).collect();
         let document = pipemark(&[&words[..], more].concat()).document();
         assert_eq!(schema_violation(&schema, &schema, &document, "document"), None);
-        // The check detects errors in a wrong document.
+        // The check itself detects errors in an invalid document.
         let mut wrong = document.clone();
         wrong["trials"][0]["params"]["block"] = "64k".into();
         assert!(schema_violation(&schema, &schema, &wrong, "document").unwrap().contains("block"));
@@ -192,7 +192,7 @@ fn a_reader_that_leaves_is_no_error() {
         let mut command = Command::new(PIPEMARK);
         command.args(words).env("XDG_DATA_HOME", data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // The reader leaves like `head`, only sooner.
+        // The reader leaves early, like `head`.
         drop(child.stdout.take());
         let mut error = String::new();
         child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
@@ -290,7 +290,7 @@ fn without_standard_input_there_is_an_error() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
         assert!(stderr.contains("Bad file descriptor"), "{words:?}: {stderr}");
-        // With this limit on descriptors, the closed ones can't be replaced.
+        // With this limit on descriptors, the closed descriptors can't be replaced.
         let mut command = Command::new("sh");
         command.args(["-c", "exec prlimit --nofile=2 \"$@\" <&- >&- 2>&-", "sh", PIPEMARK]).args(words);
         assert_eq!(command.status().unwrap().code(), Some(1), "{words:?}");
@@ -398,7 +398,7 @@ fn missing_proc_is_reported() {
     }
 }
 
-/// Each run and each trial is a line of JSON. With '-' these lines are all of standard output.
+/// Each run and each trial is a line of JSON. With '-', standard output has only these lines.
 #[test]
 fn lines_are_written_for_runs_and_trials() {
     let words = ["bw", "--block", "4k,64k", "--runs", "2", "--time", "5ms", "--place", "free", "--json-lines", "-"];

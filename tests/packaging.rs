@@ -1,4 +1,5 @@
-//! Releases: the check before one, the order of the crates, the image. `make test-dist` tests the packages themselves.
+//! Releases: the check before a release, the order of the crates, the image. `make test-dist` tests the packages
+//! themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
     folder
 }
 
-/// The complaints of the check; none if the commit can be released.
+/// The errors that the check reports; none if the commit can be released.
 fn complaints(source: &TempDir) -> Vec<String> {
     let output = run(source.path(), "sh", &["packaging/release-check.sh"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -130,7 +131,7 @@ fn an_image_is_the_same_bytes_whenever_it_is_made() {
     assert_eq!(architectures.collect::<Vec<_>>(), ["amd64", "arm64"]);
 }
 
-/// In a CI job the action leaves a summary, one annotation and outputs, and fails the job by its exit code.
+/// In a CI job the action writes a summary, one annotation and outputs, and its exit code fails the job.
 #[test]
 fn the_action_fails_a_job_whose_new_command_is_slower() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +185,7 @@ fn the_action_refuses_a_changed_program() {
     assert!(!String::from_utf8_lossy(&output.stdout).contains("of the release"), "{output:?}");
 }
 
-/// YAML reads `: ` in a plain value as another key and refuses the file.
+/// YAML takes text before `: ` in a plain value for another key, and refuses the file.
 #[test]
 fn plain_values_of_workflows_and_of_the_action_contain_no_colon() {
     let workflows = fs::read_dir(root().join(".github/workflows")).unwrap().map(|entry| entry.unwrap().path());

@@ -103,7 +103,7 @@ fn a_reader_that_leaves_early_ends_the_relay_like_cat() {
         ));
         assert_eq!(text(&output.stdout), "y\n141 141 0\n3\n");
         assert_eq!(text(&output.stderr), "");
-        // If SIGPIPE is ignored, a failed write ends the relay instead.
+        // If SIGPIPE is ignored, a failed write ends the relay instead of the signal.
         let output =
             shell(&format!("trap '' PIPE; yes 2>&- | $RELAY --method {method} | head -n 1; echo ${{PIPESTATUS[1]}}"));
         assert_eq!(text(&output.stdout), "y\n1\n");
@@ -213,7 +213,7 @@ fn a_pause_loses_nothing() {
 
 #[test]
 fn on_one_cpu_the_relay_yields_to_its_writer() {
-    // The policy is field 41 of /proc/PID/stat; SCHED_BATCH is 3.
+    // The scheduling policy is field 41 of /proc/PID/stat. SCHED_BATCH is 3.
     const SCRIPT: &str = "$RELAY < <(yes) >/dev/null & for _ in {1..100}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
         kill $!; echo $policy";
     let policy = |bound: &[&str]| {
@@ -234,7 +234,7 @@ fn undelivered_bytes_are_reported() {
     assert!(text(&output.stdout).ends_with("141\n"), "{}", text(&output.stdout));
     let stderr = text(&output.stderr);
     assert!(stderr.contains("bytes were read but not delivered"), "{stderr}");
-    // A signal ends the relay. The pipe at its output holds 64 KiB, which nobody reads.
+    // A signal ends the relay. The pipe at its output has 64 KiB of unread bytes.
     for signal in [Signal::TERM, Signal::INT] {
         let (input, mut writer) = std::io::pipe().unwrap();
         let (reader, output) = std::io::pipe().unwrap();
@@ -274,7 +274,7 @@ fn a_buffer_gives_its_memory_back() {
         let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
     };
-    // The reader doesn't read, yet the relay accepts everything.
+    // The relay accepts all bytes although the reader doesn't read.
     writer.write_all(&content(40 << 20)).unwrap();
     assert!(resident() > 30 << 20);
     let mut arrived = vec![0; 40 << 20];
@@ -320,7 +320,7 @@ fn a_limit_is_changed_while_the_relay_runs() {
     let sent = bytes.clone();
     let source = thread::spawn(move || drop(writer.write_all(&sent)));
     let mut out = child.stdout.take().unwrap();
-    // The relay is running, and at this limit would take 23 days.
+    // The relay is running. At this limit it would take 23 days.
     let mut arrived = vec![0];
     out.read_exact(&mut arrived).unwrap();
     let output = set(child.id(), "limit=1g");

@@ -1,5 +1,5 @@
-//! Checks from the tests of pv and mbuffer, for `pipemark relay`: bytes are unchanged whatever the sizes, marks and
-//! limits; progress is correct; full disks, early readers and empty inputs are handled.
+//! Checks from the tests of pv and mbuffer, applied to `pipemark relay`: bytes are unchanged whatever the sizes, marks
+//! and limits, progress is correct, and full disks, readers that leave early and empty inputs are handled.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -116,7 +116,7 @@ fn nothing_is_held_back() {
     }
 }
 
-/// pv: -s, the size of a file without it, and numeric output that ends with the total.
+/// pv: the total from -s or, without -s, from the size of the input file; numeric output that ends with the total.
 #[test]
 fn progress_reports_the_percentage_and_the_total() {
     let folder = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn bytes_not_taken_by_the_reader_are_undelivered() {
     child.wait().unwrap();
 }
 
-/// pv: -L is never exceeded, except by the bytes that a pipe holds.
+/// pv: the rate of -L is never exceeded by more than the bytes that a pipe holds.
 #[test]
 fn the_rate_limit_is_never_exceeded() {
     for words in

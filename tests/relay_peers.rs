@@ -1,5 +1,5 @@
-//! `pipemark relay` between neighbours that wait, hang up or die. On every kind of pipe, socket and terminal it blocks
-//! neither neighbour.
+//! `pipemark relay` between neighbouring processes that wait, hang up or die. On every kind of pipe, socket and
+//! terminal, the relay blocks neither neighbour.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -50,7 +50,7 @@ impl Kind {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("fifo");
                 rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-                // Opening one end alone would wait for the other.
+                // Opening one end alone would wait for the other end.
                 let _both = File::options().read(true).write(true).open(&path).unwrap();
                 (File::open(&path).unwrap().into(), File::options().write(true).open(&path).unwrap().into())
             }
@@ -136,13 +136,13 @@ impl Drop for Process {
     }
 }
 
-/// Reads what arrives within the limit.
+/// Reads the bytes that arrive within the time limit.
 fn read_some(from: BorrowedFd<'_>, buffer: &mut [u8], what: &str) -> usize {
     let mut polled = [PollFd::from_borrowed_fd(from, PollFlags::IN)];
     let limit = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
     assert!(poll(&mut polled, Some(&limit)).unwrap() > 0, "{what}: what was sent doesn't arrive");
     match rustix::io::read(from, buffer) {
-        // A terminal whose program has ended returns EIO.
+        // The master of a terminal whose program has ended returns EIO.
         Err(Errno::IO) => 0,
         got => got.unwrap(),
     }
@@ -192,11 +192,11 @@ fn byte_at(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Counts of a producer that never blocks.
+/// The counters of a producer that never blocks.
 #[derive(Default)]
 struct Progress {
     sent: AtomicU64,
-    /// How often a write found no room.
+    /// The number of writes that found no room.
     refused: AtomicU64,
     enough: AtomicBool,
 }
@@ -223,7 +223,7 @@ fn produce(writer: &OwnedFd, progress: &Progress) {
     }
 }
 
-/// Checks that a consumer that doesn't read yet never blocks the producer, and gets everything in the end.
+/// Checks that a consumer that doesn't read yet never blocks the producer, and that it gets all bytes in the end.
 fn check_waiting_consumer(from: Kind, to: Kind) {
     let what = format!("{from:?} to {to:?}");
     let ((input, writer), (reader, output)) = (from.open(), to.open());
@@ -264,7 +264,7 @@ fn check_waiting_consumer(from: Kind, to: Kind) {
 
 #[test]
 fn a_consumer_that_waits_holds_up_no_producer_and_gets_everything() {
-    // Until it is read, a terminal may accept too few bytes to fill anything else.
+    // A terminal that isn't read may accept too few bytes to fill another kind of connection.
     for (from, to) in every_pair().filter(|pair| pair.0 != Kind::Tty) {
         check_waiting_consumer(from, to);
     }
@@ -316,7 +316,7 @@ fn a_consumer_that_dies_ends_the_relay() {
         thread::scope(|scope| {
             let producer = scope.spawn(|| {
                 while !progress.enough.load(Relaxed) {
-                    // The relay closes this end when the relay ends.
+                    // The relay closes the other end of this connection when it ends.
                     if send_or_write(&writer, from).is_err() {
                         break;
                     }

@@ -1,4 +1,4 @@
-//! Reports: pages from real measurements in a real browser, charts in the terminal, and files that hold no results.
+//! Reports: pages from real measurements in a real browser, charts in the terminal, and input files without results.
 //!
 //! `PIPEMARK_PICTURES=FOLDER cargo test --test program report::` saves screenshots of each page.
 
@@ -114,7 +114,7 @@ impl Files {
     }
 }
 
-/// What the browser finds on the page; `None` without a browser.
+/// The contents of the page according to the browser; `None` without a browser.
 fn open_in_browser(page: &Path, name: &str) -> Option<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser");
     if !folder.join("node_modules").is_dir() {
@@ -214,7 +214,7 @@ fn with_hostile_text(document: &Value) -> Value {
         if !trial["published"].is_null() {
             trial["published"]["source"] = json!(attack);
         }
-        // A stage's command is the only parameter with free text.
+        // The command of a stage is the only parameter with free text.
         if trial["params"]["length"].as_u64() > Some(0) {
             trial["params"]["stage"] = json!("cat '<img src=x onerror=owned_6=1></script>'");
         }

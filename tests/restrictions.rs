@@ -97,7 +97,7 @@ fn too_few_descriptors_are_named() {
     assert!(ended.stderr.contains("ulimit -n"), "{}", ended.stderr);
 }
 
-/// The words of a command that runs a program as an unprivileged user, to whom all limits apply.
+/// The words of a command that runs a program as an unprivileged user, so that all limits apply.
 const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--"];
 
 fn may_become_nobody() -> bool {
@@ -106,7 +106,7 @@ fn may_become_nobody() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A process of the user `NOBODY` that holds enough pipes for a new one to get only two pages.
+/// A process of the user `NOBODY` that holds enough pipes to leave only two pages for a new pipe.
 struct PipeHolder(Child);
 
 impl PipeHolder {

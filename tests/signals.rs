@@ -25,7 +25,7 @@ os.write(1, b'ready\\n')
 while os.path.isdir(os.path.dirname(sys.argv[1])) and not os.path.exists(sys.argv[1]): time.sleep(0.005)
 sys.exit(7)";
 
-/// Signals that Python can catch, which excludes 32 and 33, without SIGCHLD and those that stop a process.
+/// All signals that Python can catch (not 32 and 33), except SIGCHLD and those that stop a process.
 fn catchable() -> Vec<i32> {
     let none = [9, 17, 19, 20, 21, 22, 32, 33];
     (1..=64).filter(|number| !none.contains(number)).collect()
@@ -44,7 +44,8 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Starts a verb in a process group of its own. No signal is ignored, as some are in background jobs of a shell.
+/// Starts a verb in a separate process group. No signal is ignored; in background jobs of a shell, some signals would
+/// be.
 fn start(words: &[&str], stdout: Stdio) -> Child {
     Command::new("env")
         .args(["--default-signal", PIPEMARK])
@@ -61,7 +62,7 @@ fn target(child: &Child, group: bool) -> String {
     if group { format!("-{}", child.id()) } else { child.id().to_string() }
 }
 
-/// Sends each signal once, to the group or to the program alone; returns how often the pipeline got each.
+/// Sends each signal once, to the group or to the program alone. Returns how many times the pipeline got each signal.
 fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
     let folder = tempfile::tempdir().unwrap();
     let done = folder.path().join("done");
@@ -75,7 +76,7 @@ fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
     let mut counts = BTreeMap::new();
     for number in catchable() {
         kill(&target(&child, group), number);
-        // Signals are sent one at a time, because a pending signal isn't queued again.
+        // Signals are sent one at a time, because a signal that is already pending isn't queued again.
         while !counts.contains_key(&number) {
             let line = next().unwrap_or_else(|error| panic!("signal {number}: {error}"));
             *counts.entry(line.parse().unwrap()).or_insert(0) += 1;
@@ -107,8 +108,8 @@ fn child_with(parent: u32, word: &str) -> Option<u32> {
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(has)
 }
 
-/// On a busy machine, the witness may run late: the process of the group from which pipemark learns how a signal was
-/// sent.
+/// The witness is a process of the group from which pipemark learns whether a signal was sent to the group. On a busy
+/// machine, the witness may run late.
 #[test]
 fn a_signal_to_the_group_is_not_passed_on_however_late_its_witness_runs() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Bytes that change on their way: each test injects a fault into the link of a running measurement. No such
-//! measurement may give a figure.
+//! Bytes that change in transit: each test injects a fault into the link of a running measurement. Such a measurement
+//! must not give a figure.
 
 use std::io::{Read, Write};
 
@@ -7,13 +7,14 @@ use crate::program::{End, ProgramOutput, Role, RunningProgram, only_trial};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Changes the content of a link. Gets the content of a slow sink's pipe in the middle of its window, and returns the
-/// bytes to put back.
+/// Changes the content of a link. Receives the bytes that are in a slow sink's pipe in the middle of the sink's window,
+/// and returns the bytes to put back.
 type Change = fn(Vec<u8>) -> Vec<u8>;
 
 const PIECE: usize = 4096;
 
-/// Measures with a slow sink; within its window takes all bytes out of the link and puts back what `change` returns.
+/// Measures with a slow sink. Within the sink's window, takes all bytes out of the link and puts back the bytes that
+/// `change` returns.
 fn tampered(verify: &str, link: &str, change: Change) -> ProgramOutput {
     let mut words = vec!["bw", "--place", "free", "--block", "4k", "--read-delay", "1000", "--time", "1s"];
     words.extend(["--runs", "1", "--verify", verify, "--json", "-"]);
@@ -35,7 +36,7 @@ fn tampered(verify: &str, link: &str, change: Change) -> ProgramOutput {
 
 /// Tampers with the link once. Returns false if the window was over.
 fn tamper(source: &End, sink: &End, change: Change) -> bool {
-    // The sink is stopped first, so that bytes which the source still writes stay in the pipe.
+    // The sink is stopped first, so that all bytes that the source still writes stay in the pipe.
     if !sink.reaches_window() || !sink.stop() || !source.stop() {
         return false;
     }
@@ -154,7 +155,7 @@ fn unverified_runs_are_not_called_verified() {
     assert_eq!(only_trial(&ended.measured())["verified"], Value::Null);
 }
 
-/// The table shows no figure for this trial, not even from its first run, which was right.
+/// The table shows no figure for this trial, not even from its first run, whose data was right.
 #[test]
 fn the_table_has_no_figure_for_wrong_data() {
     let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2", "--all"];

@@ -59,7 +59,8 @@ fn capacities_that_do_not_help_are_restored() {
     assert!(outcome["rounds"].as_u64() >= Some(5), "{outcome}");
 }
 
-/// The writer keeps the pipe full, and a full pipe can't be shrunk, so it isn't measured in every round.
+/// The writer keeps the pipe full, and a full pipe can't be shrunk. So the capacities don't alternate: the pipeline is
+/// measured once before and once after the change.
 #[test]
 fn a_full_pipe_is_measured_before_and_after_only() {
     let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));
@@ -80,7 +81,7 @@ fn an_interrupt_restores_the_old_capacities() {
     started.signal(Signal::INT);
     let (ended, _) = started.end();
     assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
-    // Other signals that would end the program restore the capacities too.
+    // The capacities are also restored after other signals that would end the program.
     let started = RunningProgram::pipemark(&["tune", &running.pid(), "--for", "1min"]);
     let large = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));

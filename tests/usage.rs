@@ -1,4 +1,4 @@
-//! The command line: help, bad usage, and the exit codes and streams of both.
+//! The command line: help and invalid usage, with the exit code and the output stream of each.
 
 use crate::program::PIPEMARK;
 use std::fs;
@@ -51,7 +51,7 @@ fn dropped_verbs_name_their_replacement() {
     }
 }
 
-/// -h lists common flags, --help lists all.
+/// -h lists common flags, --help lists all flags.
 #[test]
 fn rare_flags_are_in_the_long_help_only() {
     for (verb, common, rare) in
@@ -64,7 +64,7 @@ fn rare_flags_are_in_the_long_help_only() {
     }
 }
 
-/// Users of other programs look for a command to copy.
+/// Users of similar programs look for a command that they can copy.
 #[test]
 fn the_help_of_relay_begins_with_three_examples() {
     let help = text(&pipemark(&["relay", "--help"]).stdout);
@@ -254,7 +254,7 @@ fn hostile_suites_are_refused_in_a_sentence() {
 #[test]
 fn an_unreadable_suite_is_named() {
     for (path, expected) in [("/dev/zero", "not a regular file"), ("/proc/self/mem", "cannot read the suite")] {
-        // A word with a slash is taken for a file.
+        // A word with a slash is treated as a file name.
         let output = pipemark(&["run", path]);
         assert_eq!(output.status.code(), Some(2), "{path}");
         assert!(text(&output.stderr).contains(expected), "{path}: {}", text(&output.stderr));

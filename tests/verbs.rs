@@ -27,7 +27,7 @@ params = { verify = "full", send = "vmsplice" }
 
 #[test]
 fn a_run_that_measures_no_requested_trial_fails() {
-    // CPU 1023 doesn't exist here, so the trial is skipped. The memory-copy limit is measured nevertheless.
+    // CPU 1023 doesn't exist here, so the trial is skipped. The memory copy is still measured.
     for words in [&["bw", "--place", "0:1023"][..], &["chain", "--length", "1", "--place", "0:1023", "--total", "1m"]] {
         let ended = pipemark(&[words, &["--runs", "1", "--json", "-"]].concat());
         assert_eq!(ended.code(), Some(1), "{words:?}: {}", ended.stderr);

@@ -48,10 +48,10 @@ fn has(program: &str) -> bool {
     found
 }
 
-/// The path of the system's python3. Other python3 may be scripts that start it.
+/// The path of the system's python3. A python3 elsewhere may be a script that starts this one.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// A Python program that hashes what its child sends.
+/// A Python program that hashes the bytes that its child sends.
 const HASHING_PARENT: &str = "import hashlib,subprocess
 child = subprocess.Popen(['cat', '/dev/zero'], stdout=subprocess.PIPE)
 h = hashlib.sha256()

@@ -114,7 +114,7 @@ while False:
         assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
         assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
     }
-    // The relay splices from pipe to pipe. The kernel function that it sleeps in shows which side it waits for.
+    // The relay splices from pipe to pipe. The kernel function in which the relay sleeps shows which side it waits for.
     let relay = format!("{PIPEMARK} relay --capacity keep");
     let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).sample(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 3, "{report}");
@@ -196,7 +196,7 @@ fn a_pipeline_that_ends_at_once_has_rates() {
     for stage in 1..=3 {
         assert!(share(&report, stage, "bytes_in_per_second") > 0.0, "{report}");
     }
-    // Reads at a program's start don't count.
+    // Reads during a program's start don't count.
     let words = ["why", "--json", "/dev/stdout", "sleep 0.6 | sleep 0.6 | cat"];
     let report: Value = serde_json::from_str(&pipemark(&words).stdout).unwrap();
     for stage in report["stages"].as_array().unwrap() {
@@ -206,7 +206,7 @@ fn a_pipeline_that_ends_at_once_has_rates() {
 
 #[test]
 fn a_background_process_that_keeps_the_pipe_open_is_a_stage() {
-    // The shell that starts it has ended before the pipeline is first scanned.
+    // The shell that starts `sleep 3` has ended before the pipeline is first scanned.
     let pipeline = "sh -c 'sleep 3 & echo started' | cat | cat";
     let ended = pipemark(&["why", "--for", "2s", "--json", "/dev/stderr", pipeline]);
     let report: Value = serde_json::from_str(ended.stderr.lines().next().unwrap()).unwrap();
@@ -287,7 +287,7 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "4294967297"], 2),
         (vec!["why", "1 99999999999999999999"], 2),
         (vec!["why", &own, "--for", "1ms"], 1),
-        // The call fails before the pipeline starts, which would print something.
+        // The call fails before it starts the pipeline, which would print something.
         (vec!["why", "--json", "/nonexistent/file", "echo it ran"], 125),
     ] {
         let ended = pipemark(&words);
@@ -323,7 +323,7 @@ fn a_full_device_is_an_error_with_a_sentence() {
         let sentence = format!("pipemark: cannot write the {what} to standard output");
         assert!(stderr.starts_with(&sentence), "{words:?}: {stderr}");
     }
-    // It is no error if a reader leaves early.
+    // A reader that leaves early doesn't cause an error.
     let ended = run(&["bash", "-c"], &[&format!("{PIPEMARK} {} | true; echo ${{PIPESTATUS[0]}}", watch.join(" "))]);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("0\n", ""));
 }
@@ -413,7 +413,7 @@ fn no_touch_opens_no_pipe() {
     assert!(opened(&[]) > 0, "the test would see it");
 }
 
-/// Opening files for each sample would cost the pipeline a tenth of its CPU time.
+/// Opening files for each sample would take a tenth of the pipeline's CPU time.
 #[test]
 fn sampling_its_own_pipeline_opens_no_files() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
@@ -511,7 +511,7 @@ fn a_record_is_kept_shown_and_drawn() {
     }
     assert!(ended.stderr.contains("1 is a recording of 'pipemark why'"), "{}", ended.stderr);
     assert!(ended.stdout.contains("compare ended with 2"));
-    // A record has at most 720 moments of each stage, however long the pipeline ran.
+    // A record has at most 720 intervals of each stage, however long the pipeline ran.
     assert!(ended.stdout.len() < 20_000_000);
 }
 

@@ -1,5 +1,5 @@
-//! Runs the program as a user does, in an empty folder and with a time limit; reads its document, observes its
-//! processes, and lists what it leaves behind.
+//! Runs the program as a user does, in an empty folder and with a time limit. Reads the program's document, observes
+//! its processes, and lists what it leaves behind.
 
 pub mod history;
 
@@ -80,7 +80,7 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> ProgramOutput {
     run(launcher, &words)
 }
 
-/// Calls `report` until its verdict isn't `cpu`, but at most six times. Parallel tests and other programs may cause the
+/// Calls `report` until its verdict isn't `cpu`, at most six times. Parallel tests and other programs may cause the
 /// verdict `cpu`.
 pub fn without_contention(mut report: impl FnMut() -> Value) -> Value {
     for _ in 0..5 {
@@ -175,7 +175,7 @@ impl RunningProgram {
     /// The ends of the program, once `count` of them have their links. Panics if the program ends first.
     pub fn ends(&mut self, count: usize) -> Vec<End> {
         let begin = Instant::now();
-        // Every process also inherits the pipes that the tests themselves were started with.
+        // Every process also inherits the pipes with which the tests themselves were started.
         let inherited = pipes("self").into_iter().map(|(_, pipe)| pipe).collect();
         loop {
             let ends: Vec<End> =
@@ -258,7 +258,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// System V queues of any pipemark that stay. Queues of parallel tests are removed within moments.
+/// The System V queues of pipemark that remain for longer than a moment. Queues of parallel tests are removed sooner.
 fn remaining_queues() -> Vec<String> {
     let mut lasting = sysv_queues();
     let begin = Instant::now();
@@ -291,8 +291,8 @@ pub fn posix_queues() -> Option<Vec<String>> {
     listed.status.success().then(|| names.lines().map(str::to_owned).collect())
 }
 
-/// The words of a command that runs a program in which the system calls `names` fail with `error`, such as EPERM, as in
-/// a container.
+/// The words of a command that runs a program under a system-call filter, as in a container. The calls `names` fail
+/// with `error`, such as EPERM.
 pub fn refusing<'a>(error: &'a str, names: &'a str) -> Vec<&'a str> {
     vec!["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py"), error, names]
 }
@@ -325,7 +325,7 @@ fn pipes(process: &str) -> Vec<(u32, String)> {
     all.collect()
 }
 
-/// What an end does with the link.
+/// Whether an end sends or receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Source,
@@ -341,7 +341,7 @@ pub struct End {
 }
 
 impl End {
-    /// The end that this process is; `None` if it isn't an end, or has no link yet.
+    /// The end that runs in this process; `None` if the process isn't an end or has no link yet.
     fn of(process: u32, inherited: &BTreeSet<String>) -> Option<End> {
         let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
         words.split(|&byte| byte == 0).any(|word| word == b"__end").then_some(())?;
@@ -364,8 +364,8 @@ impl End {
         Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
     }
 
-    /// Waits until a busy end (with delays or spinning) must be in its measured window: before the window it uses only
-    /// a few milliseconds of CPU time. Returns false if the end has ended.
+    /// Waits until an end that keeps its CPU busy (with delays or spinning) must be in its measured window. Before the
+    /// window, an end uses only a few milliseconds of CPU time. Returns false if the end has exited.
     pub fn reaches_window(&self) -> bool {
         while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
             let ticks: u64 = stat[11..13].iter().map(|word| word.parse::<u64>().unwrap()).sum();

@@ -2,8 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator. If there is no more memory, it ends the process with exit code 1. Use it as the global
-/// allocator:
+/// The system's allocator. If memory runs out, ends the process with exit code 1. Use it as the global allocator:
 ///
 /// ```
 /// #[global_allocator]
@@ -27,7 +26,7 @@ fn no_memory() -> ! {
     unsafe { libc::_exit(1) }
 }
 
-// SAFETY: each call goes to the system's allocator, and its result is returned.
+// SAFETY: each call is passed to the system's allocator, and its result is returned.
 unsafe impl GlobalAlloc for ExitOnFailure {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller promises a layout with a size above 0, as the system's allocator requires.
@@ -41,7 +40,7 @@ unsafe impl GlobalAlloc for ExitOnFailure {
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller promises that the memory is from this allocator, and so from the system's, with this
-        // layout, and that the new size is above 0 and valid for its alignment.
+        // layout. The caller also promises that the new size is above 0 and valid for the layout's alignment.
         exit_if_null(unsafe { System.realloc(start, layout, size) })
     }
 

@@ -1,4 +1,4 @@
-//! Buffers of blocks, memory that is given away block by block, and bytes that another process may change.
+//! Buffers for blocks, memory that is given away block by block, and bytes that another process may change.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -7,7 +7,8 @@ use std::{io, slice};
 
 pub use pipeio::memory::{Pages, Region, page_size};
 
-/// Bytes to read: a slice, or memory that others may change meanwhile. No reference to such memory may exist.
+/// Bytes to read: a slice, or memory that other processes may change meanwhile. No reference to memory of the second
+/// kind may exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     start: NonNull<u8>,
@@ -17,10 +18,10 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Memory that others may change.
+    /// Bytes in memory that other processes may change.
     ///
     /// # Safety
-    /// `len` bytes from `start` on are readable for this lifetime, and this process makes no reference to them.
+    /// For this lifetime, `len` bytes from `start` on are readable and this process has no reference to them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, shared: true, memory: PhantomData }
     }
@@ -42,7 +43,7 @@ impl<'a> Bytes<'a> {
         self.start.as_ptr()
     }
 
-    /// The bytes as a slice; `None` for memory that others may change, which has to be copied.
+    /// The bytes as a slice. `None` for memory that other processes may change, which must be copied instead.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [u8]> {
         // SAFETY: the bytes aren't shared, so `self` was made from a slice of this length and lifetime.
@@ -71,10 +72,10 @@ impl<'a> Bytes<'a> {
         unsafe { self.start.as_ptr().wrapping_add(at).read() }
     }
 
-    /// Copies the first bytes to `to`, as many as both have.
+    /// Copies bytes to `to`, from the first one on, until either has no more.
     pub fn copy_to(self, to: &mut [u8]) {
-        // SAFETY: that many bytes are readable here and writable there. They don't overlap, since `to` is borrowed
-        // exclusively.
+        // SAFETY: that many bytes are readable in `self` and writable in `to`. The two don't overlap, since `to` is
+        // borrowed exclusively.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
     }
 }
@@ -87,7 +88,7 @@ impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for Bytes<'a> {
     }
 }
 
-/// Bytes to write: a slice, or memory that others may read or change meanwhile.
+/// Bytes to write: a slice, or memory that other processes may read or change meanwhile.
 #[derive(Debug)]
 pub struct BytesMut<'a> {
     start: NonNull<u8>,
@@ -96,10 +97,10 @@ pub struct BytesMut<'a> {
 }
 
 impl<'a> BytesMut<'a> {
-    /// Memory that others may read or change.
+    /// Bytes in memory that other processes may read or change.
     ///
     /// # Safety
-    /// `len` bytes from `start` on are readable and writable for this lifetime, and this process makes no reference to
+    /// For this lifetime, `len` bytes from `start` on are readable and writable, and this process has no reference to
     /// them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
         Self { start, len, memory: PhantomData }
@@ -144,10 +145,10 @@ impl<'a> BytesMut<'a> {
         unsafe { self.start.as_ptr().wrapping_add(at).write(byte) };
     }
 
-    /// Copies bytes from `from` to the first of these, as many as both have.
+    /// Copies bytes from `from`, from the first one on, until either has no more.
     pub fn copy_from(&mut self, from: &[u8]) {
-        // SAFETY: that many bytes are readable there and writable here. They don't overlap, since these are borrowed
-        // exclusively or nobody has a reference to them.
+        // SAFETY: that many bytes are readable in `from` and writable in `self`. The two don't overlap, since the bytes
+        // of `self` are borrowed exclusively or no reference to them exists.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr(), self.len.min(from.len())) };
     }
 
@@ -183,8 +184,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `len` bytes, starting `align` bytes after a page boundary. Touches all its pages, so that later use
-    /// causes no page faults.
+    /// Allocates `len` bytes, starting `align` bytes after a page boundary. Touches all pages, so that later use causes
+    /// no page faults.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -210,7 +211,7 @@ impl Buffer {
     }
 }
 
-/// Memory for blocks that are given away. Between two drops of its pages, no byte is handed out twice.
+/// Memory for blocks that are given away. No byte is handed out twice before its page was dropped.
 #[derive(Debug)]
 pub struct GiftMemory {
     region: Region,
@@ -222,8 +223,9 @@ pub struct GiftMemory {
 }
 
 impl GiftMemory {
-    /// Memory for blocks of up to `block` bytes in a region of at least `region` bytes; the region's pages are dropped
-    /// each time it is used up. Blocks start `align` bytes after a page boundary; if `align` is 0, they are packed.
+    /// Allocates memory for blocks of up to `block` bytes, in a region of at least `region` bytes. Each time the region
+    /// is used up, its pages are dropped. Blocks start `align` bytes after a page boundary; if `align` is 0, they are
+    /// packed.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -235,7 +237,7 @@ impl GiftMemory {
     /// The next `len` bytes, to be written and then given away. Bytes handed out earlier don't change.
     ///
     /// # Errors
-    /// When the pages of a region that is used up can't be dropped.
+    /// When the region is used up and its pages can't be dropped.
     ///
     /// # Panics
     /// If `len` bytes don't fit into the region.
@@ -246,7 +248,7 @@ impl GiftMemory {
             start = self.align;
         }
         let end = start + len;
-        // Without an offset blocks are packed. With one, each starts on a separate page.
+        // Without an offset, blocks are packed. With an offset, each block starts on a separate page.
         self.next = if self.align == 0 { end } else { end.next_multiple_of(page_size()) };
         self.last = start..end;
         Ok(&mut self.region.bytes_mut()[start..end])
@@ -258,7 +260,8 @@ impl GiftMemory {
     }
 }
 
-/// Bytes of this process on transparent huge pages, from /proc/self/smaps_rollup; 0 if the file doesn't report them.
+/// The number of this process's bytes on transparent huge pages, from /proc/self/smaps_rollup; 0 if the file doesn't
+/// report it.
 pub fn huge_bytes() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     rollup

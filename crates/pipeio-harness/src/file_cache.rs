@@ -9,7 +9,7 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::result_of;
 
-/// Bytes of a file queried in one call. With pages of 4 KiB, the answers take 256 KiB.
+/// Bytes of a file queried in one call. With pages of 4 KiB, the kernel's answer has 256 KiB.
 const PIECE: u64 = 1 << 30;
 
 /// The number of a file's pages, and the number of those pages that are in memory.
@@ -21,8 +21,8 @@ pub struct CachedPages {
     pub all: u64,
 }
 
-/// Writes a file's changes back and asks the kernel to drop its pages, by posix_fadvise(2), which needs no privileges.
-/// The kernel keeps pages that others map or lock; [`count`] returns how many remain.
+/// Writes a file's changes back and requests the kernel to drop its pages with posix_fadvise(2), which needs no
+/// privileges. The kernel keeps pages that other processes map or lock; [`count`] returns how many remain.
 ///
 /// # Errors
 /// When the file can't be written back.
@@ -31,11 +31,11 @@ pub fn drop_pages(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
-/// Counts the file's pages, by mincore(2). Since Linux 5.2, it reports all pages as in memory to a process that neither
-/// owns the file nor may write to it.
+/// Counts the file's pages with mincore(2). Since Linux 5.2, mincore reports all pages as in memory to a process that
+/// neither owns the file nor may write to it.
 ///
 /// # Errors
-/// When it can't be mapped: a pipe or a directory, for example.
+/// When the file can't be mapped: a pipe or a directory, for example.
 pub fn count(file: &File) -> io::Result<CachedPages> {
     let (length, page) = (file.metadata()?.len(), rustix::param::page_size() as u64);
     let mut pages = CachedPages { cached: 0, all: length.div_ceil(page) };
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in memory, without a name.
+    /// Creates a file in memory, without a name.
     fn unnamed() -> File {
         File::from(rustix::fs::memfd_create("pages", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
     }

@@ -1,10 +1,10 @@
-//! One source passes positions in a ring to one sink through lines of shared memory, and each waits for the other. The
-//! bytes may be in shared memory ([`crate::ring`]), or in private memory of the source, which the sink reads from
-//! outside ([`crate::vm`]).
+//! One source passes positions in a ring to one sink through cache lines of shared memory, and each waits for the
+//! other. The ring's bytes may be in shared memory ([`crate::ring`]), or in private memory of the source, which the
+//! sink's process reads with a system call ([`crate::vm`]).
 //!
 //! A position counts bytes since the start. Each end keeps its own position, publishes it, and never reads it back. It
-//! accepts the other's position only within what the ring can hold, so that a hostile or damaged peer can't lead it out
-//! of bounds.
+//! accepts the other end's position only within the limits of the ring, so that a hostile or faulty peer can't cause an
+//! access out of bounds.
 
 use std::io;
 use std::ops::Deref;
@@ -17,33 +17,34 @@ use rustix::thread::futex;
 
 use crate::shared::CacheLine;
 
-/// Lines that a handover needs. Positions and states are two lines apart, because processors fetch lines in pairs.
+/// The number of lines that a handover needs. Positions and states are two lines apart, because processors fetch lines
+/// in pairs.
 pub(crate) const LINES: usize = 8;
 
 /// The line whose word 0 is the source's position, written at every send.
 const HEAD: usize = 0;
 /// The line whose word 0 is the sink's position, written at every release.
 const TAIL: usize = 2;
-/// The line of the source's state, written only when it changes. Between changes both ends have the line in their
-/// caches: see `impl CacheLine`.
+/// The line of the source's state (see `impl CacheLine`). It is written only when the state changes, so between changes
+/// both ends have the line in their caches.
 const SOURCE: usize = 4;
 /// The line of the sink's state.
 const SINK: usize = 6;
 
-/// How often a polling end checks before it sleeps. These checks take 10 to 30 µs, about the cost of sleeping and
-/// waking. So a wait costs at most twice as much as the cheaper of polling and sleeping.
+/// The number of checks that a polling end makes before it sleeps. These checks take 10 to 30 µs, about the cost of
+/// sleeping and waking. So a wait costs at most about twice the cheaper of polling and sleeping.
 const MAX_SPINS: u32 = 500;
 
-/// An end's state, as the other end sees it: the gate says whether the end sleeps, and the first word whether it is
+/// An end's state, as the other end sees it. The gate tells whether the end sleeps, and the first word whether it is
 /// present.
 impl CacheLine {
     const TAKEN: u64 = 1;
     const GONE: u64 = 2;
 
-    /// Claims the place of this end, which can be done only once.
+    /// Claims the role of this end. That is possible only once per ring.
     fn take(&self, name: &str) -> io::Result<()> {
         if self.words[0].compare_exchange(0, Self::TAKEN, SeqCst, SeqCst).is_err() {
-            let message = format!("this ring already has or had a {name}; make a new ring");
+            let message = format!("this ring already has or had a {name}; create a new ring");
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
         Ok(())
@@ -62,8 +63,8 @@ impl CacheLine {
     /// Wakes this end if it sleeps. Called after a store that this end may wait for.
     #[inline]
     fn wake(&self, calls: &mut u32) {
-        // Both ends store, fence and then load. So either we see that the other sleeps, or it sees what we stored
-        // before it falls asleep.
+        // Both ends store, fence and then load. So either we see that the other end sleeps, or it sees our store before
+        // it falls asleep.
         fence(SeqCst);
         if self.gate.load(Relaxed) != 0 && self.gate.swap(0, Relaxed) != 0 {
             *calls += 1;
@@ -120,13 +121,13 @@ pub(crate) struct Source<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
     head: u64,
-    /// The sink's position when last read, in bytes. It is read again only if there seems to be no room.
+    /// The sink's position when it was last read, in bytes. It is read again only if there seems to be no room.
     tail: u64,
     wait: Wait,
 }
 
 impl<L: Deref<Target = [CacheLine]>> Source<L> {
-    /// Claims the source's place in a ring of `capacity` bytes.
+    /// Claims the role of the source in a ring of `capacity` bytes.
     pub(crate) fn new(lines: L, capacity: usize, wait: Wait) -> io::Result<Self> {
         assert!(lines.len() >= LINES && capacity > 0);
         lines[SOURCE].take("sender")?;
@@ -172,7 +173,7 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         Ok(room(self.tail))
     }
 
-    /// Passes the next `bytes` bytes, which are already written to the ring, to the sink.
+    /// Passes the next `bytes` bytes to the sink. They must already be in the ring.
     #[inline]
     pub(crate) fn publish(&mut self, bytes: usize, calls: &mut u32) {
         self.head += bytes as u64;
@@ -180,7 +181,7 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         self.lines[SINK].wake(calls);
     }
 
-    /// Records that nothing more follows. Returns the number of system calls.
+    /// Records the end of the stream. Returns the number of system calls made.
     pub(crate) fn end(&mut self) -> u32 {
         let mut calls = 0;
         self.lines[SOURCE].leave();
@@ -199,14 +200,15 @@ impl<L: Deref<Target = [CacheLine]>> Drop for Source<L> {
 pub(crate) struct Sink<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
-    /// The source's position when last read, in bytes. It is read again only after all bytes before it were taken.
+    /// The source's position when it was last read, in bytes. It is read again only after all bytes before this
+    /// position were taken.
     head: u64,
     tail: u64,
     wait: Wait,
 }
 
 impl<L: Deref<Target = [CacheLine]>> Sink<L> {
-    /// Claims the sink's place in a ring of `capacity` bytes.
+    /// Claims the role of the sink in a ring of `capacity` bytes.
     pub(crate) fn new(lines: L, capacity: usize, wait: Wait) -> io::Result<Self> {
         assert!(lines.len() >= LINES && capacity > 0);
         lines[SINK].take("receiver")?;
@@ -242,8 +244,8 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         let (state, source, position) = (&self.lines[SINK], &self.lines[SOURCE], &self.lines[HEAD].words[0]);
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
-                // Loads the mark that the peer has left before the position: who sees the mark also sees everything
-                // that was published before it.
+                // Loads the mark that the peer has left before it loads the position. An end that sees the mark also
+                // sees everything that was published before the mark.
                 let ended = source.peer_left();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {
@@ -256,7 +258,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         Ok((self.head - tail) as usize)
     }
 
-    /// Frees the next `bytes` bytes of the ring for the source. The sink no longer uses them.
+    /// Frees the next `bytes` bytes of the ring for the source. The sink must not use them any more.
     #[inline]
     pub(crate) fn release(&mut self, bytes: usize, calls: &mut u32) {
         self.tail += bytes as u64;

@@ -1,16 +1,16 @@
-//! What the benchmark `pipemark` needs beyond the library [`pipeio`]. Linux only.
+//! The parts of the benchmark `pipemark` that send, receive and measure, beyond the library [`pipeio`]. Linux only.
 //!
 //! **No API promise:** this crate is published only because `pipemark` depends on it, and may change in any release. To
 //! move bytes in your own program, use [`pipeio`].
 //!
-//! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
-//! * [`recv`]: every way to take bytes out of a pipe ([`recv::Receiver`]).
+//! * [`send`]: every method of writing to a pipe, behind one trait ([`send::Sender`]).
+//! * [`recv`]: every method of reading from a pipe, behind one trait ([`recv::Receiver`]).
 //! * [`wait`]: whether to sleep, poll or spin while a pipe is full or empty.
-//! * [`buffer`]: buffers of blocks, and memory given away block by block.
+//! * [`buffer`]: buffers for blocks, and memory given away block by block.
 //!
 //! Links that are not pipes, with the same two traits:
 //!
-//! * [`ring`]: shared memory, without the kernel; bytes are copied, or produced and read in place.
+//! * [`ring`]: shared memory, without the kernel. Bytes are copied, or written and read in place.
 //! * [`vm`]: reads the sender's memory directly (process_vm_readv).
 //! * [`message`], [`mq`]: sockets and queues that carry messages of a limited size.
 //! * [`zerocopy`]: a TCP socket that sends references to pages.
@@ -20,11 +20,11 @@
 //! * [`pattern`]: self-verifying content.
 //! * [`shared`]: counters and barriers shared by several processes.
 //! * [`signals`]: signals as events.
-//! * [`mod@start`]: a program's start, in place of Rust's, and its arguments.
+//! * [`mod@start`]: a replacement for the start-up code of Rust's standard library.
 //! * [`usage`]: resources used by this process or by a child that has ended.
-//! * [`reap`]: reaps children and returns the resources each used.
+//! * [`reap`]: reaps children and returns the resources that each child used.
 //! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
-//! * [`probe`]: tries which system calls the kernel permits here.
+//! * [`probe`]: tests which system calls the kernel permits here.
 //! * [`file_cache`]: counts and drops the cached pages of a file.
 
 pub mod allocator;
@@ -57,7 +57,7 @@ fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Converts the return value of a C function: a negative one becomes the error in errno.
+/// Converts the return value of a C function: a negative value becomes the error in errno.
 fn result_of<T: PartialOrd + Default>(returned: T) -> io::Result<T> {
     if returned < T::default() { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }

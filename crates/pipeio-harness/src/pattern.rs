@@ -1,9 +1,9 @@
-//! Self-verifying content: bytes that depend on their position in the stream, made and compared at memory speed.
+//! Self-verifying content: bytes that depend on their position in the stream, generated and compared at memory speed.
 //!
 //! Word `i` of a stream (8 bytes, little-endian) is `seed + i × STEP` for an odd `STEP`, so no two of the 2⁶⁴ positions
-//! share a word. A receiver compares every byte with the one expected at its position. So it detects any piece that was
-//! lost, repeated, swapped, moved, truncated or changed, unless equal bytes replaced it. The rule can be inverted, so
-//! it also shows where a wrong byte belongs.
+//! share a word. A receiver compares every byte with the byte expected at its position. So it detects any piece that
+//! was lost, repeated, swapped, moved, truncated or changed, unless equal bytes replaced the piece. The rule can be
+//! inverted, so wrong bytes also show where they belong.
 //!
 //! The bytes may be in memory that another process changes meanwhile. So they are accessed through pointers, and
 //! nothing relies on reading the same value twice.
@@ -13,8 +13,8 @@ use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
 
-/// Defines a function that runs `$body` compiled for the widest vectors of this processor, which are chosen at the
-/// first call. Its safety conditions are those of `$body`.
+/// Defines a function that runs `$body`, compiled for the widest vectors of this processor. The first call chooses the
+/// vectors. The function's safety conditions are those of `$body`.
 macro_rules! widest {
     (unsafe fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
         #[inline]
@@ -43,16 +43,16 @@ macro_rules! widest {
                     $body
                 };
                 CHOSEN.store(body as *mut (), Ordering::Relaxed);
-                // SAFETY: the caller promises what the body requires, and the processor has the features it was
-                // compiled for.
+                // SAFETY: the caller promises what the body requires, and the processor has the features that the body
+                // was compiled for.
                 unsafe { body($($name),*) }
             }
             static CHOSEN: AtomicPtr<()> = AtomicPtr::new(choose as *mut ());
             let chosen = CHOSEN.load(Ordering::Relaxed);
-            // SAFETY: only functions of this type are stored there.
+            // SAFETY: only functions of this type are stored in that place.
             let chosen = unsafe { mem::transmute::<*mut (), Body>(chosen) };
-            // SAFETY: the caller promises what the body requires. The stored function is `choose`, which runs on any
-            // processor, or was chosen for this one.
+            // SAFETY: the caller promises what the body requires. The stored function is either `choose`, which runs on
+            // any processor, or a function chosen for this processor.
             unsafe { chosen($($name),*) }
         }
     };
@@ -64,7 +64,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
 
-/// The number of wrong bytes that are kept, to find the position where they belong.
+/// The number of wrong bytes that are kept, to compute the position where they belong.
 const MAX_WRONG: usize = 24;
 
 /// The rule for the bytes of a stream.
@@ -75,8 +75,8 @@ pub enum Rule {
         /// Distinguishes this stream from others.
         seed: u64,
     },
-    /// The bytes 0, 1, … 255, repeated. The XOR of every whole period is 0, so a period that is lost or replaced by
-    /// zeros is not detected.
+    /// The bytes 0, 1, … 255, repeated. The XOR of every whole period is 0, so [`xor`] doesn't detect a period that is
+    /// lost or replaced by zeros.
     Counting,
 }
 
@@ -131,8 +131,9 @@ impl Pattern {
         });
     }
 
-    /// The first word at `position`, if `len` bytes from there on are whole words within one period; otherwise `None`.
-    /// This fast path serves nearly all blocks. Any further step in it would take as long as filling a small block.
+    /// The first word at `position`, if `len` bytes from `position` on are whole words within one period; otherwise
+    /// `None`. Nearly all blocks take this fast path. Any further step in it would take as long as filling a small
+    /// block.
     #[inline]
     fn first_word(&self, position: u64, len: usize) -> Option<u64> {
         match self.rule {
@@ -159,13 +160,13 @@ impl Pattern {
         matched
     }
 
-    /// Cuts the `len` bytes from `position` on into pieces at the ends of periods. Calls `piece` with each piece's
-    /// position in its period and its range in the bytes.
+    /// Splits the `len` bytes from `position` on at the ends of periods. Calls `piece` for each part, with its position
+    /// in its period and its range in the `len` bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;
         while done < len {
-            // Divides only if necessary, because a division takes as long as a quarter of a page of content.
+            // Divides only if necessary, because a division takes as long as filling a quarter of a page.
             let start = match position + done as u64 {
                 start if start < self.period => start,
                 start => start % self.period,
@@ -188,15 +189,15 @@ impl Pattern {
     }
 }
 
-/// The longest plausible stream, in bytes. Bytes that would belong further on are from another stream.
+/// The longest plausible stream, in bytes. A byte that would belong beyond this length is from another stream.
 const MAX_STREAM: u64 = 1 << 50;
 
-/// The first byte that does not belong at its position.
+/// The first byte that doesn't belong at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     /// The byte's position in the stream.
     pub position: u64,
-    /// The position where the byte and those after it belong; `None` if they are not from this stream.
+    /// The position where this byte and the bytes after it belong; `None` if they are not from this stream.
     pub origin: Option<u64>,
 }
 
@@ -226,7 +227,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker at the start of a stream.
+    /// Creates a checker at the start of a stream.
     pub fn new(pattern: Pattern) -> Checker {
         Checker { pattern, position: 0, fault: None }
     }
@@ -274,8 +275,8 @@ impl Checker {
         self.fault
     }
 
-    /// The position where wrong bytes belong; `None` if unknown. Two whole words have to match. With one word, a
-    /// changed byte could seem to come from far away.
+    /// The position where wrong bytes belong; `None` if unknown. Two whole words must match: with one word, a changed
+    /// byte could seem to come from far away.
     fn origin(&self, position: u64, bytes: &[u8]) -> Option<u64> {
         let Rule::Position { seed } = self.pattern.rule else { return None };
         (0..8.min(bytes.len())).find_map(|shift| {
@@ -283,7 +284,7 @@ impl Checker {
             let index = word.wrapping_sub(seed).wrapping_mul(STEP_INVERSE);
             let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < MAX_STREAM)?;
             let sample = &bytes[..bytes.len().min(shift + 16)];
-            // After a single changed byte the next bytes are at their position again: nothing has moved.
+            // After a single changed byte, the next bytes are at their own position again, so nothing has moved.
             (origin != position
                 && sample.len() >= shift + 16
                 && self.pattern.matching(origin, sample.into()) == sample.len())
@@ -301,7 +302,7 @@ fn word(seed: u64, index: u64) -> u64 {
 /// `words` words from `start` on are writable.
 #[inline(always)]
 unsafe fn fill_body(first: u64, start: *mut [u8; 8], words: usize) {
-    // The step is added instead of multiplied, because vectors of words have no multiplication that is as fast.
+    // The step is added repeatedly instead of multiplied, because a multiplication of vectors of words is slower.
     let mut word = first;
     for i in 0..words {
         // SAFETY: the caller promises `words` words, of which this is one.
@@ -368,8 +369,8 @@ fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
 }
 
 fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
-    /// Bytes compared before checking whether all of them were right. The number is small enough to find the fault by
-    /// comparing them again, and large enough that the checks cost nothing.
+    /// The number of bytes compared before checking whether all of them were right. It is small enough to find the
+    /// fault by comparing the bytes again, and large enough that the checks cost nothing.
     const STRIDE: usize = 4096;
     let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
     let equal = |from: usize, to: usize| {
@@ -441,7 +442,7 @@ mod tests {
     fn a_lost_piece_is_reported_with_its_origin() {
         let mut bytes = stream(0, 20_000);
         bytes.drain(5000..9096);
-        // Words that are a page apart have the same first byte, so the fault is found at the second byte.
+        // Words that are a page apart have the same first byte, so the second byte is reported as the first wrong one.
         assert_eq!(fault_in(&bytes, 4096), Some(Fault { position: 5001, origin: Some(9097) }));
     }
 

@@ -1,10 +1,11 @@
-//! Tries which of the kernel's calls that move bytes work here.
+//! Tests which of the system calls that move bytes work here.
 //!
-//! A version number says little: a filter of system calls refuses with EPERM or pretends ENOSYS, a sysctl switches a
-//! call off, a limit leaves no resources. Each probe makes the real call on a few bytes, takes microseconds and leaves
-//! nothing behind. A filter that kills instead of refusing also kills the prober.
+//! The kernel's version number isn't enough: a system-call filter may return EPERM or ENOSYS, a sysctl may disable a
+//! call, and a limit may leave no resources. Each probe makes the real call on a few bytes, takes microseconds and
+//! leaves nothing behind. A system-call filter that kills instead of returning an error also kills the process that
+//! makes the probe.
 //!
-//! All probes fail with the error of the call that was refused.
+//! Each probe returns the error of the call that was refused.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -27,8 +28,8 @@ use crate::result_of;
 /// The bytes that the probes send.
 const MESSAGE: [u8; 8] = *b"pipemark";
 
-/// A separate page that begins with `bytes`. When dropped, the page is unmapped and never reused. The kernel keeps the
-/// page as long as it is in a pipe, and nobody can write to it any more.
+/// Returns a separate page that begins with `bytes`. When the buffer is dropped, the page is unmapped and never reused.
+/// The kernel keeps the page as long as it is in a pipe, and no process can write to it any more.
 fn page(bytes: [u8; MESSAGE.len()]) -> io::Result<Buffer> {
     let mut page = Buffer::new(MESSAGE.len(), 0, Pages::Base)?;
     page.bytes_mut().copy_from_slice(&bytes);
@@ -60,7 +61,7 @@ fn expect_message(bytes: &[u8]) -> io::Result<()> {
     if bytes == MESSAGE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// vmsplice(2) of the page's message into a pipe, or from a pipe into the page if `end` is a read end.
+/// Calls vmsplice(2): moves the page's message into a pipe or, if `end` is a read end, from the pipe into the page.
 fn vmsplice_page(end: &OwnedFd, page: &mut Buffer) -> io::Result<()> {
     let part = iovec(page);
     // SAFETY: the iovec describes memory in a mapping that outlives the call. At a write end the kernel only reads that
@@ -78,8 +79,8 @@ pub fn vmsplice() -> io::Result<()> {
     expect_message(sink.bytes())
 }
 
-/// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: the reader sees a later change of the
-/// page) or copied (`false`: the call costs as much as write(2)).
+/// Whether vmsplice(2) shares a page with the pipe. If `true`, the reader sees later changes of the page. If `false`,
+/// the kernel copies the page, and the call costs as much as write(2).
 ///
 /// Gives a page away, changes it while it is in the pipe, and then reads from the pipe.
 pub fn vmsplice_shares_pages() -> io::Result<bool> {
@@ -98,7 +99,7 @@ fn memfd() -> io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create("pipeio-probe", MemfdFlags::CLOEXEC)?)
 }
 
-/// A memfd that holds the message, positioned at its start.
+/// Creates a memfd that holds the message, positioned at its start.
 fn filled_memfd() -> io::Result<OwnedFd> {
     let file = memfd()?;
     check_whole(rustix::io::pwrite(&file, &MESSAGE, 0)?)?;
@@ -140,7 +141,7 @@ pub fn memfd_create() -> io::Result<()> {
 pub fn io_uring() -> io::Result<()> {
     let (reader, writer) = pipe()?;
     let mut page = page(MESSAGE)?;
-    // Declared after the page and so dropped before it: the kernel releases the buffer before it is unmapped.
+    // Declared after the page and so dropped before it: the kernel releases the page before it is unmapped.
     let mut ring = IoUring::new(2)?;
     let part = iovec(&mut page);
     // SAFETY: the buffer is in a mapping that outlives the ring.
@@ -178,7 +179,7 @@ pub fn pidfd_open() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether futex(2) works: wakes nobody.
+/// Whether futex(2) works: makes a wake-up call that wakes no thread.
 pub fn futex() -> io::Result<()> {
     futex::wake(&AtomicU32::new(0), futex::Flags::empty(), 1)?;
     Ok(())
@@ -192,7 +193,7 @@ pub fn huge_page_advice() -> io::Result<()> {
     Ok(unsafe { rustix::mm::madvise(start, page_size(), Advice::LinuxHugepage) }?)
 }
 
-/// Whether process_vm_readv(2) works, on this process itself. Reading another process needs more permissions: see
+/// Whether process_vm_readv(2) works on this process itself. Reading another process needs more permissions: see
 /// ptrace(2).
 pub fn process_vm_readv() -> io::Result<()> {
     let (mut source, mut sink) = (page(MESSAGE)?, page([0; _])?);
@@ -204,19 +205,19 @@ pub fn process_vm_readv() -> io::Result<()> {
     expect_message(sink.bytes())
 }
 
-/// Whether the kernel has POSIX message queues: opens one that doesn't exist, and creates none.
+/// Whether the kernel has POSIX message queues: tries to open a queue that doesn't exist, and creates none.
 pub fn posix_queues() -> io::Result<()> {
     // SAFETY: the name is a C string, and without O_CREAT there are no further arguments.
     let queue = unsafe { libc::mq_open(c"/pipeio-probe-none".as_ptr(), libc::O_RDONLY) };
     if queue >= 0 {
-        // SAFETY: the queue was just opened, and nobody else knows its descriptor.
+        // SAFETY: the queue was just opened, and no other code knows its descriptor.
         unsafe { libc::mq_close(queue) };
         return Ok(());
     }
     allow_missing(io::Error::last_os_error())
 }
 
-/// Whether the kernel has System V message queues: looks for one that doesn't exist, and creates none.
+/// Whether the kernel has System V message queues: looks up a queue that doesn't exist, and creates none.
 pub fn sysv_queues() -> io::Result<()> {
     // SAFETY: the call takes two numbers and accesses no memory of ours.
     let queue = unsafe { libc::msgget(i32::from_be_bytes(*b"pio?"), 0) };
@@ -229,22 +230,22 @@ pub fn unix_sockets() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel has TCP and the loopback device is up: binds a port for a moment, to which nobody can connect.
+/// Whether the kernel has TCP and the loopback device is up: briefly binds a port, to which nothing can connect.
 pub fn tcp_sockets() -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?)
 }
 
-/// Turns ENOENT, from a call that looked something up by name, into success: the call works.
+/// Turns ENOENT into success. The error came from looking up a name, so the call itself works.
 fn allow_missing(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// Whether perf_event_open(2) can count this event for the calling thread, including the thread's time in the kernel,
-/// where most work of a pipe is done.
+/// where most of a pipe's work is done.
 ///
-/// Without such a counter in hardware (most virtual machines) the error is ENOENT or EOPNOTSUPP; a refusal is EACCES or
-/// EPERM.
+/// If the hardware has no such counter (as on most virtual machines), the error is ENOENT or EOPNOTSUPP. If the kernel
+/// refuses, it is EACCES or EPERM.
 fn counter(event: impl Event) -> io::Result<()> {
     perf_event::Builder::new(event).exclude_kernel(false).exclude_hv(true).build().map(drop)
 }
@@ -299,7 +300,7 @@ mod tests {
             let _ = (unix_sockets(), tcp_sockets());
             let _ = (hardware_counter(), software_counter());
         };
-        // A hundred rounds show a leak, although other tests open and close a few descriptors meanwhile.
+        // A hundred rounds reveal a leak, although other tests open and close a few descriptors meanwhile.
         let before = open();
         (0..100).for_each(|_| all());
         assert!(open() < before + 50, "{before} descriptors before, {} after", open());

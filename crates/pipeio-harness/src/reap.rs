@@ -1,4 +1,5 @@
-//! Waits for children and returns the resources that each used. getrusage(2) only reports the sum over all children.
+//! Waits for children and returns the resources that each child used. getrusage(2) reports only the sum of all
+//! children.
 
 use std::io;
 use std::process::ExitStatus;
@@ -8,14 +9,14 @@ use crate::usage::{Usage, wait4};
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {
-    /// The child's process id. Another process may have the id by now.
+    /// The child's process id. The kernel may already have given the id to another process.
     pub pid: u32,
     /// The exit status of the child.
     pub status: ExitStatus,
     /// The resources used by the child and by the children that it reaped.
     pub usage: Usage,
-    /// The largest resident memory, in bytes, of the child or of any child that it reaped. The kernel counts from the
-    /// fork, so this is at least the resident memory of the parent at that time.
+    /// Peak resident memory in bytes: the largest value of the child and of any child that it reaped. The kernel counts
+    /// from the fork, so this is at least the resident memory that the parent had then.
     pub max_rss: u64,
 }
 
@@ -30,11 +31,11 @@ pub enum Reap {
     NoChildren,
 }
 
-/// Reaps one child of this process that has ended, without waiting. For a child that was reaped here, `wait` of
-/// [`std::process::Child`] fails.
+/// Reaps one child of this process that has ended. Doesn't wait. Afterwards, `wait` of [`std::process::Child`] fails
+/// for that child.
 ///
 /// # Errors
-/// None is known: the expected cases are those of [`Reap`].
+/// None is known: [`Reap`] covers the expected cases.
 pub fn reap() -> io::Result<Reap> {
     let (pid, status, usage) = match wait4(-1, libc::WNOHANG) {
         Ok(Some(ended)) => ended,

@@ -1,4 +1,4 @@
-//! Every way to take bytes out of a pipe, behind one trait.
+//! Every method of reading from a pipe, behind one trait.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,12 +11,12 @@ use crate::buffer::{Buffer, Bytes, Pages, check_block};
 use crate::uring::Ring;
 use crate::wait::{Direction, Wait};
 
-/// The call by which bytes are taken.
+/// The system call that receives bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveCall {
     /// read(2): the kernel copies.
     Read,
-    /// splice(2) to /dev/null: references to pages are dropped; the bytes are neither copied nor read.
+    /// splice(2) to /dev/null: the kernel drops references to pages. The bytes are neither copied nor read.
     Splice,
     /// vmsplice(2) to user memory: the kernel copies, as read(2) does.
     Vmsplice,
@@ -27,7 +27,7 @@ pub enum ReceiveCall {
 /// A receiver's options.
 #[derive(Debug, Clone, Copy)]
 pub struct RecvOptions {
-    /// The maximum number of bytes one [`Receiver::recv`] takes, at least 1.
+    /// The maximum number of bytes that one [`Receiver::recv`] returns, at least 1.
     pub block: usize,
     /// Offset of the buffer from the start of a page, in bytes.
     pub align: usize,
@@ -38,7 +38,7 @@ pub struct RecvOptions {
 }
 
 impl RecvOptions {
-    /// A buffer for one block, with these options.
+    /// Allocates a buffer for one block, with these options.
     ///
     /// # Errors
     /// When the memory can't be allocated.
@@ -54,24 +54,24 @@ pub struct Received<'a> {
     pub bytes: usize,
     /// System calls made, including refused attempts and calls that only waited.
     pub calls: u32,
-    /// The bytes received; `None` if they never were in this process's memory.
+    /// The bytes received; `None` if they were never in this process's memory.
     pub data: Option<Bytes<'a>>,
 }
 
-/// Takes bytes out of a pipe.
+/// Receives bytes from a pipe.
 pub trait Receiver {
-    /// Takes at least one byte and at most a block, as soon as there is one; 0 bytes at the end of the stream.
+    /// Waits until there are bytes, and receives at most one block of them. Receives 0 bytes at the end of the stream.
     ///
     /// # Errors
     /// The kernel's error.
     fn recv(&mut self) -> io::Result<Received<'_>>;
 }
 
-/// A receiver for the read end `pipe`.
+/// Creates a receiver for the read end `pipe`.
 ///
 /// # Errors
-/// If the method can't be used here (`Unsupported`, `PermissionDenied`), for a block of 0 bytes or an end that vmsplice
-/// can't read from (`InvalidInput`), or if the memory can't be allocated.
+/// `Unsupported` or `PermissionDenied` if the method can't be used here. `InvalidInput` for a block of 0 bytes, or for
+/// a descriptor that vmsplice can't read from. Another error if the memory can't be allocated.
 pub fn open(
     method: ReceiveCall,
     pipe: impl Into<OwnedFd>,
@@ -86,14 +86,14 @@ pub fn open(
         return Err(crate::invalid("vmsplice receives only from the read end of a pipe"));
     }
     let (wait, block) = (options.wait, options.block);
-    // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking. They need a flag of their own.
+    // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking. These calls need a flag of their own.
     let flags = wait.splice_flags();
     Ok(match method {
         ReceiveCall::Read => Box::new(read(pipe, options)?),
         ReceiveCall::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
             wait.retry(pipe.as_fd(), Direction::In, calls, || {
                 let slice = IoSliceRaw::from_slice_mut(buffer);
-                // SAFETY: the memory is borrowed exclusively, so it may be written. vmsplice(2) of a read end copies,
+                // SAFETY: the memory is borrowed exclusively, so it may be written. vmsplice(2) on a read end copies,
                 // so the pipe keeps no reference to the memory.
                 unsafe { vmsplice(&pipe, &[slice], flags) }
             })
@@ -104,11 +104,11 @@ pub fn open(
         }
         ReceiveCall::IoUring => {
             let mut buffer = options.buffer()?;
-            // SAFETY: a buffered receiver drops the closure, which owns the ring, before the buffer.
+            // SAFETY: the closure owns the ring, and a buffered receiver drops the closure before the buffer.
             let mut ring = unsafe { Ring::new(wait, buffer.bytes_mut()) }?;
             buffered(buffer, move |buffer, calls| {
                 let size = u32::try_from(buffer.len()).unwrap_or(i32::MAX as u32);
-                // The offset -1 is the descriptor's own position; a pipe has no other.
+                // The offset -1 means the descriptor's own position; a pipe has no other.
                 let read = opcode::ReadFixed::new(types::Fd(pipe.as_raw_fd()), buffer.as_mut_ptr(), size, 0);
                 // SAFETY: the memory is the registered buffer's, and is borrowed exclusively until `run` returns.
                 unsafe { ring.run(&read.offset(u64::MAX).build(), calls) }
@@ -131,14 +131,14 @@ pub fn read(pipe: OwnedFd, options: &RecvOptions) -> io::Result<impl Receiver + 
     Ok(BufferedReceiver { take, buffer: options.buffer()? })
 }
 
-/// Whether `fd` is open read-only. If so, vmsplice(2) writes to the memory that it is given; otherwise it reads the
-/// memory and keeps references to its pages.
+/// Whether `fd` is open read-only. If so, vmsplice(2) writes to the memory passed to it. Otherwise vmsplice(2) reads
+/// the memory and keeps references to its pages.
 pub(crate) fn reads_only(fd: impl AsFd) -> io::Result<bool> {
     Ok(fcntl_getfl(fd)? & OFlags::ACCMODE == OFlags::RDONLY)
 }
 
-/// A receiver that uses one buffer for all blocks. `take` receives bytes to the start of its slice, returns their
-/// number (0 at the end), and counts its system calls. The receiver drops `take` before the buffer.
+/// Creates a receiver that uses one buffer for all blocks. `take` receives bytes into the start of its slice, returns
+/// their number (0 at the end), and counts its system calls. The receiver drops `take` before the buffer.
 pub fn buffered(
     buffer: Buffer,
     take: impl FnMut(&mut [u8], &mut u32) -> io::Result<usize> + Send + 'static,

@@ -11,8 +11,8 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// One cache line: a word to wait on with futex(2), and seven counters. A process that counts in a line of its own does
-/// not slow other processes.
+/// One cache line: a word to wait on with futex(2), and seven counters. A process that counts in a separate line
+/// doesn't slow down other processes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct CacheLine {
@@ -24,25 +24,27 @@ pub struct CacheLine {
 }
 
 /// A memfd without a name, mapped by every process that holds its descriptor. Its size is sealed, so that no holder can
-/// shrink it and make another one fault.
+/// shrink it and make another process fault.
 #[derive(Debug)]
 pub(crate) struct SharedMapping {
     pub(crate) start: NonNull<u8>,
     pub(crate) len: usize,
 }
 
-// SAFETY: the mapping has one owner, and is not tied to the thread that made it.
+// SAFETY: the mapping has one owner, and isn't tied to the thread that created it.
 unsafe impl Send for SharedMapping {}
-// SAFETY: references are made to lines only, which consist of atomics, so several threads may use it at a time.
+// SAFETY: references are made only to lines. Lines consist of atomics, so several threads may use the mapping at the
+// same time.
 unsafe impl Sync for SharedMapping {}
 
 impl SharedMapping {
-    /// Makes a memfd of `len` zeroed bytes. With MAP_POPULATE in `flags`, all its memory is allocated now.
+    /// Creates a memfd of `len` zeroed bytes. With MAP_POPULATE in `flags`, all its memory is allocated now.
     pub(crate) fn create(len: usize, flags: MapFlags) -> io::Result<(OwnedFd, SharedMapping)> {
         let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         if flags.contains(MapFlags::POPULATE) {
-            // A lack of memory is an error now. Later it would kill the process that touches the page.
+            // If memory is lacking, this returns an error. Later, a lack of memory would kill the process that touches
+            // the page.
             fallocate(&fd, FallocateFlags::empty(), 0, len as u64)?;
         }
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -50,7 +52,7 @@ impl SharedMapping {
         Ok((fd, mapping))
     }
 
-    /// Maps a memfd that another process made; `what` names it in the error.
+    /// Maps a memfd that another process created. `what` is the name of its content for the error message.
     pub(crate) fn open(fd: impl AsFd, flags: MapFlags, what: &str) -> io::Result<SharedMapping> {
         if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
             return Err(refused(what, "its size is not sealed"));
@@ -66,12 +68,12 @@ impl SharedMapping {
     /// The first `count` lines of the mapping.
     ///
     /// # Safety
-    /// They fit into the mapping, and their memory is used for lines only.
+    /// The lines fit into the mapping, and their memory is used only for lines.
     #[inline]
     pub(crate) unsafe fn lines(&self, count: usize) -> &[CacheLine] {
-        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. Its size is
-        // sealed, so nobody can shrink it. mmap returns page-aligned memory, which suits a line. Any content is a valid
-        // value of atomics, and other processes may write to atomics.
+        // SAFETY: the caller promises that the lines fit into the mapping, which lives as long as `self`. The mapping's
+        // size is sealed, so nobody can shrink it. mmap returns page-aligned memory, which is also aligned for a line.
+        // Any content is a valid value of atomics, and other processes may write to atomics.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), count) }
     }
 }
@@ -92,15 +94,15 @@ pub(crate) fn refused(what: &str, why: &str) -> io::Error {
 #[derive(Debug)]
 pub struct Shared(SharedMapping);
 
-/// The maximum number of lines of one mapping, which are 1 MiB.
+/// The maximum number of lines of one mapping: 1 MiB.
 pub const MAX_LINES: usize = 16 << 10;
 
 impl Shared {
-    /// Makes `lines` zeroed lines in a memfd without a name. Its size is sealed, so that no holder can shrink it and
-    /// make another one fault.
+    /// Creates `lines` zeroed lines in a memfd without a name. The memfd's size is sealed, so that no holder can shrink
+    /// it and cause a fault in another process.
     ///
     /// # Errors
-    /// If there is no memory or no descriptor for them, or for 0 or more than [`MAX_LINES`] lines.
+    /// If there is no memory or no descriptor for the lines. `InvalidInput` for 0 lines or for more than [`MAX_LINES`].
     pub fn create(lines: usize) -> io::Result<(OwnedFd, Shared)> {
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(crate::invalid(format!("{lines} shared lines; use 1 to {MAX_LINES}")));
@@ -109,14 +111,14 @@ impl Shared {
         Ok((fd, Shared(mapping)))
     }
 
-    /// Maps lines that another process made.
+    /// Maps lines that another process created.
     ///
     /// # Errors
-    /// If `fd` is not a descriptor that [`Shared::create`] made.
+    /// If `fd` is not a descriptor of memory that [`Shared::create`] created.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
         let mapping = SharedMapping::open(fd, MapFlags::empty(), "shared lines")?;
-        // Only a mapping of lines has such a length, and no length can change. So every process that opens this memory
-        // uses it for lines only.
+        // Only a mapping of lines has such a length, and the length can't change. So every process that opens this
+        // memory uses it only for lines.
         if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }
@@ -128,8 +130,8 @@ impl std::ops::Deref for Shared {
     type Target = [CacheLine];
 
     fn deref(&self) -> &[CacheLine] {
-        // SAFETY: the number of lines is rounded down, so they fit into the mapping; `open` and `create` accept only
-        // memory that is used for lines.
+        // SAFETY: the number of lines is rounded down, so the lines fit into the mapping. `open` and `create` accept
+        // only memory that is used only for lines.
         unsafe { self.0.lines(self.0.len / size_of::<CacheLine>()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Signals as events: they are blocked and read from a descriptor, so that no signal interrupts or ends the program.
+//! Signals as events: signals are blocked and read from a descriptor, so that no signal interrupts or ends the program.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -20,7 +20,7 @@ pub struct SentSignal {
     pub by_process: bool,
 }
 
-/// The signals that were sent to this process since it blocked them.
+/// The signals that were sent to this process after it blocked them.
 #[derive(Debug)]
 pub struct SignalQueue {
     fd: OwnedFd,
@@ -29,10 +29,10 @@ pub struct SignalQueue {
 }
 
 impl SignalQueue {
-    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call it
+    /// Blocks all signals except those in `kept`, for this thread and the threads that it starts from now on. Call this
     /// before other threads run. SIGKILL and SIGSTOP can't be blocked, and a fault of the program itself (SIGSEGV, for
-    /// example) still ends it. Programs that this one starts have the signals blocked too, unless they are given to
-    /// [`SignalQueue::restore_in`].
+    /// example) still ends it. Programs that this program starts inherit the blocked signals, unless their commands are
+    /// passed to [`SignalQueue::restore_in`].
     ///
     /// # Errors
     /// If no descriptor is available.
@@ -43,7 +43,7 @@ impl SignalQueue {
         // SAFETY: the set has just been initialised.
         let mut set = unsafe { set.assume_init() };
         for &signal in kept {
-            // SAFETY: the set is valid; a number that is no signal is only an error.
+            // SAFETY: the set is valid. A number that isn't a signal only leads to an error.
             unsafe { libc::sigdelset(&raw mut set, signal) };
         }
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -54,7 +54,7 @@ impl SignalQueue {
         }
         // SAFETY: the set lives during the call.
         let fd = result_of(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
-        // SAFETY: the descriptor was just opened, and nobody else owns it.
+        // SAFETY: the descriptor was just opened, and no other code owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: pthread_sigmask(3) succeeded, so it has initialised the set.
         Ok(SignalQueue { fd, before: unsafe { before.assume_init() } })
@@ -75,8 +75,8 @@ impl SignalQueue {
         unsafe { command.pre_exec(restore) };
     }
 
-    /// The signals that arrived since the last call. A signal that was sent several times meanwhile may occur only
-    /// once.
+    /// Returns the signals that arrived since the last call. A signal that was sent several times meanwhile may occur
+    /// only once.
     pub fn take(&self) -> Vec<SentSignal> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut buffer = [0_u8; 16 * SIZE];
@@ -98,12 +98,12 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Whether this process ignores a signal, such as one ignored when the program started: nohup ignores SIGHUP, and a
+/// Whether this process ignores a signal. It may have inherited that when it was started: nohup ignores SIGHUP, and a
 /// shell ignores SIGINT for background jobs.
 pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: the pointer for the new action may be null, and the one for the old action is writable; a number that is
-    // no signal is only an error.
+    // SAFETY: the pointer for the new action may be null, and the pointer for the old action is writable. A number that
+    // isn't a signal only leads to an error.
     let found = result_of(unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) });
     // SAFETY: sigaction(2) succeeded, so it has initialised the action.
     found.is_ok() && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
@@ -112,7 +112,7 @@ pub fn is_ignored(signal: i32) -> bool {
 /// Sends a signal to a process.
 ///
 /// # Errors
-/// If there is no such process, it is another user's, or the number is no signal.
+/// If there is no such process, if it belongs to another user, or if the number isn't a signal.
 pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     // 0 and negative numbers mean process groups.
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or_else(|| crate::invalid("no process"))?;
@@ -120,16 +120,16 @@ pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     result_of(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Ends this process by the default action of a signal. Returns if that doesn't end it.
+/// Ends this process by the default action of a signal. Returns if that action doesn't end the process.
 pub fn end_by(signal: i32) {
-    // SAFETY: SIG_DFL is a valid action; a number that is no signal is only an error.
+    // SAFETY: SIG_DFL is a valid action. A number that isn't a signal only leads to an error.
     unsafe { libc::signal(signal as c_int, libc::SIG_DFL) };
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the call initialises the whole set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: the set has just been initialised.
     let mut set = unsafe { set.assume_init() };
-    // SAFETY: the set is valid; a number that is no signal is only an error.
+    // SAFETY: the set is valid. A number that isn't a signal only leads to an error.
     unsafe { libc::sigaddset(&raw mut set, signal) };
     // SAFETY: the call takes a number and accesses no memory of ours.
     unsafe { libc::raise(signal) };

@@ -1,10 +1,11 @@
-//! The start of a program, in place of Rust's. Rust's start polls the standard descriptors, and a pipe that was polled
-//! once wakes its reader at every later write (`poll_usage` in fs/pipe.c). That made writes of 8 KiB to a `relay` take
-//! 4 % longer on one CPU.
+//! Replaces the start-up code of Rust's standard library. That code polls the standard descriptors, and a pipe that was
+//! polled once wakes its reader at every later write (`poll_usage` in fs/pipe.c). On one CPU, this made writes of 8 KiB
+//! to `relay` take 4 % longer.
 //!
-//! Like Rust's, this start opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also records
-//! whether standard output was closed and SIGPIPE ignored. Unlike with Rust's, reading a closed standard input fails,
-//! the message of a stack overflow doesn't name the thread, and the message of a panic doesn't name the main thread.
+//! Like Rust's, this code opens /dev/null in place of closed standard descriptors and ignores SIGPIPE. It also records
+//! whether standard output was closed and whether SIGPIPE was ignored. There are three differences: reading a closed
+//! standard input fails, the message of a stack overflow doesn't name the thread, and the message of a panic doesn't
+//! name the main thread.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::io::{self, Write};
@@ -23,8 +24,8 @@ struct Started {
     sigpipe_was_ignored: bool,
 }
 
-/// Makes `$main`, a function that returns the exit code, the program's main function. For a program with `#![no_main]`,
-/// once.
+/// Makes `$main` the program's main function. `$main` returns the exit code. Use the macro once, in a program with
+/// `#![no_main]`.
 #[macro_export]
 macro_rules! start {
     ($main:path) => {
@@ -37,7 +38,8 @@ macro_rules! start {
     };
 }
 
-/// Runs `main`, and ends the process with the code that it returns, or 101 after a panic, where panics unwind.
+/// Runs `main` and ends the process with the code that `main` returns. After a panic, if panics unwind, the code is
+/// 101.
 ///
 /// # Safety
 ///
@@ -45,11 +47,12 @@ macro_rules! start {
 #[doc(hidden)]
 pub unsafe fn run(argc: c_int, argv: *const *const c_char, main: impl FnOnce() -> u8 + UnwindSafe) -> c_int {
     let words = (0..usize::try_from(argc).unwrap_or(0)).map(|at| {
-        // SAFETY: `at` is below `argc`, so the address is that of a pointer in `argv`, as the caller promises.
+        // SAFETY: `at` is below `argc`, and the caller promises that `argv` has `argc` pointers. So the address is
+        // within `argv`.
         let place = unsafe { argv.add(at) };
         // SAFETY: the caller promises that the pointers in `argv` can be read.
         let word = unsafe { *place };
-        // SAFETY: the caller promises that each pointer is to a C string.
+        // SAFETY: the caller promises that each pointer points to a C string.
         let word = unsafe { CStr::from_ptr(word) };
         OsStr::from_bytes(word.to_bytes()).to_owned()
     });
@@ -62,7 +65,7 @@ pub unsafe fn run(argc: c_int, argv: *const *const c_char, main: impl FnOnce() -
     process::exit(panic::catch_unwind(main).map_or(101, c_int::from))
 }
 
-/// Opens /dev/null if `fd` is closed, so that no file gets its number. Returns whether it was closed.
+/// Opens /dev/null if `fd` is closed, so that no other file gets that number. Returns whether `fd` was closed.
 fn open_if_closed(fd: c_int) -> bool {
     // SAFETY: F_GETFD takes no third argument and changes nothing, whatever `fd` is.
     let failed = unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1;
@@ -72,8 +75,8 @@ fn open_if_closed(fd: c_int) -> bool {
         let access = if fd == libc::STDIN_FILENO { libc::O_WRONLY } else { libc::O_RDWR };
         // SAFETY: the name is a C string.
         let opened = unsafe { libc::open(c"/dev/null".as_ptr(), access) };
-        // open(2) uses the lowest free number, and all lower numbers are taken. After a failure, the next file that is
-        // opened would become a standard descriptor.
+        // open(2) uses the lowest free number, and all lower numbers are taken. If this failed without ending the
+        // program, the next file to be opened would become a standard descriptor.
         if opened != fd {
             let error = io::Error::last_os_error();
             let _ = writeln!(
@@ -86,7 +89,7 @@ fn open_if_closed(fd: c_int) -> bool {
     closed
 }
 
-/// The command line. Empty in a program that was not started by `start!`.
+/// The words of the command line. Empty in a program that was not started by `start!`.
 pub fn words() -> &'static [OsString] {
     STARTED.get().map_or(&[], |started| &started.words)
 }

@@ -10,12 +10,12 @@ use crate::wait::Wait;
 pub(crate) struct Ring {
     ring: IoUring,
     wait: Wait,
-    /// A call failed, so the submission queue may hold an operation that nobody waits for.
+    /// Whether a call has failed: the submission queue may then hold an operation that nothing waits for.
     broken: bool,
 }
 
 impl Ring {
-    /// A ring with `buffer` registered as fixed buffer 0.
+    /// Creates a ring with `buffer` registered as fixed buffer 0.
     ///
     /// # Errors
     /// `Unsupported` or `PermissionDenied` if io_uring can't be used.
@@ -30,19 +30,19 @@ impl Ring {
         Ok(Ring { ring, wait, broken: false })
     }
 
-    /// Submits one operation, waits until it is complete, and returns its result. Submits it again if it was
-    /// interrupted or refused with EAGAIN. Whatever it returns, no operation is in progress afterwards.
+    /// Submits one operation, waits until it is complete, and returns its result. Submits the operation again if it was
+    /// interrupted or refused with EAGAIN. Whatever this function returns, no operation is in progress afterwards.
     ///
     /// # Safety
     /// The operation's memory and descriptor stay valid and untouched until this returns.
     pub(crate) unsafe fn run(&mut self, entry: &squeue::Entry, calls: &mut u32) -> io::Result<usize> {
         if self.broken {
-            return Err(io::Error::other("this ring failed before; open another"));
+            return Err(io::Error::other("a call on this io_uring has failed before; open another"));
         }
         loop {
-            // SAFETY: the caller keeps the operation's memory until we return. That is after its completion, or when
-            // the kernel has not taken it out of the queue: the ring is then `broken`, and the kernel never reads the
-            // queue again.
+            // SAFETY: the caller keeps the operation's memory until we return. We return after the operation has
+            // completed, or when the kernel has not taken it out of the queue. In the second case the ring is `broken`,
+            // and the kernel never reads the queue again.
             unsafe { self.ring.submission().push(entry) }
                 .map_err(|_| io::Error::other("the submission queue is full"))?;
             // A spinning end doesn't sleep in the kernel, but has to enter the kernel so that completions are
@@ -72,14 +72,14 @@ impl Ring {
     }
 
     /// Cancels the operation if the kernel has taken it out of the submission queue, and waits until the operation is
-    /// complete. Does not use the call that failed. If the kernel refuses to cancel, waits until the pipe's other end
-    /// completes the operation.
+    /// complete. Doesn't use the call that failed. If the kernel refuses to cancel, waits until the process at the
+    /// pipe's other end completes the operation.
     fn cancel_and_wait(&mut self) {
         if !self.ring.submission().is_empty() {
             return;
         }
         while self.ring.completion().next().is_none() {
-            // The kernel completes a thread's operations when the thread returns from a system call, such as this call
+            // The kernel completes a thread's operations when the thread returns from a system call, such as this one
             // or the pause.
             let _ = self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
             std::thread::sleep(PAUSE);
@@ -106,21 +106,21 @@ mod tests {
         let ring = unsafe { Ring::new(Wait::Block, &mut buffer) };
         let Ok(mut ring) = ring else { return eprintln!("skipped: no io_uring here") };
         let (mut reader, mut writer) = io::pipe().unwrap();
-        // A read of an empty pipe, left in progress as by a failed wait.
+        // Leave a read of an empty pipe in progress, as a failed wait does.
         let read =
             opcode::ReadFixed::new(types::Fd(reader.as_raw_fd()), buffer.as_mut_ptr(), 8, 0).offset(u64::MAX).build();
         // SAFETY: the buffer is not used before `cancel_and_wait` returns.
         unsafe { ring.ring.submission().push(&read) }.unwrap();
         ring.ring.submit().unwrap();
         ring.cancel_and_wait();
-        // The cancelled read doesn't take bytes that are written now.
+        // The cancelled read must not take bytes that are written now.
         writer.write_all(b"x").unwrap();
         drop(writer);
         let mut byte = [0];
         reader.read_exact(&mut byte).unwrap();
         assert_eq!((byte, buffer), (*b"x", [0; 8]));
-        // An operation that the kernel has not taken needs no wait.
-        // SAFETY: as above; the kernel never takes it.
+        // An operation that the kernel has not taken needs no wait. SAFETY: the buffer is not used before
+        // `cancel_and_wait` returns, and the kernel never takes this operation.
         unsafe { ring.ring.submission().push(&read) }.unwrap();
         ring.cancel_and_wait();
     }

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use crate::result_of;
 
-/// Resources used since the process began. Subtract two readings for the use between them.
+/// Resources used since the process began. [`Usage::since`] returns the resources used between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode, in nanoseconds (the kernel counts microseconds or coarser).
@@ -25,17 +25,17 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// The maximum memory that the process had resident at once, in bytes. For a reaped child: the most of any one of
-    /// its processes. The kernel includes the memory that this process had resident when it started the child.
+    /// Peak resident memory of the process, in bytes. For a reaped child, the highest peak of any one of its processes.
+    /// The kernel includes the memory that this process had resident when it started the child.
     pub peak_bytes: u64,
 }
 
 impl Usage {
-    /// The resources used by this process so far, by getrusage(2).
+    /// The resources used by this process so far, from getrusage(2).
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid
-        // anyway.
+        // SAFETY: the pointer points to a writable rusage. The call can't fail for RUSAGE_SELF, and an all-zero rusage
+        // is valid anyway.
         unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
         // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
         let usage = unsafe { usage.assume_init() };
@@ -81,24 +81,25 @@ pub enum WaitMode {
     NoHang,
 }
 
-/// Reaps a child by wait4(2). Returns the child's exit status, and the resources used by the child and the children
-/// that it waited for; `None` if the child is still running. The child's process id may belong to another process from
-/// now on.
+/// Reaps a child with wait4(2). Returns the child's exit status, and the resources used by the child and by the
+/// children that it waited for. Returns `None` if the child is still running. From now on, the child's process id may
+/// belong to another process.
 ///
 /// # Errors
-/// If it is no child of this process, or was reaped before.
+/// If `child` isn't a child of this process, or was reaped before.
 pub fn reap(child: Pid, mode: WaitMode) -> io::Result<Option<(ExitStatus, Usage)>> {
     let options = if mode == WaitMode::NoHang { libc::WNOHANG } else { 0 };
     let reaped = wait4(child.as_raw_nonzero().get(), options)?;
     Ok(reaped.map(|(_, status, usage)| (status, Usage::of(&usage))))
 }
 
-/// wait4(2), repeated after a signal; `None` if all children selected by `child` are still running.
+/// Calls wait4(2), again after a signal. Returns `None` if all children selected by `child` are still running.
 pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32, ExitStatus, libc::rusage)>> {
     loop {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: both pointers are to writable memory of the types that the call fills, which lives during it.
+        // SAFETY: both pointers point to writable memory of the types that the call fills. The memory lives during the
+        // call.
         match result_of(unsafe { libc::wait4(child, &raw mut status, options, usage.as_mut_ptr()) }) {
             Ok(0) => return Ok(None),
             Ok(pid) => {
@@ -112,8 +113,8 @@ pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32,
     }
 }
 
-/// How often this process has migrated to another CPU; `None` if the kernel doesn't report it. The call takes some 10
-/// µs.
+/// How many times this process has migrated to another CPU; `None` if the kernel doesn't report it. The call takes
+/// about 10 µs.
 pub fn migrations() -> Option<u64> {
     let sched = std::fs::read_to_string("/proc/self/sched").ok()?;
     sched
@@ -121,8 +122,8 @@ pub fn migrations() -> Option<u64> {
         .find_map(|line| line.strip_prefix("se.nr_migrations")?.trim_start().strip_prefix(':')?.trim().parse().ok())
 }
 
-/// A counter of perf_event_open(2), scaled to the whole time that it was enabled. The kernel multiplexes counters if
-/// the CPU has too few of them. `None` if it never ran.
+/// A counter of perf_event_open(2), scaled from the time that it ran to the time that it was enabled. The kernel
+/// multiplexes counters if the CPU has too few of them. `None` if the counter never ran.
 pub fn scaled_count(count: u64, time_enabled: u64, time_running: u64) -> Option<f64> {
     (time_running > 0).then(|| count as f64 * (time_enabled as f64 / time_running as f64))
 }

@@ -1,11 +1,11 @@
-//! A ring in the sender's private memory, which the receiver reads with process_vm_readv(2): one copy, by the kernel,
-//! directly from one process to the other. Only positions are shared.
+//! A ring in the sender's private memory. The receiver reads it with process_vm_readv(2): the kernel makes one copy,
+//! directly from one process to the other. Only positions are in shared memory.
 //!
-//! Both processes exchange their process ids through a small memfd without a name, so they must be in one PID
+//! Both processes exchange their process ids through a small memfd without a name, so they must be in the same PID
 //! namespace. The kernel lets the receiver read if it may trace the sender (ptrace(2)): as the same user, or with
-//! CAP_SYS_PTRACE. If Yama restricts that to a process's descendants, the sender permits the receiver and nobody else,
-//! as long as the sender lives. The receiver reads where the sender tells it to, so use it only between processes that
-//! trust each other.
+//! CAP_SYS_PTRACE. If Yama restricts tracing to a process's descendants, the sender permits this receiver, and no other
+//! process, to trace it as long as it lives. The receiver reads from addresses that the sender states, so use this link
+//! only between processes that trust each other.
 
 use std::io;
 use std::ops::Deref;
@@ -25,13 +25,14 @@ use crate::result_of;
 use crate::ring::{InPlaceSender, Memory, fits};
 use crate::shared::{CacheLine, Shared, refused};
 
-/// Size in bytes of the sender's ring of blocks, rounded up to at least two whole blocks.
+/// Size in bytes of the sender's ring. It is rounded up to whole blocks, at least two.
 pub const RING_BYTES: usize = 1 << 20;
 
 /// How long a sender waits for its receiver before the first block.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The line in which both ends identify themselves. The receiver opens this line's gate after it has identified itself.
+/// The line in which both ends identify themselves. The receiver opens this line's gate after it has stored its process
+/// id.
 const IDENTITY_LINE: usize = LINES;
 /// The word of the line `IDENTITY_LINE` with the receiver's process id.
 const RECEIVER: usize = 0;
@@ -41,13 +42,13 @@ const SENDER: usize = 1;
 const ADDRESS: usize = 2;
 /// The word with the length of the sender's memory, in bytes.
 const CAPACITY: usize = 3;
-/// The word that is not 0 once the sender's memory may be gone before all of it was read.
+/// The word that is set to a value other than 0 if the sender's memory may be unmapped before all of it was read.
 const TORN: usize = 4;
 
-/// Makes the shared lines of one link.
+/// Creates the shared lines of one link.
 ///
 /// # Errors
-/// If there is no memory or no descriptor for them.
+/// If there is no memory or no descriptor for the lines.
 pub fn create() -> io::Result<OwnedFd> {
     Ok(Shared::create(IDENTITY_LINE + 1)?.0)
 }
@@ -62,16 +63,16 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     }
 }
 
-/// The sender of the link `fd`. A link has only one, ever. Blocks are made in the memory that the receiver reads, so
-/// `align` does not apply.
+/// Creates the sender of the link `fd`. A link can have only one sender during its lifetime. Blocks are made in the
+/// memory that the receiver reads, so `align` doesn't apply.
 ///
-/// The first send waits for the receiver, ten seconds at most. [`Sender::finish`] waits until the receiver has read
-/// everything or is gone, because the memory disappears with the sender. If the sender is dropped earlier, the receiver
-/// fails. The sender waits and counts calls like [`ring::sender`](crate::ring::sender).
+/// The first send waits for the receiver, at most ten seconds. [`Sender::finish`] waits until the receiver has read
+/// everything or is gone, because the memory disappears with the sender. If the sender is dropped before that,
+/// receiving fails. The sender waits and counts calls like [`ring::sender`](crate::ring::sender).
 ///
 /// # Errors
-/// If `fd` is no such link, or has or had a sender already, or if the memory can't be allocated. The first send fails
-/// with `TimedOut` if no receiver has appeared.
+/// If `fd` isn't such a link, if the link already has or had a sender, or if the memory can't be allocated. The first
+/// send fails with `TimedOut` if no receiver has appeared.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let lines = open(&fd, options.block)?;
     let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, "the block is too large");
@@ -86,17 +87,17 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Se
     Ok(Box::new(VmSender { inner: InPlaceSender::new(source, options), connected: false, finished: false }))
 }
 
-/// The receiver of the link `fd`. A link has only one, ever. It waits like [`ring::receiver`](crate::ring::receiver);
-/// `calls` counts process_vm_readv(2) and futex(2).
+/// Creates the receiver of the link `fd`. A link can have only one receiver during its lifetime. It waits like
+/// [`ring::receiver`](crate::ring::receiver). `calls` counts process_vm_readv(2) and futex(2).
 ///
 /// # Errors
-/// If `fd` is no such link, or has or had a receiver already, or if the memory can't be allocated. Receiving fails with
-/// `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with `UnexpectedEof` if the
-/// sender is gone before everything was read.
+/// If `fd` isn't such a link, if the link already has or had a receiver, or if the memory can't be allocated. Receiving
+/// fails with `PermissionDenied` if the kernel doesn't let this process read the sender's memory, and with
+/// `UnexpectedEof` if the sender is gone before everything was read.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let lines = open(&fd, options.block)?;
     let buffer = options.buffer()?;
-    // The ring's capacity is known with the first block.
+    // The ring's capacity is known only with the first block.
     let sink = Sink::new(lines, isize::MAX as usize, options.wait)?;
     let about = &sink.lines[IDENTITY_LINE];
     about.words[RECEIVER].store(number(getpid()), Relaxed);
@@ -117,7 +118,7 @@ struct Private {
     _region: Region,
 }
 
-// SAFETY: the memory has one owner, and is not tied to the thread that made it.
+// SAFETY: the memory has one owner, and isn't tied to the thread that created it.
 unsafe impl Send for Private {}
 
 impl Deref for Private {
@@ -128,8 +129,8 @@ impl Deref for Private {
     }
 }
 
-// SAFETY: `start` is the start of the region, which is as long as the handover's capacity, lives as long as `self`,
-// does not move when `self` is moved, and is not accessed in any other way.
+// SAFETY: `start` is the start of the region. The region is as long as the handover's capacity, lives as long as
+// `self`, doesn't move when `self` is moved, and isn't accessed in any other way.
 unsafe impl Memory for Private {
     fn start(&self) -> NonNull<u8> {
         self.start
@@ -206,7 +207,7 @@ impl Sender for VmSender {
 impl Drop for VmSender {
     fn drop(&mut self) {
         if !self.finished {
-            // Set before the memory is unmapped, because its addresses may hold anything from then on.
+            // Set before the memory is unmapped, because its addresses may then be reused for other data.
             self.inner.source().lines[IDENTITY_LINE].words[TORN].store(1, SeqCst);
         }
         if self.connected {
@@ -228,14 +229,14 @@ struct VmReader {
 }
 
 impl VmReader {
-    /// Takes the sender's process id, address and capacity, which it stored before the first block.
+    /// Reads the sender's process id, address and capacity, which the sender stored before the first block.
     fn connect(&mut self) -> io::Result<VmPeer> {
         let word = |word: usize| self.sink.lines[IDENTITY_LINE].words[word].load(Relaxed);
         let (process, address, capacity) = (word(SENDER), word(ADDRESS), word(CAPACITY));
         let ((Ok(process @ 1..), Ok(address)), Ok(capacity)) =
             ((i32::try_from(process), usize::try_from(address)), usize::try_from(capacity))
         else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the sender does not say where its memory is"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the sender has not stated its memory address"));
         };
         self.sink.set_capacity(capacity)?;
         address.checked_add(capacity).ok_or(io::ErrorKind::InvalidData)?;
@@ -262,21 +263,21 @@ impl VmReader {
     }
 }
 
-/// Reads the ring from `offset` on, and then from its start.
+/// Reads the ring from `offset` on, and continues at the ring's start.
 fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Result<usize> {
     let head = buffer.len().min(capacity - offset);
     let remote = [(offset, head), (0, buffer.len() - head)]
         .map(|(offset, len)| libc::iovec { iov_base: (peer.address + offset) as *mut _, iov_len: len });
     let pieces = if buffer.len() > head { 2 } else { 1 };
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: the local vector describes a slice borrowed exclusively. The remote vectors are only numbers to this
-    // process. The counts passed are those of the vectors.
+    // SAFETY: the local vector describes a slice that is borrowed exclusively. The remote vectors are only numbers in
+    // this process. The counts passed are the lengths of the vectors.
     let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
     result_of(read).map(isize::unsigned_abs).map_err(|error| {
         let what = format!("cannot read the memory of process {}", peer.process);
         match error.raw_os_error() {
             Some(libc::EPERM) => {
-                let why = "that takes permission to trace the process: run both as one user, and see \
+                let why = "reading it needs permission to trace the process: run both as one user, and see \
                            /proc/sys/kernel/yama/ptrace_scope";
                 io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
             }
@@ -287,5 +288,5 @@ fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::
 }
 
 fn sender_gone() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and the bytes that were not read are lost")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and the unread bytes are lost")
 }

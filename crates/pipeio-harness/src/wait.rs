@@ -12,12 +12,12 @@ use rustix::pipe::SpliceFlags;
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Calls block: the kernel puts the caller to sleep. Costs a wake-up per wait.
+    /// Calls block: the kernel puts the caller to sleep. Each wait costs a wake-up.
     Block,
-    /// Calls don't block, and poll(2) follows EAGAIN. Costs two more system calls per wait.
+    /// Calls don't block; after EAGAIN, poll(2) waits. Each wait costs two more system calls.
     Poll,
-    /// Calls don't block, and are repeated at once. Costs a whole CPU; if both ends share one CPU, it costs the rest of
-    /// a time slice per wait.
+    /// Calls don't block and are repeated at once. Waiting uses a whole CPU. If both ends share one CPU, each wait
+    /// costs the rest of a time slice.
     Spin,
     /// For a descriptor shared with other processes: its O_NONBLOCK flag stays as it is. The kernel puts the caller to
     /// sleep, in poll(2) if the descriptor is non-blocking.
@@ -40,7 +40,7 @@ impl Wait {
         Ok(())
     }
 
-    /// Whether a call that has to wait may sleep, if the descriptor permits.
+    /// Whether a call that must wait may sleep if the descriptor permits it.
     pub fn sleeps(self) -> bool {
         matches!(self, Wait::Block | Wait::Shared)
     }
@@ -51,7 +51,7 @@ impl Wait {
         if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }
 
-    /// Repeats `call` while it would block or is interrupted, and counts every attempt and every poll(2) in `calls`.
+    /// Repeats `call` while it would block or is interrupted. Counts every attempt and every poll(2) in `calls`.
     ///
     /// # Errors
     /// Any other error of `call`, or the error of poll(2).

@@ -1,9 +1,9 @@
-//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe, and later reports
-//! on its error queue that it no longer needs them.
+//! MSG_ZEROCOPY: a TCP socket takes references to the pages of a block, as vmsplice does for a pipe. Later the socket
+//! reports on its error queue that it no longer needs the pages.
 //!
 //! Memory of fresh blocks is written again only after that report. Prepared content never changes. If the bytes stay on
-//! this machine, or the device can't gather pages, the kernel copies anyway and reports that ([`Sender::note`]). See
-//! msg_zerocopy.rst in the kernel's documentation.
+//! this machine or the device can't gather pages, the kernel copies the bytes anyway and reports that it did
+//! ([`Sender::note`]). See msg_zerocopy.rst in the kernel's documentation.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,22 +20,22 @@ use rustix::net::{SendFlags, SocketType, sockopt};
 
 use crate::{errno_of, result_of};
 
-/// Bytes of memory that fresh blocks cycle through, with room for two blocks at least. The memory is smaller than the 8
-/// MiB of locked memory that an unprivileged user commonly may have, because pages in flight count as locked.
+/// Bytes of memory that is used in turn for fresh blocks; at least two blocks. The size is below 8 MiB, the common
+/// limit on an unprivileged user's locked memory, because pages in flight count as locked.
 const RING_BYTES: usize = 4 << 20;
 
-/// The number of sends in flight from which completions are collected, so that the socket has room for them
+/// The number of sends in flight from which completions are collected, so that the socket has room for more completions
 /// (/proc/sys/net/core/optmem_max).
 const COLLECT_AT: usize = 32;
 
 /// The kernel's ENOTSUPP, which is not in errno(3): its error for sockets without SO_ZEROCOPY.
 const ENOTSUPP: i32 = 524;
 
-/// A sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be its other end. `align`
-/// applies to prepared content only. `calls` includes those that collect completions.
+/// Creates a sender for the connected stream socket `fd`, usually TCP. Any receiver of a stream can be at its other
+/// end. `align` applies only to prepared content. `calls` includes the calls that collect completions.
 ///
 /// # Errors
-/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket; an error if the memory can't be allocated.
+/// `Unsupported` if this kernel has no MSG_ZEROCOPY for such a socket. Another error if the memory can't be allocated.
 /// Sending fails with `OutOfMemory` for a block above the limit on locked memory (`ulimit -l`) or above the socket's
 /// own limit.
 pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
@@ -71,7 +71,7 @@ fn enable(fd: &OwnedFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     let size = size_of::<libc::c_int>() as libc::socklen_t;
     let on = ptr::from_ref(&on).cast();
-    // SAFETY: the pointer is to an int, and the length passed is that of an int.
+    // SAFETY: the pointer points to an int, and the length passed is that of an int.
     let result = result_of(unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, on, size) });
     result.map(drop).map_err(|error| match error.raw_os_error() {
         Some(ENOTSUPP | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => io::Error::new(
@@ -87,19 +87,19 @@ enum SendMemory {
     Fresh(SendRing),
 }
 
-/// The memory of fresh blocks. Positions count bytes since the start; modulo the region's length they are offsets in
-/// it.
+/// The memory of fresh blocks. Positions count bytes since the start. A position modulo the region's length is an
+/// offset in the region.
 struct SendRing {
     region: Region,
-    /// The position of the next block, unless it would cross the end of the region.
+    /// The position of the next block, unless the block would cross the end of the region.
     head: u64,
     /// The kernel no longer needs the bytes before this position.
     tail: u64,
 }
 
 impl SendRing {
-    /// The position for a block of `len` bytes: the head, or the next start of the region if the region has fewer bytes
-    /// left.
+    /// The position for a block of `len` bytes: the head or, if the region has fewer bytes left, the next start of the
+    /// region.
     fn place(&self, len: usize) -> u64 {
         let capacity = self.region.len() as u64;
         let before_end = capacity - self.head % capacity;
@@ -112,7 +112,8 @@ impl SendRing {
     }
 }
 
-/// Sends that the kernel has not completed. The kernel numbers sends from 0; calls that sent no bytes don't count.
+/// Sends that the kernel has not completed. The kernel numbers sends from 0, and doesn't count calls that sent no
+/// bytes.
 struct PendingSends {
     /// The number of the first send in the queue.
     first: u32,
@@ -150,7 +151,7 @@ struct ZeroCopySender {
     wait: Wait,
     block: usize,
     memory: SendMemory,
-    /// Whether prepared content was set or sent, so that it must not change.
+    /// Whether prepared content was set or sent, and so must not change.
     prepared: bool,
     pending: PendingSends,
     /// System calls made while waiting for the memory of the next block.
@@ -277,7 +278,7 @@ impl Sender for ZeroCopySender {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.pause(true, &mut moved.calls)?,
-                // Too many bytes are in flight, for the socket or for the user's locked memory.
+                // Too many bytes are in flight for the socket, or for the limit on the user's locked memory.
                 Err(Errno::NOBUFS) if !self.pending.sends.is_empty() => self.pause(false, &mut moved.calls)?,
                 Err(Errno::NOBUFS) => {
                     let message = format!(
@@ -293,15 +294,14 @@ impl Sender for ZeroCopySender {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The kernel keeps the pages as long as it needs them, even when our mapping is gone, so there is nothing to
-        // wait for.
+        // Don't wait: the kernel keeps the pages as long as it needs them, even when our mapping is gone.
         self.collect(&mut 0)?;
         Ok(())
     }
 
     fn note(&self) -> Option<String> {
         let PendingSends { completed, copied, .. } = self.pending;
-        // The note has no counts: they differ from run to run, but the note is about all runs.
+        // The note has no counts: counts differ from run to run, but the note is about all runs.
         let share = if copied == completed { "every zero-copy send" } else { "some of the zero-copy sends" };
         (copied > 0).then(|| format!("the kernel copied {share} nevertheless, as it does on loopback"))
     }
@@ -317,19 +317,20 @@ struct Completion {
 /// The next message from the error queue; `None` if it is not about zero copy. Never waits: the error is `AGAIN` if the
 /// queue is empty.
 fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
-    // The buffer is aligned as control messages must be, and has room for more than the one or two that arrive.
+    // The buffer has the alignment that control messages need, and room for more than the one or two that arrive.
     let mut control = [0u64; 32];
     // SAFETY: every field of a msghdr is an integer or a pointer, for which zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the message has no buffer for bytes, and one for control messages of the size that it states.
+    // SAFETY: the message has no buffer for bytes. It has a buffer for control messages, of the size that the message
+    // states.
     errno_of(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE) })?;
     let wanted = size_of::<libc::sock_extended_err>();
     // SAFETY: recvmsg has filled in the message.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !header.is_null() {
-        // SAFETY: it is not null, so it points to a whole header within `control`, which is still alive.
+        // SAFETY: the pointer is not null, so it points to a whole header within `control`, which is still alive.
         let libc::cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = unsafe { header.read() };
         let about_errors = [(libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR)];
         // SAFETY: the call only computes a length.

@@ -15,7 +15,7 @@ const SENDERS: [Send; 7] =
     [Send::Write, Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee, Send::IoUring];
 const RECEIVERS: [Recv; 4] = [Recv::Read, Recv::Splice, Recv::Vmsplice, Recv::IoUring];
 
-/// A byte that depends on its position and repeats neither with pages nor with blocks.
+/// A byte that depends on its position. The bytes have no period of a page or a block.
 fn byte_at(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
@@ -275,8 +275,8 @@ fn content_in_flight_is_not_prepared_again() {
     }
 }
 
-/// At the wrong end, vmsplice(2) moves bytes the other way: into memory that a sender only lends for reading, or out of
-/// a receiver's memory, which is used again.
+/// At the wrong end, vmsplice(2) moves bytes in the other direction: into memory that a sender passed only for reading,
+/// or out of a receiver's memory, which is then reused.
 #[test]
 fn the_wrong_end_of_a_pipe_is_refused() {
     for method in [Send::Vmsplice, Send::VmspliceGift] {
@@ -287,7 +287,7 @@ fn the_wrong_end_of_a_pipe_is_refused() {
     assert!(recv::open(Recv::Vmsplice, pipe.writer, &RECV).is_err());
 }
 
-/// Reading a block of 0 bytes would look like the end of the input, and writing it would never end.
+/// Reading a block of 0 bytes would look like the end of the input. Writing blocks of 0 bytes would never end.
 #[test]
 fn a_block_of_no_bytes_is_refused() {
     let empty = || Pipe::new().unwrap();

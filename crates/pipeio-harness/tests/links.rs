@@ -31,7 +31,7 @@ fn recv_options(block: usize, wait: Wait) -> recv::RecvOptions {
     recv::RecvOptions { block, align: 0, pages: Pages::Base, wait }
 }
 
-/// Sends `blocks` blocks and the beginning of one more, marks the end, and returns the number of bytes.
+/// Sends `blocks` blocks and the beginning of another block, marks the end, and returns the number of bytes sent.
 fn send_all(mut sender: Box<dyn Sender + Send>, block: usize, content: Content, blocks: usize) -> io::Result<u64> {
     let pattern = pattern(content, block);
     if content == Content::Prepared {
@@ -56,7 +56,7 @@ fn pattern(content: Content, block: usize) -> Pattern {
     }
 }
 
-/// Receives until the end, compares every byte, and returns their number.
+/// Receives until the end, compares every byte, and returns the number of bytes received.
 fn receive_all(mut receiver: Box<dyn Receiver + Send>, pattern: Pattern, block: usize, what: &str) -> u64 {
     let mut checker = Checker::new(pattern);
     let mut received = 0;
@@ -76,7 +76,7 @@ fn receive_all(mut receiver: Box<dyn Receiver + Send>, pattern: Pattern, block: 
     received
 }
 
-/// Moves `blocks` blocks from a sender to a receiver in another thread.
+/// Moves `blocks` blocks from a sender to a receiver that runs in another thread.
 fn move_blocks(
     what: &str,
     block: usize,
@@ -94,7 +94,7 @@ fn move_blocks(
     });
 }
 
-/// The number of blocks of this size that make a few hundred kilobytes; three at least.
+/// The number of blocks of this size that make a few hundred kilobytes, but at least three.
 fn enough_blocks(block: usize) -> usize {
     (300_000 / block).clamp(3, 3000)
 }
@@ -289,7 +289,7 @@ fn a_mapping_that_is_not_a_ring_is_refused() {
     assert_eq!(ring::receiver(fd, &options, RingAccess::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 
-/// Sizes around a limit on messages, and sizes that are no power of two.
+/// Message sizes around a limit, and sizes that aren't powers of two.
 fn sizes_around(limit: usize) -> [usize; 8] {
     [1, 7, limit - 1, limit, limit + 1, 2 * limit, 2 * limit + 1, 9 * limit + 5]
 }
@@ -358,7 +358,7 @@ fn a_closed_peer_is_detected_where_the_kernel_reports_it() {
         let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
         assert_eq!(sender.send(8).unwrap_err().kind(), ErrorKind::BrokenPipe, "{kind:?}");
     }
-    // Messages still arrive after their sender has left without reading those sent to it.
+    // Messages still arrive after their sender has left without reading the messages sent to it.
     let (near, far) = socket_pair(SocketType::SEQPACKET);
     rustix::net::send(&far, b"unread", rustix::net::SendFlags::empty()).unwrap();
     let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
@@ -582,7 +582,7 @@ fn child() {
                 sender.send(CHILD_BLOCK).unwrap();
             }
             io::stdout().write_all(b"sent\n").unwrap();
-            // The child sleeps until the parent kills it, but not forever if the test fails.
+            // The child sleeps until the parent kills it. The limit is for a test that fails.
             thread::sleep(std::time::Duration::from_secs(30));
         }
         _ => panic!("{role}"),
@@ -649,7 +649,7 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
                 };
                 let read_block = block.div_ceil(2) + 1;
                 let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(read_block, wait)).unwrap();
-                // Several times the memory that fresh blocks cycle through.
+                // Several times the size of the memory for fresh blocks.
                 let blocks = ((12 << 20) / block).clamp(3, 2000);
                 move_blocks(&format!("zero copy, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
             }
@@ -661,7 +661,8 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
 fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
     let (near, far) = tcp_pair();
     let block = 1 << 20;
-    // More than the memory, if this process may request that; otherwise more than the socket accepts.
+    // More than the memory for fresh blocks, if this process may request such a buffer; otherwise more than the socket
+    // accepts.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
     let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
     let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(block, Wait::Block)).unwrap();
@@ -682,7 +683,7 @@ fn zero_copy_reports_that_loopback_copies() {
     let mut receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(65536, Wait::Block)).unwrap();
     thread::scope(|scope| {
         scope.spawn(move || while receiver.recv().unwrap().bytes > 0 {});
-        // More than fits in flight, so completions have to be collected.
+        // More sends than can be in flight, so completions must be collected.
         for _ in 0..200 {
             sender.fresh(65536).unwrap().fill(1);
             sender.send(65536).unwrap();
@@ -719,7 +720,7 @@ fn sockets_without_zero_copy_are_unsupported() {
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::Unsupported);
 }
 
-/// Blocks in a ring are never lent as slices, because whoever has the descriptor can write to them.
+/// Blocks in a ring are never lent as slices, because any process with the descriptor can write to them.
 #[test]
 fn shared_memory_is_not_exposed_as_a_slice() {
     let fd = ring::create(1000, 100).unwrap();

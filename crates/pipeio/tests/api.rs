@@ -44,7 +44,7 @@ fn the_interface_is_the_snapshot() {
     assert!(changes.is_empty(), "if that is meant, run PIPEMARK_BLESS=1 cargo test -p pipeio api::\n{changes}");
 }
 
-/// Reports a test that could not run; `make test` prints these reports at its end.
+/// Reports a test that could not run. `make test` prints these reports at the end.
 fn report_skip(what: &str) {
     use std::io::Write;
     eprintln!("skipped: {what}");

@@ -35,7 +35,7 @@ fn buffered(bytes: usize, start_at: u8, stop_at: u8) -> Relay {
     Relay::new().buffer(MemoryBuffer::new(bytes).start_at(start_at).stop_at(stop_at)).capacity(Capacity::Keep)
 }
 
-/// Waits until `happens` returns true, for 20 seconds at most.
+/// Waits until `happens` returns true, for at most 20 seconds.
 fn eventually(what: &str, mut happens: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !happens() {
@@ -82,7 +82,7 @@ fn a_writer_continues_while_the_reader_pauses() {
 fn a_full_buffer_reads_again_only_at_its_mark() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 25), None);
     let source = thread::spawn(move || input.write_all(&content(3 << 20)).unwrap());
-    // While the buffer filled, bytes also passed through it, at most as many as the pipe holds.
+    // While the buffer filled, bytes also passed through it: at most as many as the output's pipe holds.
     eventually("it is full", || handle.read() >= 1 << 20);
     thread::sleep(Duration::from_millis(100));
     let full = handle.read();
@@ -122,7 +122,7 @@ fn undelivered_bytes_are_counted() {
     drop(output);
     let report = thread.join().unwrap().unwrap();
     assert_eq!(report.end, End::Output);
-    // The relay has read these bytes, and nobody took them. Some may still be in the pipe in front of it.
+    // The relay has read these bytes, but no reader took them. Some may still be in the input's pipe.
     assert!((1 << 19..=(1 << 20) - 1000).contains(&report.undelivered), "{}", report.undelivered);
 }
 

@@ -1,4 +1,4 @@
-//! Memory that is given away arrives complete, and never changes after it was sent.
+//! Memory that was given away arrives complete and never changes afterwards.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -107,7 +107,7 @@ fn a_non_blocking_end_hands_back_the_rest() {
         *byte = (at % 251) as u8;
     }
     let expected = gift.to_vec();
-    // Nobody reads yet, and the gift is larger than the pipe.
+    // Nothing reads yet, and the gift is larger than the pipe.
     let mut unsent = gift.send(&pipe.writer).unwrap_err();
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();

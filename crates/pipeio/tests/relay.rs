@@ -65,7 +65,7 @@ const OUTPUTS: [Kind; 13] = [
     Kind::Null,
 ];
 
-/// Lines, because a terminal needs them. All differ, and they fill no whole number of pages.
+/// Returns lines, because a terminal needs lines. All lines differ, and they don't fill a whole number of pages.
 fn content(bytes: usize) -> Vec<u8> {
     let lines = (0..).map(|n: u64| format!("{n:08} {:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let mut text = lines.take(bytes / 26 + 1).collect::<String>().into_bytes();
@@ -133,7 +133,7 @@ fn tty() -> (OwnedFd, OwnedFd) {
     (master, program)
 }
 
-/// The writing thread. Returns its descriptor if that has to stay open until everything is read.
+/// The writing thread. Returns its descriptor if the descriptor must stay open until everything is read.
 type Feeder = JoinHandle<Option<File>>;
 
 /// Writes `text` to `fd` in another thread. Ignores the error if the reader leaves early.
@@ -145,7 +145,7 @@ fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     })
 }
 
-/// Writes `text` in messages of many lengths, some longer than the default, then an empty one.
+/// Writes `text` in messages of many lengths, some longer than the default, and then an empty message.
 fn feed_messages(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     let fd = fd.into();
     thread::spawn(move || {
@@ -212,7 +212,7 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
             let mut master = File::from(master);
             let feeder = thread::spawn(move || {
                 master.write_all(&typed).unwrap();
-                // Closing the terminal's master side would discard typed bytes that are not read yet.
+                // Closing the terminal's master side would discard typed but unread bytes.
                 Some(master)
             });
             (program, Some(feeder))
@@ -238,10 +238,11 @@ fn collect(fd: impl Into<OwnedFd>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Returns what arrived, or `None` if that can't be known.
+/// Returns the bytes that arrived, or `None` if they can't be known.
 type Arrived = Box<dyn FnOnce() -> Option<Vec<u8>>>;
 
-/// A descriptor of this type to write to, and a function that returns what arrived, to be called once it is closed.
+/// A descriptor of this type to write to, and a function that returns the bytes that arrived. Call the function once
+/// the descriptor is closed.
 fn output(kind: Kind) -> (OwnedFd, Arrived) {
     let joined = |reader: JoinHandle<Vec<u8>>| -> Arrived { Box::new(move || Some(reader.join().unwrap())) };
     match kind {
@@ -268,7 +269,7 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             let arrived = move || {
                 // The reader's queue may be full, so the descriptor must block.
                 end.set_nonblocking(false).unwrap();
-                // If the input had an empty message that was passed on, it has already ended the reader.
+                // If the input's empty message was passed on, it has already ended the reader.
                 if let Err(error) = end.send(&[]) {
                     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
                 }
@@ -330,7 +331,7 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
     }
 }
 
-/// Passes `text` from one type of descriptor to the other and compares what arrives.
+/// Passes `text` from one type of descriptor to the other and compares the bytes that arrive with `text`.
 fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> Report {
     let what = format!("{from:?} to {to:?}, non-blocking {nonblocking}, {relay:?}");
     let (source, feeder) = input(from, text);
@@ -571,7 +572,8 @@ fn a_write_error_is_reported() {
         drop(source);
         feeder.map(|feeder| feeder.join().unwrap());
     }
-    // A file that may not grow: splice fails at its end, and read and write must report that too.
+    // The output is a file that can't grow. splice fails at the end of the file, and then read and write must report
+    // the error too.
     let fd = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING);
     let small = File::from(fd.unwrap());
     small.set_len(50_000).unwrap();
@@ -695,7 +697,7 @@ fn pipes_have_the_requested_capacities() {
     assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
     let raised = capacity(Capacity::Raise);
     assert!(raised.iter().all(|&capacity| capacity >= new), "{raised:?}");
-    // If the output is a file, a smaller capacity is faster.
+    // If the output is a file, 256 KiB is faster than 1 MiB.
     let from = Pipe::new().unwrap();
     drop(from.writer);
     let report = Relay::new()
@@ -714,5 +716,5 @@ fn pipes_have_the_requested_capacities() {
 
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     let relay = Relay::new().capacity(Capacity::Set(1 << 31));
-    assert!(relay.run(&from.reader, &to.writer).is_err(), "a capacity that was asked for is not dropped silently");
+    assert!(relay.run(&from.reader, &to.writer).is_err(), "a requested capacity that is refused is an error");
 }

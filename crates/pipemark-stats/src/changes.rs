@@ -1,15 +1,15 @@
-//! Detects lasting changes in a series of sessions, by the algorithm E-divisive with means.
+//! Detects lasting changes in a series of sessions, with the algorithm "E-divisive with means".
 //!
-//! Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109,
-//! 2014; used for performance data by Hunter (Fleming and others, ICPE 2023), now Apache Otava. The series is cut where
-//! the energy distance between the two parts is largest, if that distance is larger than in all but a few shuffled
-//! series. Then each part is cut again. As in Hunter, a cut is kept only if the parts on both sides differ once all
-//! cuts are made.
+//! Source: Matteson and James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA
+//! 109, 2014. Hunter (Fleming and others, ICPE 2023), now Apache Otava, uses the algorithm for performance data. The
+//! series is cut where the energy distance between the two parts is largest, if that distance is larger than in all but
+//! a few shuffled series. Then each part is cut in the same way. As in Hunter, a cut is kept only if the parts on both
+//! sides of it still differ once all cuts are made.
 //!
-//! Shuffling keeps its significance level for independent sessions of any distribution. So sessions that alternate
-//! randomly between states are no change. Shuffling doesn't keep the level for states that last several sessions, so a
-//! cut is also tested against the correlation of neighbouring sessions. That test helps only a little, because the cut
-//! hides most of the correlation: docs/method.md has the figures.
+//! If sessions are independent, the test by shuffling keeps its significance level for any distribution. So sessions
+//! that alternate randomly between states are not reported as a change. If states last several sessions, the test
+//! doesn't keep its level. Therefore a cut is also tested against the correlation of neighbouring sessions. This second
+//! test helps only a little, because the cut hides most of the correlation: docs/method.md has the figures.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -18,24 +18,25 @@ use crate::compare::{Comparison, Pairing, compare};
 use crate::sessions::{JointComparisons, Session, Sessions, level};
 use crate::verdict::{Criterion, Verdict};
 
-/// The minimum number of sessions of a change. Fewer deviating sessions are outliers.
+/// The minimum number of sessions on each side of a change. Fewer deviating sessions are outliers.
 const MIN_SEGMENT: usize = 3;
 
 /// The minimum number of sessions in a series. With fewer, no change can be significant.
 pub const MIN_SESSIONS: usize = 9;
 
-/// Only this many of the newest sessions are searched, because the time grows with the square of their number.
+/// Only this many of the newest sessions are searched, because the computing time grows with the square of their
+/// number.
 const MAX_SESSIONS: usize = 200;
 
-/// A detected change: the index of the first session after it, and the comparison of the sessions up to the next change
-/// with those since the previous one.
+/// A detected change: the index of the first session after the change, and a comparison. The comparison is between the
+/// sessions from this change to the next and the sessions from the previous change to this one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     pub first: usize,
     pub change: Comparison,
 }
 
-/// The changes in one series, oldest first. The significance level is adjusted for `series` series that are tested
+/// Returns the changes in one series, oldest first. The significance level is adjusted for testing `series` series
 /// together.
 pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) -> Vec<ChangePoint> {
     let skipped = sessions.len().saturating_sub(MAX_SESSIONS);
@@ -134,7 +135,7 @@ fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
     best
 }
 
-/// A random number below `bound`, by Lemire's multiplication. Its bias is below bound / 2^64.
+/// A random number below `bound`, by Lemire's multiplication method. The bias is below bound / 2^64.
 pub(super) fn random_below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
     ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
 }
@@ -166,17 +167,17 @@ mod tests {
         assert_eq!(found(&figures, 1), found(&figures, 1), "the same each time");
         assert_eq!(found(&series(&mut dice, &[(5, 1.0), (4, 0.5)]), 1), [(5, Verdict::Worse)]);
         assert_eq!(found(&series(&mut dice, &[(4, 1.0), (4, 0.5)]), 1), [], "eight may be chance");
-        // Neither one outlier nor a change of less than half a per cent is a change.
+        // Neither one outlier nor a change of less than half a per cent is reported.
         assert_eq!(found(&series(&mut dice, &[(12, 1.0), (1, 0.5), (12, 1.0)]), 1), []);
         let hair: Vec<f64> = (0..30).map(|at| if at < 15 { 1.0 } else { 1.004 } + 1e-5 * f64::from(at % 3)).collect();
         assert_eq!(found(&hair, 1), []);
         let long: Vec<f64> = series(&mut dice, &[(300, 1.0), (60, 0.8), (60, 1.0)]);
-        // The noise causes a further cut in one of twenty such series, so only the first two are checked.
+        // The noise causes a further cut in one of twenty such series, so only the first two cuts are checked.
         assert_eq!(found(&long, 1)[..2], [(300, Verdict::Worse), (360, Verdict::Better)]);
     }
 
-    /// Without the test against correlation, 36 of 150 series have a false change. The rates with and without the test
-    /// are far above the 2 % of independent sessions.
+    /// Without the test against correlation, 36 of 150 series have a false change. With or without that test, the rate
+    /// is far above the 2 % of independent sessions.
     #[test]
     fn correlated_sessions_cause_fewer_false_changes() {
         let mut dice = Dice::new(4);
@@ -184,8 +185,8 @@ mod tests {
         assert!(wrong <= 30, "{wrong} of 150");
     }
 
-    /// Groups of eight series of 20 sessions, with uniform noise and with two states. A false change is expected in 2 %
-    /// of the groups, three of 150; chance makes it up to five. A 10 % change is detected in nine of ten.
+    /// Tests groups of eight series of 20 sessions, with uniform noise and with two states. A false change is expected
+    /// in 2 % of the groups: in 3 of 150, by chance in up to 5. A 10 % change is detected in nine of ten series.
     #[test]
     fn noise_is_rarely_reported_as_a_change() {
         for states in [false, true] {

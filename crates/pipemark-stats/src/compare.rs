@@ -1,26 +1,27 @@
-//! NEW against BASE: better, worse, the same, or inconclusive.
+//! Compares NEW with BASE: better, worse, same, or inconclusive.
 //!
-//! The unit is the run. The logarithms of the runs' figures are compared, so a change is a ratio, and the verdict is
-//! the same in seconds and in bytes per second.
+//! Each run gives one figure. The logarithms of these figures are compared. So a change is a ratio, and the verdict is
+//! the same for seconds as for bytes per second.
 //!
-//! - Not paired (two files): the Mann-Whitney test, and the Hodges-Lehmann estimate with the interval of that test,
-//!   from the ordered differences of all pairs of a run of NEW and a run of BASE.
-//! - Paired by round (both measured in one run): Wilcoxon's signed-rank test, and the Hodges-Lehmann estimate with the
-//!   interval of that test, from the ordered means of all pairs of the rounds' log ratios. Effects of a round on both
-//!   sides cancel. The paired test needs six rounds. With four or five, the runs are compared as if not paired. That is
-//!   only more cautious if rounds differ.
+//! - Not paired (two files): the Mann-Whitney test, and the Hodges-Lehmann estimate with the interval of that test.
+//!   Both use the ordered differences between each run of NEW and each run of BASE.
+//! - Paired by round (both sides measured in one session): Wilcoxon's signed-rank test, and the Hodges-Lehmann estimate
+//!   with the interval of that test. Both use the ordered means of all pairs of log ratios, one ratio per round. An
+//!   effect that a round has on both sides cancels. The paired test needs six rounds. With four or five rounds, the
+//!   runs are compared as if not paired. If rounds differ, that is only more cautious.
 //!
-//! Why rank tests: for A against A, runs (rounds) are exchangeable, so these tests are exact for any distribution: at
-//! most 5 % false differences, with 5 runs as with 500, without resampling or a seed. Alternatives were simulated with
-//! 20 000 comparisons each, of 5 to 15 runs: normal noise (1.5 %), skewed, with 10 % outliers, and bimodal as with
-//! pipes. The percentile bootstrap of the median reports false differences in 8 to 12 %. Student's t on log ratios
-//! keeps its 5 % for normal noise, reaches 6 % for bimodal noise, and fails with outliers: of 5 % changes in 7 runs it
-//! finds 59 %, the Mann-Whitney test 86 %. With normal noise, where t is best, the rank tests find 98 % of such
-//! changes in 5 runs, 94 % in 6 rounds, and over 99 % in 7 of either.
+//! Why rank tests: if both sides are the same program, their runs (or rounds) are exchangeable, so these tests are
+//! exact for any distribution. At most 5 % of such comparisons report a false difference, with 5 runs as with 500,
+//! without resampling or a seed. Alternatives were simulated with 20 000 comparisons each, of 5 to 15 runs, for four
+//! kinds of noise: normal (1.5 %), skewed, with 10 % outliers, and bimodal as with pipes. The percentile bootstrap of
+//! the median reports a false difference in 8 to 12 % of comparisons. Student's t on log ratios keeps its 5 % for
+//! normal noise, reaches 6 % for bimodal noise, and loses power with outliers: with 7 runs it detects 59 % of changes
+//! by 5 %, the Mann-Whitney test 86 %. With normal noise, where t is best, the rank tests detect 98 % of such changes
+//! with 5 runs, 94 % with 6 rounds, and over 99 % with 7 runs or rounds.
 //!
 //! Limitation: a difference between two whole sessions, such as memory layout or a neighbour on the host, affects every
-//! run of one file and none of the other. Comparing two sessions of the same program shows its size; the threshold
-//! allows for it.
+//! run of one file and none of the other. A comparison of two sessions of the same program shows the size of such
+//! differences; choose a threshold above it.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -29,7 +30,7 @@ use crate::estimate::{CONFIDENCE, geometric, median_of_sorted, pair_means};
 use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
-/// The largest number of runs per side. All pairs of runs are compared: a million pairs, which take 8 MiB.
+/// The maximum number of runs per side. All pairs of runs are compared: a million pairs, which take 8 MiB.
 pub const MAX_RUNS: usize = 1000;
 
 /// The power at which a change counts as detectable.
@@ -54,7 +55,7 @@ pub enum Pairing {
 pub struct Comparison {
     /// The Hodges-Lehmann estimate of the change. It is close to the ratio of the medians but rarely equal to it.
     pub change: f64,
-    /// Lower end of the 95 % interval of the change; absent with too few runs for one.
+    /// Lower end of the 95 % interval of the change; absent with too few runs for an interval.
     pub low: Option<f64>,
     /// Upper end of the 95 % interval.
     pub high: Option<f64>,
@@ -65,7 +66,7 @@ pub struct Comparison {
     /// Upper end of the interval that decides the verdict.
     #[serde(default)]
     pub judged_high: Option<f64>,
-    /// The smallest change, a fraction, that such a comparison detects in 8 to 9 of 10 cases.
+    /// The smallest detectable change, a fraction: a comparison of this kind detects it in 8 to 9 of 10 cases.
     #[serde(default)]
     pub smallest_change: Option<f64>,
     /// Two-sided p-value of the hypothesis that there is no difference; at most 0.05 if the interval excludes 0.
@@ -86,7 +87,7 @@ pub struct Comparison {
     pub pairing: Pairing,
 }
 
-/// Why two sides can't be compared, as a message.
+/// The reason why two sides can't be compared, as a message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct CompareError(String);
@@ -148,9 +149,9 @@ impl Comparison {
         self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
     }
 
-    /// The factor by which the number of rounds or sessions must grow to decide an inconclusive comparison, with 90 %
-    /// probability if the change stays the same. `None` if the factor is unknown, or if the change is so near a limit
-    /// that no number of rounds would decide. Factors above [`MAX_FACTOR_TO_DECIDE`] are no useful advice.
+    /// The factor by which the number of rounds or sessions must grow to decide an inconclusive comparison with 90 %
+    /// probability, if the change stays the same. `None` if the factor is unknown, or if the change is so near a limit
+    /// that no number of rounds would decide. A factor above [`MAX_FACTOR_TO_DECIDE`] isn't useful advice.
     pub fn factor_to_decide(&self, criterion: Criterion) -> Option<f64> {
         let (half, change) = (self.half_width()?, self.change.ln_1p().abs());
         let room = (criterion.same_within.ln_1p() - change).max(change - criterion.threshold.ln_1p());
@@ -162,7 +163,7 @@ impl Comparison {
 /// A change whose distance from a limit is less than this, as a logarithm, counts as equal to the limit.
 const MIN_ROOM: f64 = 1e-9;
 
-/// The largest factor in the number of rounds or sessions that is useful advice.
+/// The largest factor of [`Comparison::factor_to_decide`] that is useful advice.
 pub const MAX_FACTOR_TO_DECIDE: f64 = 1000.0;
 
 /// The smallest detectable change, a fraction, for a given interval of the ratio.
@@ -172,8 +173,8 @@ pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> 
     (criterion.threshold.ln_1p() + half * (1.0 + seen / interval)).exp_m1()
 }
 
-/// The geometric mean of a group's trials in each round. `trials` has one slice of runs per trial. To compare the
-/// groups of BASE and NEW, pass their means to [`compare`]. Its interval is computed from whole rounds, so a
+/// Returns the geometric mean of a group's trials in each round. `trials` has one slice of runs per trial. To compare
+/// the groups of BASE and NEW, pass the means of both to [`compare`]. Its interval is computed from whole rounds, so a
 /// disturbance of all trials in a round counts once.
 ///
 /// # Errors
@@ -198,7 +199,7 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
             Err(CompareError(format!("{runs} runs are too many to compare; use at most {MAX_RUNS}")))
         }
         Some(figure) => Err(CompareError(format!(
-            "a run has the figure {figure}, but a change in per cent needs figures above 0; the file is damaged or the run failed"
+            "a run has the figure {figure}, but figures must be above 0; the file is damaged or the run failed"
         ))),
         None if pairing == Pairing::Rounds && base.len() != new.len() => {
             let (one, other) = (base.len(), new.len());
@@ -231,8 +232,8 @@ impl Test {
         Test { pairing: Pairing::None, null, rank }
     }
 
-    /// All pairwise ratios of NEW to BASE, ascending. The more of the ratios are on one side of 1, the stronger the
-    /// evidence for that side.
+    /// All pairwise ratios of NEW to BASE, ascending. The more ratios are above 1, the stronger the evidence for an
+    /// increase; the more are below 1, the stronger the evidence for a decrease.
     pub(super) fn ratios(&self, base: &[f64], new: &[f64]) -> Vec<f64> {
         if self.pairing == Pairing::Rounds {
             let ratios: Vec<f64> = new.iter().zip(base).map(|(new, base)| new / base).collect();

@@ -10,19 +10,21 @@ const MAX_RUNS: usize = 1500;
 /// A trend of the figures over the order of the runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// Two-sided p-value of the Mann-Kendall test: the probability of such a trend in runs without a trend.
+    /// Two-sided p-value of the Mann-Kendall test: the probability that runs without a trend show a trend as strong as
+    /// this one.
     pub p: f64,
-    /// The change from the first run to the last, as a fraction of the first, along the Theil-Sen line of the
-    /// logarithms.
+    /// The change from the first run to the last, as a fraction of the first run's figure. It is the change of the
+    /// Theil-Sen line through the logarithms.
     pub change: f64,
 }
 
 impl Drift {
-    /// The drift of `figures` in the order of the runs. `None` with fewer than five or more than 1500 figures, or if a
-    /// figure isn't above zero.
+    /// Returns the drift of `figures`, which are in the order of the runs. `None` with fewer than five or more than
+    /// 1500 figures, or if a figure isn't above zero.
     ///
-    /// The p-value is exact for up to 45 runs. With five runs, only a strictly rising or falling order is below 5 %, at
-    /// 1.7 %. Ties count against a trend: with many ties the test may miss trends, but it doesn't report false ones.
+    /// The p-value is exact for up to 45 runs. With five runs, only a strictly rising or falling order has a p-value
+    /// below 5 %: 1.7 %. Ties count against a trend: with many ties the test may miss a trend, but it doesn't report
+    /// false trends.
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
@@ -44,8 +46,8 @@ impl Drift {
         Some(Drift { p: NullDistribution::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
     }
 
-    /// Whether a warning is due: the trend is significant at 5 %, and the change from the first run to the last is
-    /// above `fraction`.
+    /// Whether the drift is large enough for a warning: the trend is significant at 5 %, and the change from the first
+    /// run to the last is above `fraction`.
     pub fn exceeds(&self, fraction: f64) -> bool {
         self.p <= 0.05 && self.change.abs() > fraction
     }
@@ -56,8 +58,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Hollander and Wolfe 1973, pages 187–188 (tuna quality, ordered by Hunter L value), as R's cor.test prints it:
-    /// T = 26, p-value = 0.1194.
+    /// Hollander and Wolfe 1973, pages 187–188 (tuna quality, ordered by Hunter L value). R's cor.test prints T = 26,
+    /// p-value = 0.1194.
     #[test]
     fn agrees_with_the_published_example() {
         let panel = [2.5, 4.0, 2.6, 3.6, 2.8, 3.1, 5.2, 5.0, 3.8];
@@ -72,7 +74,7 @@ mod tests {
         assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
         assert!(drift.exceeds(0.03));
         assert!(!drift.exceeds(0.1));
-        // The change is relative to the first run even if it is large. Here it is a loss of two thirds.
+        // A large change is also relative to the first run. Here it is a loss of two thirds.
         let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
         assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);
     }

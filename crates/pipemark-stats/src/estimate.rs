@@ -6,11 +6,11 @@ use crate::ranks::NullDistribution;
 
 /// The minimum number of runs for which there is an interval.
 ///
-/// With a probability of 50, 25 or 12.5 %, all of 2, 3 or 4 runs are on one side of the true value. So not even the
-/// range from the smallest to the largest run is then a 95 % interval.
+/// With 2, 3 or 4 runs, the probability that all runs are on one side of the true value is 50, 25 or 12.5 %. So with so
+/// few runs, not even the range from the smallest to the largest run is a 95 % interval.
 pub const MIN_RUNS: usize = 5;
 
-/// The minimum number of runs after which a trial may stop because its interval is narrow. Of a bimodal trial, fewer
+/// The minimum number of runs after which a trial may stop because its interval is narrow. If a trial is bimodal, fewer
 /// runs may all be in the same mode.
 pub const MIN_TO_STOP: u32 = 12;
 
@@ -25,15 +25,15 @@ pub const CONFIDENCE: f64 = 0.95;
 /// pairs of nearby runs are averaged.
 const MAX_PAIRS: usize = 1 << 20;
 
-/// The estimate from one figure per run; `None` without runs or if a figure is not finite.
+/// Returns the estimate from one figure per run; `None` without runs or if a figure is not finite.
 ///
 /// It is the Hodges-Lehmann estimate: the median of the means of all pairs of runs, including each run paired with
 /// itself. The means are geometric, so the estimate of the inverses is the inverse of the estimate: times and speeds
-/// give the same result. The means are arithmetic only if a figure isn't above zero.
+/// give the same result. If a figure isn't above zero, the means are arithmetic.
 ///
 /// The interval is that of Wilcoxon's signed-rank test, from the k-th smallest of the means to the k-th largest. With
-/// five runs it is the whole range of the means, a 93.75 % interval. docs/method.md reports its coverage, by simulation
-/// and by runs.
+/// five runs it is the whole range of the means, a 93.75 % interval. docs/method.md reports the interval's coverage,
+/// both simulated and measured.
 pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     if figures.is_empty() || figures.iter().any(|figure| !figure.is_finite()) {
         return None;
@@ -58,7 +58,8 @@ pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
 }
 
 /// Whether the figure is known within `fraction` (0.03 is ±3 %). The whole interval must be within `fraction` of the
-/// estimate, there must be enough runs, and no run may be so far off that it may belong to another mode.
+/// estimate, there must be enough runs, and no run may be so far from the estimate that it could belong to another
+/// mode.
 pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
     let within = |low: f64, high: f64, fraction: f64| {
         (estimate.median - low).max(high - estimate.median) <= estimate.median.abs() * fraction
@@ -135,14 +136,14 @@ mod tests {
         assert!(!is_narrow(&Estimate { max: 116.0, ..estimate }, 0.03), "another speed may have been met");
     }
 
-    /// Wilcoxon's ranks (Siegel 1956, table G): with 10 runs, the ends of the interval are the 9th of the 55 pair means
-    /// from below and from above.
+    /// Wilcoxon's ranks (Siegel 1956, table G): with 10 runs, the ends of the interval are the 9th smallest and the 9th
+    /// largest of the 55 pair means.
     #[test]
     fn the_interval_is_that_of_the_signed_rank_test() {
         let figures = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
         let estimate = from_runs(&figures).unwrap();
         // The pair means are powers of 2 with exponents 0, 0.5, 1, 1, 1.5, 1.5, 2, 2, 2, …. The 9th exponent is 2, and
-        // the middle one 4.5.
+        // the middle exponent is 4.5.
         let exponents = [estimate.low.unwrap(), estimate.median, estimate.high.unwrap()].map(f64::log2);
         assert!(exponents.iter().zip([2.0, 4.5, 7.0]).all(|(is, wanted)| (is - wanted).abs() < 1e-12), "{exponents:?}");
         let narrower = |runs: usize| {

@@ -9,19 +9,19 @@ use pipemark_model::Estimate;
 use crate::estimate::{self, CONFIDENCE, median};
 use crate::sessions::mean;
 
-/// The minimum noise assumed for a ratio, as a fraction of the typical noise in the document. If runs are bimodal, a
-/// few rounds may all be in the same mode and seem to have no noise.
+/// The minimum noise assumed for a ratio, as a fraction of the typical noise of the document's ratios. If runs are
+/// bimodal, a few rounds may all be in the same mode and seem to have no noise.
 const MIN_NOISE: f64 = 0.5;
 
 /// The minimum number of independent runs from which a spread can be estimated.
 const MIN_INDEPENDENT: f64 = 2.0;
 
-/// All comparisons between the trials of a document, some of which are reported.
+/// All comparisons between the trials of a document. Some of them are reported.
 ///
 /// With individual 95 % intervals, one of twenty equal pairs would be reported as different. So the interval that
 /// decides whether a difference is reported is widened until all intervals hold jointly (Bonferroni, with Student's t).
-/// It is widened further if successive runs are correlated. Tables and findings still show the original figure and
-/// interval.
+/// The interval is widened further if successive runs are correlated. Tables and findings still show the original
+/// figure and interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     comparisons: f64,
@@ -32,15 +32,15 @@ pub struct Family {
 }
 
 impl Family {
-    /// The family of trials that are all compared with each other. Each map has a trial's figures by round, all above
-    /// zero.
+    /// Creates the family of trials that are all compared with each other. Each map has a trial's figures by round, all
+    /// above zero.
     pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
         let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
         Family::from_series(&residuals(trials), pairs)
     }
 
-    /// The family of ratios that are reported individually. Each list has a ratio's figures, one per round, all above
-    /// zero.
+    /// Creates the family of ratios that are reported individually. Each list has a ratio's figures, one per round, all
+    /// above zero.
     pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
         let residuals = |ratios: &Vec<f64>| {
             let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
@@ -79,7 +79,8 @@ impl Family {
         self.comparisons
     }
 
-    /// A family with this number of comparisons, for ratios whose runs are independent. Assumes no minimum noise.
+    /// Creates a family with this number of comparisons, for ratios whose runs are independent. Assumes no minimum
+    /// noise.
     pub fn of_independent(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
     }
@@ -108,7 +109,7 @@ fn half_width_of(estimate: &Estimate) -> Option<f64> {
     Some((estimate.median / low).max(high / estimate.median).ln())
 }
 
-/// The residuals of each trial's log figures, after subtraction of the trial's mean and of the effect that all trials
+/// The residuals of each trial's log figures after two subtractions: the trial's mean, and the effect that all trials
 /// share in a round.
 fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -124,8 +125,8 @@ fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
     deviations.into_iter().map(of_trial).collect()
 }
 
-/// The correlation of each run with the next; `None` without noise or with too few runs. It is corrected for bias,
-/// because the mean is estimated from the same runs.
+/// The correlation of each run with the next; `None` without noise or with too few runs. It is corrected for the bias
+/// that arises because the mean is estimated from the same runs.
 fn correlation(series: &[f64]) -> Option<f64> {
     let runs = series.len() as f64;
     let squares: f64 = series.iter().map(|left| left * left).sum();

@@ -1,5 +1,5 @@
 //! Fits straight lines: time per call over block size (cost per call and per byte), and time over chain length. Finds
-//! the point where the line ends.
+//! the first point that isn't on the line.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -34,7 +34,7 @@ pub struct FittedLine {
     pub slope: Coefficient,
     /// The (weighted) share of y's variance that the line explains, 0 to 1; 1 when all y are equal.
     ///
-    /// It is near 1 for anything that grows, so it doesn't show that a relation is straight. [`Linearity`] does.
+    /// It is near 1 for anything that grows, so it doesn't show whether a relation is linear. [`Linearity`] does.
     pub r_squared: f64,
     /// Number of points fitted.
     pub points: usize,
@@ -43,17 +43,17 @@ pub struct FittedLine {
 /// The weight of each point in the fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
-    /// Each point's squared residual has the same weight. For y of similar size with equal noise.
+    /// Each point's squared residual has the same weight. Use it if all y are of similar size and have equal noise.
     Equal,
-    /// Each point's squared *relative* residual has the same weight (1/y²). For y over several orders of magnitude with
-    /// noise in per cent. With equal weights the largest blocks alone would decide, and a cost per call of 1 µs would
-    /// drown in the noise of calls that take 100 µs.
+    /// Each point's squared *relative* residual has the same weight (1/y²). Use it if y spans several orders of
+    /// magnitude and the noise is proportional to y. With equal weights, the largest blocks alone would determine the
+    /// line, and a cost per call of 1 µs would be lost in the noise of calls that take 100 µs.
     Relative,
 }
 
 impl FittedLine {
-    /// The least-squares line through the points. `None` if the lengths differ, there are fewer than two points, all x
-    /// are equal, a number is not finite, or y isn't above zero in a relative fit.
+    /// Fits the least-squares line through the points. `None` if the lengths of `x` and `y` differ, there are fewer
+    /// than two points, all x are equal, a number is not finite, or y isn't above zero in a relative fit.
     pub fn fit(x: &[f64], y: &[f64], weighting: Weighting) -> Option<FittedLine> {
         let n = x.len();
         if n != y.len() || n < 2 || !x.iter().chain(y).all(|number| number.is_finite()) {
@@ -106,7 +106,7 @@ impl FittedLine {
         self.intercept.value + self.slope.value * x
     }
 
-    /// The distance of `y` above the line at `x`, as a fraction of the line's y there.
+    /// The distance of `y` above the line at `x`, as a fraction of the line's y at `x`.
     pub fn excess(&self, x: f64, y: f64) -> f64 {
         (y - self.at(x)) / self.at(x).abs()
     }
@@ -124,19 +124,19 @@ pub struct Linearity {
 pub struct Departure {
     /// The point's x.
     pub x: f64,
-    /// The point's distance above the line through the points before it, as a fraction of the line's y there. Negative
-    /// if the point is below.
+    /// The point's distance above the line through the points before it, as a fraction of the line's y at `x`. Negative
+    /// if the point is below the line.
     pub excess: f64,
 }
 
 impl Linearity {
-    /// Finds the longest straight prefix of the series. A prefix of three points or more is straight if this prefix and
-    /// all shorter ones are within `tolerance` (0.1 is 10 %) of their own relative fit.
+    /// Finds the longest straight prefix of the series. A prefix of at least three points is straight if the points of
+    /// this prefix, and of all shorter prefixes, are within `tolerance` (0.1 is 10 %) of the prefix's own relative fit.
     ///
-    /// Extending the prefix point by point finds the first bend. A single fit through all points would not, because a
-    /// bend tilts the line, and a curve may cross it twice. One outlier also ends the straight part. So y should be
-    /// medians of runs, and the tolerance at least three times their noise. A bend smaller than the tolerance is not
-    /// found, and a bend just above the tolerance may be found one point late.
+    /// Extending the prefix point by point finds the first bend. A single fit through all points would not find it,
+    /// because a bend tilts the line, and a curve may cross the line twice. A single outlier also ends the straight
+    /// prefix. So y should be medians of runs, and the tolerance at least three times the noise of these medians. A
+    /// bend smaller than the tolerance is not found, and a bend just above the tolerance may be found one point late.
     ///
     /// `None` if `x` isn't strictly increasing, [`FittedLine::fit`] refuses the points, or the first three points
     /// aren't straight.
@@ -189,7 +189,7 @@ mod tests {
         assert_near(line.r_squared, 0.999993745883712);
         let left: f64 = x.iter().zip(&y).map(|(x, y)| (y - line.at(*x)).powi(2)).sum();
         assert_near((left / 34.0).sqrt(), 0.884796396144373);
-        // The half width is the certified standard deviation of the slope, times t(0.975; 34).
+        // The half width of the interval is the certified standard deviation of the slope, times t(0.975; 34).
         let half = line.slope.high.unwrap() - line.slope.value;
         assert!((half / 2.032_244_509 - 0.429_796_848_199_937e-3).abs() < 1e-10, "{half}");
     }

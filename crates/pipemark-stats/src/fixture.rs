@@ -9,8 +9,8 @@ pub const GIB: f64 = (1u64 << 30) as f64;
 /// The factors of seven quiet runs.
 pub const STEADY: [f64; 7] = [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999];
 
-/// A trial with default parameters except `params`. It was measured once per round, from round 0, at `throughput` GiB/s
-/// times the round's factor in `runs`, with two CPUs busy all the time.
+/// A trial with default parameters except `params`. It was measured once per round, starting with round 0. Each round's
+/// speed is `throughput` GiB/s times the round's factor in `runs`, with two CPUs busy all the time.
 pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Outcome {
     let value = |(key, text): &(&str, &str)| Value::parse(Key::named(key).expect("a key"), text).expect("a value");
     let job = Job::try_from(Settings::of(params.iter().map(value))).expect("no contradiction");
@@ -18,7 +18,8 @@ pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs:
     outcome_of(Trial { id, experiment: experiment.to_owned(), job, baseline: None, published: None }, throughput, runs)
 }
 
-/// The outcome of a trial with runs like those of [`outcome`], or in latency mode like those of [`round_trip_outcome`].
+/// The outcome of `trial`, with runs like those of [`outcome`] or, in latency mode, like those of
+/// [`round_trip_outcome`].
 pub fn outcome_of(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
     let verified = (trial.job.verify() != Verify::None).then_some(true);
@@ -27,8 +28,8 @@ pub fn outcome_of(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     if latency { with_trips(outcome, 1e4 / throughput, runs) } else { outcome }
 }
 
-/// Like [`outcome`], in latency mode. Each run lasts a second and has round trips back to back, with a median of `ns`
-/// nanoseconds times the round's factor. One in a hundred round trips takes at least twice the median.
+/// Like [`outcome`], in latency mode. Each run lasts a second and consists of back-to-back round trips. Their median is
+/// `ns` nanoseconds times the round's factor. One in a hundred round trips takes at least twice the median.
 pub fn round_trip_outcome(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
     with_trips(outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs), ns, runs)
 }

@@ -1,8 +1,8 @@
 //! Statistics of samples: estimates, fits, comparisons, and records of trials. Start with [`estimate`] and [`compare`].
 //!
-//! This crate does no I/O and reads no clock. The seed of any randomness is an argument. A slice of figures holds one
-//! figure per run, in the order of the runs, because the run is the unit of repetition. Repeated measurements within a
-//! run are first reduced to one figure, because pooling them would make every interval far too narrow.
+//! This crate does no I/O and reads no clock. The seed of any randomness is an argument. A slice of figures has one
+//! figure per run, in the order of the runs. Repeated measurements within a run are first reduced to one figure,
+//! because counting them as independent would make every interval far too narrow.
 #![forbid(unsafe_code)]
 
 pub mod changes;

@@ -26,7 +26,7 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
 
 /// The indices of the outliers, in the order of the runs.
 ///
-/// With fewer than five runs there are none. Of three figures, the third would be an outlier whenever the other two
+/// With fewer than five runs there are no outliers. Of three figures, one would be an outlier whenever the other two
 /// happened to be close.
 pub fn outliers(figures: &[f64]) -> Vec<usize> {
     if figures.len() < MIN_RUNS {
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993. The ordinary z-score misses two outliers among
-    /// ten figures.
+    /// Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993. The ordinary z-score doesn't detect two
+    /// outliers among ten figures.
     #[test]
     fn two_outliers_that_mask_each_other_are_found() {
         let figures = [2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3];

@@ -1,10 +1,10 @@
-//! Compares several commands that ran in the same rounds with a reference, and ranks them, with intervals that hold for
-//! all pairs together.
+//! Compares commands that ran in the same rounds with a reference command, and ranks them. The intervals hold for all
+//! pairs together.
 //!
-//! All pairs are one family, so that ranks and verdicts never contradict each other. In one session, rounds are
-//! compared ([`crate::family`], with wider intervals if successive rounds are correlated). With several sessions, each
-//! session gives one ratio ([`crate::sessions`]). In both cases the confidence is 98 % for all pairs together, because
-//! a verdict may fail a build.
+//! All pairs are judged together, so that ranks and verdicts never contradict each other. If there is one session, its
+//! rounds are compared, with wider intervals if successive rounds are correlated ([`crate::family`]). If there are
+//! several sessions, each session gives one ratio ([`crate::sessions`]). In both cases the confidence is 98 % for all
+//! pairs together, because a verdict may fail a build.
 
 use std::collections::BTreeMap;
 
@@ -30,10 +30,10 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Ranks commands that have figures above zero in the same rounds.
+    /// Ranks commands. All commands must have figures above zero in the same rounds.
     ///
     /// # Errors
-    /// If a command has no figures, other rounds than the reference, or a figure that isn't a number above zero.
+    /// If a command has no figures, different rounds from the reference, or a figure that isn't a number above zero.
     pub fn of(commands: &[BySession], reference: usize, criterion: Criterion) -> Result<Ranking, CompareError> {
         let comparisons = against(commands, reference, criterion)?;
         let pairs = Pairs::of(commands, criterion);
@@ -53,7 +53,7 @@ impl Ranking {
     }
 }
 
-/// The minimum number of independent rounds that a session counts as, however strong the correlation is.
+/// A session counts as at least this many independent rounds, however strong the correlation is.
 const MIN_INDEPENDENT: f64 = 4.0;
 
 /// Compares each command with the reference, at the same confidence as [`Ranking::of`] but without ranks.
@@ -70,7 +70,7 @@ pub fn against(
     (0..commands.len()).map(of).collect()
 }
 
-/// What all pairs have in common.
+/// Properties that all pairs have in common.
 struct Pairs {
     family: Family,
     joint: JointComparisons,
@@ -83,7 +83,8 @@ impl Pairs {
         let comparisons = (commands.len() * commands.len().saturating_sub(1) / 2).max(1);
         let family = Family::of(&commands.iter().map(rounds).collect::<Vec<_>>());
         Pairs {
-            // A family's level is 95 %. This larger number of comparisons gives the level of sessions, 98 %.
+            // A family's confidence is 95 %. This larger number of comparisons gives the confidence used for sessions,
+            // 98 %.
             family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - JOINT_CONFIDENCE)),
             joint: JointComparisons { comparisons, prior: None },
             criterion,
@@ -115,8 +116,8 @@ impl Pairs {
     }
 }
 
-/// Whether these rounds are enough. Each command's interval against the reference must be so narrow that equal commands
-/// would be called the same in 19 of 20 cases, or be far beyond the threshold.
+/// Whether there are enough rounds. The interval of each command against the reference must either be so narrow that
+/// equal commands would get the verdict `same` in 19 of 20 cases, or be far beyond the threshold.
 pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterion) -> bool {
     let pairs = Pairs::of(commands, criterion);
     let resolved = |new: usize| {
@@ -128,12 +129,12 @@ pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterio
     (0..commands.len()).filter(|new| *new != reference).all(resolved)
 }
 
-/// In half widths of the interval: a change at least this far beyond the threshold isn't due to chance, however often
-/// the rounds are checked.
+/// The distance beyond the threshold, in half widths of the interval, from which a change isn't due to chance, however
+/// often the rounds are checked.
 const CLEARLY_BEYOND: f64 = 3.0;
 
-/// Whether all runs of both commands have the same figure. Such commands are the same without a test. The figure may be
-/// zero, of which no ratio exists.
+/// Whether all runs of both commands have the same figure. Such commands get the verdict `same` without a test. The
+/// figure may be zero, for which no ratio exists.
 pub fn is_constant(commands: [&BySession; 2]) -> bool {
     let first = commands[0].iter().flatten().next();
     commands.iter().all(|side| side.iter().flatten().all(|figure| Some(figure) == first))

@@ -1,10 +1,10 @@
-//! Exact null distributions of three rank statistics. Each statistic is small when the data speak against the null
+//! Exact null distributions of three rank statistics. Small values of each statistic are evidence against the null
 //! hypothesis.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// If the greatest value of the statistic is at most this, its distribution is computed exactly. Above it, the normal
-/// distribution is as accurate.
+/// If the greatest value of a statistic is at most this, its distribution is computed exactly. For greater values, the
+/// normal distribution is as accurate.
 const EXACT_UP_TO: usize = 1000;
 
 /// The distribution of a rank statistic under the null hypothesis, symmetric on 0..=`greatest`.
@@ -24,16 +24,16 @@ enum RankShape {
 }
 
 impl NullDistribution {
-    /// The distribution of the Mann-Whitney U of `n` against `m` figures: the number of the n·m pairs in which the
-    /// first figure is smaller.
+    /// The distribution of the Mann-Whitney statistic U for `n` against `m` figures: the number of the n·m pairs in
+    /// which the first figure is smaller.
     pub(super) fn mann_whitney(n: usize, m: usize) -> NullDistribution {
         let greatest = n * m;
         if greatest > EXACT_UP_TO {
             let (n, m) = (n as f64, m as f64);
             return NullDistribution::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
         }
-        // Either the greatest figure is one of the n, and greater than all m, or it is one of the m. `columns[b]` holds
-        // the distribution for a against b figures.
+        // Either the greatest figure is one of the n, and so greater than all m, or it is one of the m. `columns[b]`
+        // holds the distribution for a against b figures.
         let mut columns = vec![vec![0.0; greatest + 1]; m + 1];
         for column in &mut columns {
             column[0] = 1.0;
@@ -70,7 +70,8 @@ impl NullDistribution {
         NullDistribution::sum(greatest, (2..=n).map(|length| (1, length)))
     }
 
-    /// The distribution of a sum of terms. Each term has steps 0 to count - 1, with equal probability.
+    /// The distribution of a sum of terms. Each term is a multiple of its step, by 0 to count - 1, with equal
+    /// probabilities.
     fn sum(greatest: usize, terms: impl Iterator<Item = (usize, usize)>) -> NullDistribution {
         let mut chance = vec![0.0; greatest + 1];
         chance[0] = 1.0;
@@ -121,7 +122,7 @@ impl NullDistribution {
         let (mut significant, mut not) = (0, self.greatest / 2 + 1);
         while significant < not {
             let k = usize::midpoint(significant, not);
-            // The tolerance keeps a p-value at the level significant despite rounding.
+            // The tolerance makes a p-value equal to the level significant despite rounding.
             if self.p_value(k) <= level + 1e-12 {
                 significant = k + 1;
             } else {

@@ -1,4 +1,4 @@
-//! Makes records from outcomes: estimates, ratios within rounds, names and warnings.
+//! Creates records from outcomes: estimates, ratios within rounds, names and warnings.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::warnings::warnings_of;
 
 /// The reason given for a trial that ran but has no figure.
 const NO_THROUGHPUT: &str =
-    "no byte arrived in one of the runs, so there is no throughput; raise --time or lower --block";
+    "no bytes arrived in one of the runs, so there is no throughput; raise --time or lower --block";
 
-/// One record per outcome, in the order of the outcomes.
+/// Creates one record per outcome, in the order of the outcomes.
 ///
 /// Only trials that succeeded get figures, because the time of a wrong result means nothing. `page_size` is the page
-/// size in bytes of the machine that ran the trials. The default capacity of a pipe depends on it.
+/// size, in bytes, of the machine that ran the trials. A pipe's default capacity depends on it.
 pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
     let names = names(&outcomes);
     let ratios: Vec<Option<Estimate>> = outcomes.iter().map(|outcome| ratio(outcome, &outcomes)).collect();
@@ -75,9 +75,9 @@ fn measured(outcome: &Outcome) -> bool {
     outcome.status == Status::Ok && outcome.verified != Some(false)
 }
 
-/// The estimates of all figures. `None` if a run moved nothing or took no time, because such a run has no CPU time per
-/// GiB and no ratio to another run. Omitting the run would make the trial look better than it is. A figure missing from
-/// one run is not estimated.
+/// The estimates of all figures. `None` if a run moved no bytes or took no time, because such a run has no CPU time per
+/// GiB and no ratio to another run. Omitting such a run would make the trial look better than it is. A figure missing
+/// from one run is not estimated.
 fn estimates(samples: &[Sample]) -> Option<Estimates> {
     let of = |figure: Figure| {
         let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;
@@ -86,14 +86,14 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
     Estimates::new(Figure::iter().filter_map(of))
 }
 
-/// The speed of each round, without rounds in which nothing arrived. The keys are the numbers of the rounds.
+/// The speed of each round, by the round's number. Rounds in which no bytes arrived are omitted.
 pub fn speeds_by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
     BTreeMap::from_iter(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
 }
 
-/// Speed relative to the baseline, from the rounds in which both were measured. `None` for the baseline itself, and if
-/// one trial is a stream and the other is round trips.
+/// The trial's speed relative to its baseline, from the rounds in which both were measured. `None` for the baseline
+/// itself, and if one of the two trials is a stream and the other has round trips.
 fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     let trial = &outcome.trial;
     let wanted = trial.baseline.as_ref().filter(|baseline| **baseline != trial.id)?;

@@ -1,23 +1,24 @@
-//! Detects whether a trial is bimodal, and the share of time in each mode.
+//! Detects whether a trial is bimodal, and computes the share of time in each mode.
 //!
-//! The pieces of all runs are pooled. The dip test decides whether their speeds have more than one peak (Hartigan and
-//! Hartigan, 1985). The dip is the distance from the nearest distribution with one peak. Pieces of one run are
-//! correlated, so their number is reduced by the intraclass correlation of runs or the first autocorrelation of pieces,
-//! whichever reduces it more. The modes are separated where the spread within them is least (Otsu, 1979). They are
-//! reported if the test finds several peaks, or if they are far apart and several runs are in each.
+//! The pieces of all runs are pooled. The dip test decides whether the distribution of their speeds has more than one
+//! peak (Hartigan and Hartigan, 1985). The dip is the distance of that distribution from the nearest distribution with
+//! one peak. Pieces of one run are correlated, so the test uses a smaller number of pieces: it is reduced by the
+//! intraclass correlation of runs or the first autocorrelation of pieces, whichever reduces it more. The speeds are
+//! divided into two modes where the spread within the modes is least (Otsu, 1979). The modes are reported if the test
+//! finds several peaks, or if they are far apart and each occurs in several runs.
 //!
-//! No disturbance makes a link faster. So a mode far above the main one is reported even if it is rare, provided that
-//! it raises the mean.
+//! No disturbance makes a link faster. So a mode that is much faster than the main mode is reported even if it is rare,
+//! provided that it raises the mean.
 
 use pipemark_model::{Cpu, EndStats, Nanos, Pieces, Sample, Warning};
 
 use crate::sessions::mean;
 
 /// The critical value of the dip times the square root of the number of pieces. Uniform speeds, the flattest
-/// distribution with one peak, exceed this value in one case of a hundred.
+/// distribution with one peak, exceed this value in one of a hundred cases.
 const CRITICAL_DIP: f64 = 0.65;
 
-/// The minimum number of pieces for which the test decides.
+/// The minimum number of pieces for the dip test.
 const MIN_PIECES: usize = 20;
 
 /// The minimum share of time in either mode, 0 to 1.
@@ -25,9 +26,9 @@ const MIN_SHARE: f64 = 0.1;
 /// The minimum ratio of the modes' speeds.
 const MIN_RATIO: f64 = 1.25;
 
-/// Modes need no dip test if they are at least this number of spreads apart and each occurs in enough runs.
+/// Modes are reported without the dip test if they are at least this many spreads apart and each occurs in enough runs.
 const FAR_APART: f64 = 7.0;
-/// The minimum number of runs in each of these modes.
+/// The minimum number of runs in each of the modes that are reported without the dip test.
 const MIN_RUNS_PER_MODE: usize = 3;
 
 /// The minimum ratio of a rare mode's speed to the main mode's speed.
@@ -37,7 +38,7 @@ const RARE_SPREADS: f64 = 4.0;
 /// The minimum increase of the mean by a rare mode, as a fraction.
 const RARE_EFFECT: f64 = 0.03;
 
-/// Idle time below this share of the time, 0 to 1, doesn't make an end slow.
+/// An idle share below this, 0 to 1, doesn't make an end slow.
 const MAX_AWAKE_IDLE: f64 = 0.1;
 
 /// One of the two modes of a bimodal trial.
@@ -140,7 +141,7 @@ fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> 
     let (sources, sinks) = (pins(|sample| &sample.sources), pins(|sample| &sample.sinks));
     let free = sources.is_empty() || sinks.is_empty();
     let apart = sources.len() == samples.len() && !free && !sources.iter().any(|cpu| sinks.contains(cpu));
-    // The kernel counts a wait when it ends, which may be in a later piece.
+    // The kernel counts a wait only when the wait ends, which may be in a later piece.
     let in_all = (slow.waiting_ns + fast.waiting_ns) / (slow.ns + fast.ns);
     match waiting(fast) - waiting(slow) {
         more if more > 0.3 && free && waiting(slow) < 0.3 => {
@@ -152,7 +153,7 @@ fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> 
         }
         _ => {}
     }
-    // The end that sleeps is the one that is idle more in the slow mode than in the fast mode.
+    // The end that sleeps more is the end whose idle share is higher in the slow mode than in the fast mode.
     let idle = |regime: &SpeedMode| regime.idle_ns.map(|ns| ns / regime.ns);
     let (slow_idle, fast_idle) = (idle(slow), idle(fast));
     if slow_idle.iter().chain(&fast_idle).all(|share| *share < MAX_AWAKE_IDLE) {
@@ -182,8 +183,8 @@ fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> 
     })
 }
 
-/// The index and log speed of each piece. Pieces in which nothing arrived are omitted, because other processes had the
-/// CPUs then.
+/// The index and log speed of each piece. Pieces in which no bytes arrived are omitted, because other processes used
+/// the CPUs then.
 fn log_speeds(pieces: &Pieces) -> Vec<(usize, f64)> {
     let speed = |(bytes, ns): (&u64, &u64)| (*bytes as f64 / (*ns).max(1) as f64).ln();
     pieces.bytes.iter().zip(&pieces.ns).map(speed).enumerate().filter(|(_, speed)| speed.is_finite()).collect()
@@ -205,7 +206,7 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
         return runs.len() as f64;
     }
     let per_run = count / runs.len() as f64;
-    // Short runs understate the correlation, because the mean of the same run is subtracted.
+    // In short runs the correlation is underestimated, because the mean of the same run is subtracted.
     let correlation = ((next / within) + 1.0 / per_run).clamp(0.0, 0.99);
     let by_neighbours = count * (1.0 - correlation) / (1.0 + correlation);
     if runs.len() < 2 {
@@ -214,7 +215,7 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let between = between / (runs.len() as f64 - 1.0);
     let within = within / (count - runs.len() as f64);
     let intraclass = ((between - within) / (between + (per_run - 1.0) * within)).max(0.0);
-    // Correlation within runs also makes runs differ, so the stronger of the two corrections suffices.
+    // Correlation within runs also makes runs differ, so the stronger of the two corrections is enough.
     by_neighbours.min(count / (1.0 + (per_run - 1.0) * intraclass))
 }
 
@@ -404,7 +405,7 @@ mod tests {
             runs(8, 25, |_, _| 0.15 * dice.normal() + if dice.uniform() < 0.3 { 1.35 } else { 0.0 })
         });
         let mut fast = false;
-        // Each stay in a mode lasts six pieces on average.
+        // The trial stays in a mode for six pieces on average.
         let staying = detection_rate(200, || {
             runs(10, 25, |_, _| {
                 fast ^= dice.uniform() < 0.16;
@@ -429,7 +430,7 @@ mod tests {
         let rare = detection_rate(200, || {
             runs(20, 10, |_, nth| 0.15 * dice.normal() + if nth == 3 && dice.uniform() < 0.5 { 1.9 } else { 0.0 })
         });
-        // One fast run, and too few fast pieces to matter.
+        // One run is fast, or too few pieces are fast to raise the mean.
         let one =
             detection_rate(200, || runs(20, 10, |run, _| 0.15 * dice.normal() + if run == 7 { 1.9 } else { 0.0 }));
         let no_matter = detection_rate(200, || {
@@ -461,7 +462,7 @@ mod tests {
         alone.iter_mut().for_each(|sample| sample.sinks = vec![EndStats::default()]);
         let text = regimes(&alone, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %"), "who copies memory waits for nobody: {text}");
-        // The ends sleep as often but longer, so the cause is the time it takes to wake another CPU.
+        // The ends sleep as often but longer, so the cause is the time that waking another CPU takes.
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
         }

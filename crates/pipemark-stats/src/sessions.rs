@@ -1,15 +1,16 @@
 //! Compares sessions by one figure each, and estimates the variance between sessions of one trial.
 //!
 //! All runs of a session share its state (memory layout, neighbours on the host), so runs can't show how another
-//! session would differ. The model is one-way random effects (Searle, Casella and McCulloch, Variance Components, 1992,
-//! chapter 3) on the logarithmic scale: a figure is the trial's true figure, plus an effect of the session, plus the
-//! noise of its runs. The variance of a session's figure is estimated from sessions of one trial, pooled within groups
-//! that should not differ, and is at least the variance due to the runs. If several trials are compared, each variance
-//! is moved towards a prior (Smyth, 2004: moderated t), because a few sessions may agree by chance.
+//! session would differ. The model has one-way random effects (Searle, Casella and McCulloch, Variance Components,
+//! 1992, chapter 3) on the logarithmic scale: a session's figure is the trial's true figure, plus an effect of the
+//! session, plus the noise of its runs. The variance of a session's figure is estimated from sessions of one trial,
+//! pooled within groups whose sessions should not differ. It is at least the variance due to the runs. If several
+//! trials are compared, each variance is moved towards a prior (Smyth, 2004: moderated t), because a few sessions may
+//! agree by chance.
 //!
 //! Consecutive sessions can share a state of the host, so their mean varies more than the mean of independent sessions.
-//! How much more is estimated from the correlation of neighbours (Bartlett, 1946). The test is Student's t, with a
-//! quantile for all comparisons together (Bonferroni).
+//! The factor is estimated from the correlation of neighbouring sessions (Bartlett, 1946). The test is Student's t,
+//! with a quantile for all comparisons together (Bonferroni).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -17,8 +18,8 @@ use crate::compare::{CompareError, Comparison, POWER, Pairing, check};
 use crate::estimate::{self, CONFIDENCE};
 use crate::verdict::{Criterion, Verdict};
 
-/// The minimum number of degrees of freedom (sessions minus groups) for a verdict. If two states are equally likely,
-/// fewer sessions are all in the same state in over 3 % of cases.
+/// The minimum number of degrees of freedom (sessions minus groups) for a verdict. With fewer sessions, if two states
+/// are equally likely, all sessions are in the same state in over 3 % of cases.
 pub const MIN_FREEDOM: usize = 4;
 
 /// The confidence of all verdicts of a family together. It is higher than the confidence of displayed intervals,
@@ -28,7 +29,7 @@ pub(crate) const JOINT_CONFIDENCE: f64 = 0.98;
 /// The weight of the prior variance, as a number of sessions.
 const PRIOR_WEIGHT: f64 = 4.0;
 
-/// The minimum number of sessions of a series for estimating the correlation of neighbours.
+/// The minimum number of sessions in a series for estimating the correlation of neighbouring sessions.
 const MIN_NEIGHBOURS: usize = 12;
 
 /// The largest distance between sessions that count as neighbours.
@@ -42,7 +43,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session from one figure per run; `None` without runs or if a figure isn't above zero.
+    /// Creates a session from one figure per run; `None` without runs or if a figure isn't above zero.
     pub fn of(runs: &[f64]) -> Option<Session> {
         check(runs, runs, Pairing::None).ok()?;
         let logs: Vec<f64> = runs.iter().map(|run| run.ln()).collect();
@@ -50,7 +51,7 @@ impl Session {
         Some(Session { figure: estimate::from_runs(runs)?.median.ln(), run_variance })
     }
 
-    /// A session for each list of runs; `None` if [`Session::of`] is `None` for any list.
+    /// Creates a session for each list of runs; `None` if [`Session::of`] returns `None` for any list.
     pub fn all<S: AsRef<[f64]>>(sessions: &[S]) -> Option<Vec<Session>> {
         sessions.iter().map(|runs| Session::of(runs.as_ref())).collect()
     }
@@ -161,8 +162,8 @@ fn variance_inflation(groups: &[Vec<f64>], count: usize) -> f64 {
     (1.0 + 2.0 * shared.sum::<f64>()).max(1.0)
 }
 
-/// Compares NEW with BASE if both sides were measured alternately in each session. `sessions` has the ratios of each
-/// session's rounds.
+/// Compares NEW with BASE where both sides were measured alternately in each session. `sessions` has one list per
+/// session, with the ratio of each round.
 ///
 /// # Errors
 /// If there are fewer than two sessions, or a session has no rounds or a ratio that isn't a number above zero.
@@ -225,7 +226,7 @@ pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion
     (criterion.threshold.ln_1p() + error * (joint_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
-/// The error rate of each comparison with which all comparisons together keep the level.
+/// The error rate that each comparison may have so that all comparisons together keep the level.
 pub(super) fn level(comparisons: usize) -> f64 {
     (1.0 - JOINT_CONFIDENCE) / comparisons.max(1) as f64
 }

@@ -1,5 +1,5 @@
-//! Statistical properties that no single example can show: how often an interval covers the true value, and how often a
-//! comparison errs. The seeds are fixed, so the results are reproducible.
+//! Tests statistical properties that no single example can show: how often an interval covers the true value, and how
+//! often a comparison is wrong. The seeds are fixed, so the results are reproducible.
 
 use pipemark_model::{Better, Estimate};
 
@@ -25,7 +25,7 @@ fn differs(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// Without a threshold, 5 % of comparisons may be wrong; 0.6 points more are allowed for chance.
+/// Without a threshold, 5 % of comparisons may be wrong. The test allows 0.6 percentage points more for chance.
 #[test]
 fn equal_sides_rarely_differ() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -43,7 +43,7 @@ fn equal_sides_rarely_differ() {
     }
 }
 
-/// With the default criterion too, at most 5 % of comparisons may be wrong.
+/// With the default criterion, at most 5 % of comparisons may be wrong.
 #[test]
 fn equal_sides_rarely_differ_by_default() {
     for pairing in [Pairing::None, Pairing::Rounds] {
@@ -60,8 +60,8 @@ fn equal_sides_rarely_differ_by_default() {
     }
 }
 
-/// The share of `trials` with equal sides that `ab` calls different, 0 to 1. Each trial has at least 10 rounds and at
-/// most 60. It ends as soon as the comparison is resolved.
+/// The share of `trials` with equal sides for which `ab` reports a difference, 0 to 1. Each trial has 10 to 60 rounds,
+/// and ends as soon as the comparison is resolved.
 fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 {
     let mut dice = Dice::new(40);
     share(trials, || {
@@ -98,7 +98,7 @@ fn soak_adding_runs_keeps_the_error_rate() {
     }
 }
 
-/// Sides with different spreads are not exchangeable, but the error rate remains near 5 %.
+/// Sides with different spreads are not exchangeable, but the error rate stays near 5 %.
 #[test]
 fn unequal_variances_keep_the_error_rate_near_five_per_cent() {
     let bare = Criterion::with_threshold(Better::Higher, 0.0);
@@ -198,8 +198,8 @@ fn estimate_when_stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     }
 }
 
-/// The share of `trials` whose interval covers the true median, 0 to 1. Each trial has `runs` runs; `None` lets the
-/// trial stop by itself.
+/// The share of `trials` whose interval covers the true median, 0 to 1. Each trial has `runs` runs; with `None`, the
+/// trial stops as in [`estimate_when_stopped`].
 fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) -> f64 {
     let mut dice = Dice::new(11);
     share(trials, || {
@@ -233,8 +233,8 @@ fn soak_the_interval_covers_the_true_median() {
         for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
             let covered = coverage(noise, true_median, runs, 2000);
             println!("{noise:?}, {runs:?}: {covered}");
-            // Coverage may be lower than 95 % by 1.5 points, of which half a point is chance. If one run in five is
-            // four times as fast, coverage is only 92 %.
+            // Coverage may be 1.5 percentage points lower than 95 %, of which half a point is chance. If one run in
+            // five is four times as fast, coverage is only 92 %.
             let least = if noise == Noise::RareMode { 0.92 } else { 0.935 };
             assert!(
                 (least..=0.965).contains(&covered) || runs.is_some_and(|runs| runs < 10),
@@ -244,7 +244,7 @@ fn soak_the_interval_covers_the_true_median() {
     }
 }
 
-/// The smallest detectable change that a comparison reports is detected in 8 to 9 of 10 comparisons of this kind.
+/// A change as large as the reported smallest detectable change is detected in 8 to 9 of 10 comparisons of this kind.
 #[test]
 fn the_smallest_detectable_change_is_detected_as_often_as_stated() {
     let criterion = Criterion::new(Better::Higher);
@@ -280,7 +280,7 @@ fn drift_is_found_where_planted_and_rarely_elsewhere() {
     assert!(found >= 0.9, "{found}");
 }
 
-/// Chains of 0 to 1024 stages, medians with 1.5 % noise, and tolerances of 5 and 10 %.
+/// Simulates chains of 0 to 1024 stages, medians with 1.5 % noise, and tolerances of 5 and 10 %.
 #[test]
 fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
     let lengths: Vec<f64> = std::iter::once(0.0).chain((0..=10).map(|power| f64::from(1 << power))).collect();
@@ -319,8 +319,8 @@ fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<
     (0..count).map(|_| session(dice, states, loud)).collect()
 }
 
-/// Compares documents of eight trials. In NEW, the first trial is `by` times as fast as in BASE. Returns whether the
-/// first trial was called different, and whether any other trial was.
+/// Compares documents of eight trials. In NEW, the first trial is `by` times as fast as in BASE. Returns whether a
+/// difference was reported for the first trial, and whether one was reported for any other trial.
 fn compare_documents(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
     let trial = |(at, dice): (usize, &mut Dice)| {
         let mut sessions = Sessions {
@@ -342,7 +342,7 @@ fn compare_documents(dice: &mut Dice, states: bool, sides: usize, history: usize
     (verdicts[0], verdicts[1..].iter().any(|differs| *differs))
 }
 
-/// Of documents of eight equal trials, at most 4 % get a verdict of better or worse.
+/// In at most 4 % of documents with eight equal trials, any trial gets the verdict `better` or `worse`.
 #[test]
 fn equal_sessions_rarely_differ() {
     for (states, sides, history) in

@@ -1,4 +1,4 @@
-//! The scatter of a trial's runs, by itself or relative to that of another trial.
+//! The scatter of a trial's runs, alone or relative to the scatter of another trial's runs.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 
@@ -6,9 +6,10 @@ use pipemark_model::{Estimate, Sample};
 
 use crate::sessions::Spread;
 
-/// The standard deviation of the runs' speeds in per cent, or with `base` its ratio to that of the base. It is computed
-/// from logarithms, so that throughput and latency are treated alike. The interval is from the chi-square or the F
-/// distribution. `None` with fewer than three runs, or if all runs are equal.
+/// Returns the standard deviation of the runs' speeds in per cent or, with `base`, its ratio to the standard deviation
+/// of the base. It is computed from logarithms, so that throughput and latency are treated in the same way. The
+/// interval is from the chi-square distribution or, with `base`, the F distribution. `None` with fewer than three runs,
+/// or if all runs are equal.
 pub fn estimate_spread(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
     let (log_deviation, run_count) = deviation(samples)?;
     let outside = (1.0 - confidence) / 2.0;

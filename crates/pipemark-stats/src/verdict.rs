@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use pipemark_model::{Better, named};
 
-/// When a change counts.
+/// The sizes from which a change counts as a difference or as `same`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criterion {
@@ -18,12 +18,13 @@ pub struct Criterion {
 
 impl Criterion {
     /// The default criterion: an interval entirely beyond 0.5 % is a difference, and an interval entirely within 3 %
-    /// counts as `same`. An estimate's interval of ±3 % counts as narrow too.
+    /// counts as `same`. The 3 % is also the half width at which an estimate's interval counts as narrow.
     pub fn new(better: Better) -> Criterion {
         Criterion { better, threshold: 0.005, same_within: 0.03 }
     }
 
-    /// A criterion with one threshold: an interval beyond it is a difference; one within it counts as `same`.
+    /// A criterion with one threshold: an interval entirely beyond it is a difference, and an interval entirely within
+    /// it counts as `same`.
     pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
         Criterion { better, threshold, same_within: threshold }
     }

@@ -1,4 +1,4 @@
-//! Warnings from a trial's samples: the trial isn't as requested, or its figures are noisy.
+//! Warnings from a trial's samples. They report that the trial isn't as requested, or that its figures are noisy.
 //!
 //! Warnings about facts that samples don't contain, such as refused huge pages, are in the outcome's notes.
 
@@ -14,16 +14,17 @@ use crate::estimate::median;
 use crate::outliers::outliers;
 use crate::regimes::regimes;
 
-/// The largest deviation or drift without a warning, as a fraction. An interval of ±3 % also counts as narrow.
+/// The largest deviation or drift without a warning, as a fraction. It equals the half width at which an interval
+/// counts as narrow (±3 %).
 const TOLERANCE: f64 = 0.03;
 
-/// The minimum fraction of an end's own limit at which the throughput gets a warning.
+/// From this fraction of an end's own limit on, the throughput gets a warning.
 const NEAR_CEILING: f64 = 0.9;
 
-/// The minimum fraction of an end's own limit at which the throughput or the limit must be wrong.
+/// From this fraction of an end's own limit on, either the throughput or the limit must be wrong.
 const ABOVE_CEILING: f64 = 1.05;
 
-/// The largest share of time for the harness without a warning, in per cent.
+/// The largest share of time that the harness may use without a warning, in per cent.
 const HARNESS_PERCENT: f64 = 10.0;
 
 /// All warnings from a trial's samples.
@@ -35,7 +36,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings.extend(capacity_changed(samples));
     warnings.extend(unexpected_cpus(samples));
     if let Some(estimates) = estimates {
-        // In round trips the ends wait for each other, so an end's own limit is no limit of the trial.
+        // In round trips the ends wait for each other, so an end's own limit doesn't limit the trial.
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(near_ceiling(ends, samples));
         }
@@ -89,8 +90,8 @@ fn missed_rate_warning(samples: &[Sample]) -> Option<Warning> {
     (late > 0).then_some(Warning::Behind { sent, due })
 }
 
-/// A warning if the granted capacity differs from the requested one. The kernel rounds up, refuses, or silently grants
-/// less to a user over the limit.
+/// A warning if the granted capacity differs from the requested one. The kernel may round the capacity up, refuse it,
+/// or silently grant less to a user over the limit.
 fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample], page_size: u64) -> Option<Warning> {
     let [default, quota] = [NamedCapacity::Default, NamedCapacity::Quota].map(|name| name.pages() * page_size);
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
@@ -117,12 +118,13 @@ fn unexpected_cpus(samples: &[Sample]) -> Vec<Warning> {
     BTreeSet::from_iter(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
-/// Warnings about ends that need 90 % or more of their CPU to make or check bytes at the measured throughput, and about
-/// runs faster than an end can be.
+/// Warnings about ends that need 90 % or more of their CPU to generate or check bytes at the measured throughput, and
+/// about runs faster than an end's own limit.
 ///
-/// At a rate `r`, an end with ceiling `c` needs the share `r / c` of its CPU. The shares of ends on one CPU add up, so
-/// a pair on one CPU has the joint ceiling `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, and the trial by
-/// the median of its runs. Ends that are not pinned to one CPU are assumed to have a CPU each.
+/// At a rate `r`, an end with the limit (ceiling) `c` needs the share `r / c` of its CPU. The shares of ends on one CPU
+/// add up, so two ends with the limits `a` and `b` on one CPU have the joint limit `1 / (1/a + 1/b)`. Each run is
+/// judged by its busiest CPU, and the trial by the median of its runs. Ends that are not pinned to one CPU are assumed
+/// to have separate CPUs.
 fn near_ceiling(ends: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
     // For each side and each run: the share that the run needs of its busiest CPU, and the throughput at which that CPU
     // would be fully busy.
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn noise_of_a_conversation_is_that_of_its_round_trips() {
         let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
-        // With a gap, drifting round trips leave the throughput steady.
+        // With a gap between round trips, their drift leaves the throughput steady.
         let mut round_trip_record = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &drifting);
         round_trip_record.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
         assert_eq!(warning_kinds(&record_of(round_trip_record.clone())), ["drift", "wide"]);
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(record_of(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
     }
 
-    /// The warnings at 2 GiB/s, if the ceilings of the ends are `source` and `sink` GiB/s.
+    /// The warnings at 2 GiB/s, if the limits of the ends are `source` and `sink` GiB/s.
     fn with_ceilings(place: &str, source: Option<f64>, sink: Option<f64>) -> Vec<Warning> {
         let mut outcome = outcome("e", &[("place", place)], 2.0, &[1.0; 7]);
         for sample in &mut outcome.samples {

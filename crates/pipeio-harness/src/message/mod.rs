@@ -1,7 +1,7 @@
-//! Links that carry messages of limited size. A block is split into as many messages as it needs, an empty message ends
-//! the stream, and a message larger than the reader's block is returned in pieces, without loss.
+//! Links that carry messages of limited size. The sender splits a block into as many messages as it needs. An empty
+//! message ends the stream. A message larger than the reader's block is returned in pieces, without loss.
 //!
-//! This module has datagram and seqpacket sockets, [`crate::mq`] has message queues.
+//! This module is for datagram and seqpacket sockets, [`crate::mq`] for message queues.
 
 mod sockets;
 
@@ -17,7 +17,7 @@ use crate::recv::{self, Receiver};
 use crate::send::{self, Sender};
 use crate::wait::{Direction, Wait};
 
-/// Bytes that the kernel reserves in a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since
+/// Bytes of a UNIX socket's send buffer that the kernel reserves for each message (unix_dgram_sendmsg, since Linux
 /// 2.6).
 const OVERHEAD: usize = 32;
 
@@ -29,25 +29,26 @@ pub fn limit(fd: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_send_buffer_size(fd)?.saturating_sub(OVERHEAD))
 }
 
-/// A sender for the connected datagram or seqpacket socket `fd`, with messages of at most `limit` bytes. `finish` sends
-/// an empty one.
+/// Creates a sender for the connected datagram or seqpacket socket `fd`, with messages of at most `limit` bytes.
+/// `finish` sends an empty message.
 ///
 /// # Errors
-/// If `fd` is no such socket, `limit` is 0, or the memory can't be allocated. Sending fails with `BrokenPipe` if the
+/// If `fd` isn't such a socket, `limit` is 0, or the memory can't be allocated. Sending fails with `BrokenPipe` if the
 /// receiver is gone.
 pub fn sender(fd: OwnedFd, options: &send::SendOptions, limit: usize) -> io::Result<Box<dyn Sender + Send>> {
     Ok(Box::new(MessageSender::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
 
-/// A receiver for the connected datagram or seqpacket socket `fd`, with room for messages of `limit` bytes, whatever
-/// the read block.
+/// Creates a receiver for the connected datagram or seqpacket socket `fd`, with room for messages of `limit` bytes,
+/// whatever the block size.
 ///
-/// A seqpacket socket also ends if its sender leaves without an empty message. A datagram socket does not, because the
-/// kernel doesn't tell the receiver: whoever started both ends has to end this one.
+/// On a seqpacket socket, the stream also ends if the sender leaves without an empty message. On a datagram socket it
+/// doesn't, because the kernel doesn't tell the receiver: the process that started both ends must then end the
+/// receiver.
 ///
 /// # Errors
-/// If `fd` is no such socket, `limit` is 0, or the memory can't be allocated. Receiving fails with `InvalidData` for a
-/// message larger than the limit.
+/// If `fd` isn't such a socket, `limit` is 0, or the memory can't be allocated. Receiving fails with `InvalidData` for
+/// a message larger than the limit.
 pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, limit: usize) -> io::Result<Box<dyn Receiver + Send>> {
     Ok(Box::new(MessageReceiver::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
@@ -73,7 +74,7 @@ impl Channel for Socket {
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         let sent = self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
             match rustix::net::send(&self.fd, message, SendFlags::NOSIGNAL) {
-                // Maps a datagram socket's errors to the broken pipe that other sockets report.
+                // Maps a datagram socket's errors to the EPIPE that other sockets report.
                 Err(Errno::CONNREFUSED | Errno::CONNRESET) => Err(Errno::PIPE),
                 sent => sent,
             }
@@ -95,8 +96,8 @@ impl Channel for Socket {
         self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::TRUNC) {
                 Ok((_, len)) => Ok(len),
-                // The sender left without having read everything that we sent to it. The kernel reports that once,
-                // before the messages that it sent to us: try again.
+                // The sender left before it had read everything that we sent to it. The kernel reports that once,
+                // before it delivers the messages from the sender. So try again.
                 Err(Errno::CONNRESET) => Err(Errno::INTR),
                 Err(error) => Err(error),
             }

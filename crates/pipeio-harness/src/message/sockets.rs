@@ -1,4 +1,4 @@
-//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel of
+//! A sender that splits blocks into messages, and a receiver that splits messages into blocks, over any channel of
 //! messages.
 
 use std::io;
@@ -9,18 +9,18 @@ use crate::send::{self, Moved, Sender};
 
 /// A link that carries messages.
 pub(crate) trait Channel {
-    /// Bytes in front of each message that the channel's system calls need, at most 16.
+    /// The number of bytes that the channel's system calls need before each message, at most 16.
     const LEAD: usize;
 
-    /// Sends a message. It is preceded by `LEAD` bytes, which may be overwritten.
+    /// Sends a message. `message` starts with `LEAD` bytes that are not sent and may be overwritten.
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()>;
 
-    /// Receives a message to `buffer`, after its first `LEAD` bytes. Returns the message's length, which exceeds the
-    /// room in `buffer` if the message was truncated.
+    /// Receives a message into `buffer`, after its first `LEAD` bytes. Returns the message's length. If the message was
+    /// truncated, that length exceeds the room in `buffer`.
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize>;
 }
 
-/// A buffer of `len` bytes, starting `align` bytes after a page boundary, with a page of room before them.
+/// A buffer of `len` bytes that start `align` bytes after a page boundary, with a page of room before them.
 struct HeadroomBuffer(Buffer);
 
 impl HeadroomBuffer {
@@ -37,7 +37,7 @@ impl HeadroomBuffer {
         &mut self.0.bytes_mut()[page_size()..]
     }
 
-    /// The bytes `from..to`, with `lead` more before them.
+    /// The bytes `from..to`, with the `lead` bytes before them.
     fn with_lead(&mut self, lead: usize, from: usize, to: usize) -> &mut [u8] {
         &mut self.0.bytes_mut()[page_size() + from - lead..page_size() + to]
     }
@@ -101,7 +101,7 @@ pub(crate) struct MessageReceiver<C> {
     buffer: HeadroomBuffer,
     limit: usize,
     block: usize,
-    /// The range of the buffer with the part of the last message that was not returned yet.
+    /// The range of the buffer that holds the unreturned part of the last message.
     rest: std::ops::Range<usize>,
     ended: bool,
 }

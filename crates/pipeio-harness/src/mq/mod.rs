@@ -1,8 +1,8 @@
 //! POSIX and System V message queues as links. Blocks larger than a message are split, and an empty message ends the
 //! stream (see [`crate::message`]).
 //!
-//! The kernel tells neither end that the other is gone. A receiver from an empty queue and a sender to a full one wait
-//! until another process ends them or, with System V, the queue is removed.
+//! The kernel doesn't tell either end that the other is gone. A receiver on an empty queue, or a sender to a full
+//! queue, then waits until another process ends it. With System V, it also stops waiting when the queue is removed.
 
 pub mod posix;
 pub mod sysv;

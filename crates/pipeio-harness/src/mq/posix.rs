@@ -1,5 +1,5 @@
 //! POSIX message queues (mq_overview(7)). On Linux a queue is a file, and its descriptor can be inherited, passed on
-//! and polled like any other; it stays valid after the queue's name was removed.
+//! and polled like any other. The descriptor stays valid after the queue's name was removed.
 
 use std::ffi::CString;
 use std::io;
@@ -15,7 +15,7 @@ use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};
 use crate::{errno_of, result_of};
 
-/// A queue's limits without privileges. RLIMIT_MSGQUEUE limits the memory of all queues of a user.
+/// The limits of one queue for an unprivileged user. RLIMIT_MSGQUEUE also limits the memory of all of a user's queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PosixLimits {
     /// Bytes per message: /proc/sys/fs/mqueue/msgsize_max, 8192 unless changed.
@@ -39,8 +39,8 @@ fn name_of(name: &str) -> io::Result<CString> {
     CString::new(name).map_err(|_| crate::invalid("a queue's name can't contain a zero byte"))
 }
 
-/// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with
-/// a slash and has no other. Unlink it as soon as nobody needs it; the descriptor stays valid.
+/// Creates a queue for `messages` messages of up to `max_message` bytes. No other user may open it. `name` must begin
+/// with a slash and contain no other. Unlink the name as soon as no process needs it; the descriptor stays valid.
 ///
 /// # Errors
 /// `AlreadyExists` for a name in use; `InvalidInput` beyond [`limits`]; `QuotaExceeded` if the user's queues would
@@ -63,10 +63,10 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
                     |_| "this system's limits".to_owned(),
                     |l| format!("{} messages of {} bytes", l.messages, l.message_bytes),
                 );
-                (error.kind(), format!("it may have at most {limits} (/proc/sys/fs/mqueue), and a name like /name"))
+                (error.kind(), format!("a queue has at most {limits} (/proc/sys/fs/mqueue), and a name like /name"))
             }
             Some(libc::EMFILE) => {
-                let why = "the user's queues would take more memory than allowed; raise the limit with ulimit -q";
+                let why = "the user's queues would exceed their memory limit; raise the limit with ulimit -q";
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             Some(libc::ENOSPC) => {
@@ -78,14 +78,14 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
         let what = format!("cannot make message queue {name} for {messages} messages of {max_message} bytes: {why}");
         io::Error::new(kind, what)
     })?;
-    // SAFETY: mq_open has just returned it, a queue is a descriptor on Linux, and nobody else owns it.
+    // SAFETY: mq_open has just returned the queue, a queue is a descriptor on Linux, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(queue) })
 }
 
 /// Removes the queue's name. The queue exists until its last descriptor is closed.
 ///
 /// # Errors
-/// If there is no queue of this name, or it is another user's.
+/// If there is no queue of this name, or it belongs to another user.
 pub fn unlink(name: &str) -> io::Result<()> {
     let path = name_of(name)?;
     // SAFETY: the name ends in a zero byte.
@@ -98,16 +98,16 @@ pub fn unlink(name: &str) -> io::Result<()> {
 /// If `fd` is not a message queue.
 pub fn message_size(fd: impl AsFd) -> io::Result<usize> {
     let mut attributes = MaybeUninit::<libc::mq_attr>::zeroed();
-    // SAFETY: the descriptor is open, and the pointer is to a writable mq_attr.
+    // SAFETY: the descriptor is open, and the pointer points to a writable mq_attr.
     result_of(unsafe { libc::mq_getattr(fd.as_fd().as_raw_fd(), attributes.as_mut_ptr()) })?;
     // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
     let attributes = unsafe { attributes.assume_init() };
     usize::try_from(attributes.mq_msgsize).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// A sender for the queue `fd`, with messages of at most `max_message` bytes, or of the queue's own limit
-/// ([`message_size`]) if that is less. Two ends that share an open file also share its O_NONBLOCK: if one polls or
-/// spins, the other can't block, and polls too.
+/// Creates a sender for the queue `fd`. Messages have at most `max_message` bytes, or the queue's own limit
+/// ([`message_size`]) if that is less. Two ends that share an open file description also share O_NONBLOCK: if one end
+/// polls or spins, the other can't block, and polls too.
 ///
 /// # Errors
 /// If `fd` is not a message queue, `max_message` is 0, or the memory can't be allocated.
@@ -116,8 +116,8 @@ pub fn sender(fd: OwnedFd, options: &send::SendOptions, max_message: usize) -> i
     Ok(Box::new(MessageSender::new(PosixQueue::new(fd, options.wait)?, options, limit)?))
 }
 
-/// A receiver for the queue `fd`, with room for messages of `max_message` bytes, or of the queue's own limit if that is
-/// larger, because mq_receive(3) requires it.
+/// Creates a receiver for the queue `fd`, with room for messages of `max_message` bytes. If the queue's own limit is
+/// larger, there is room for that, because mq_receive(3) requires it.
 ///
 /// # Errors
 /// If `fd` is not a message queue, or the memory can't be allocated.
@@ -152,8 +152,8 @@ impl Channel for PosixQueue {
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
         let received = self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
-            // SAFETY: the pointer and length are those of a slice borrowed exclusively. The pointer for the priority
-            // may be null.
+            // SAFETY: the pointer and length are those of a slice that is borrowed exclusively. The pointer for the
+            // priority may be null.
             errno_of(unsafe { libc::mq_receive(self.fd.as_raw_fd(), start, len, ptr::null_mut()) })
         });
         received.map(isize::unsigned_abs)

@@ -1,5 +1,4 @@
-//! System V message queues (sysvipc(7)). A queue is identified by a number, belongs to no process and exists until it
-//! is removed.
+//! System V message queues (sysvipc(7)). A queue has a number, belongs to no process and exists until it is removed.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -33,8 +32,8 @@ pub fn limits() -> io::Result<SysvLimits> {
     })
 }
 
-/// Makes a queue that no other user may use, and returns its number. The key allows finding and removing the queue even
-/// if its creator was killed before it passed the number on; with the key 0 that is impossible.
+/// Creates a queue that no other user may use, and returns its number. If the creator is killed before it has passed
+/// the number on, the queue can still be found by its key and removed. A queue with the key 0 can't be found.
 ///
 /// # Errors
 /// `AlreadyExists` for a key in use; `QuotaExceeded` if the system has as many queues as /proc/sys/kernel/msgmni
@@ -57,16 +56,16 @@ pub fn create(key: i32) -> io::Result<i32> {
 /// The number of the queue with this key.
 ///
 /// # Errors
-/// If there is none, or it is another user's.
+/// If there is no such queue, or it belongs to another user.
 pub fn find(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
     result_of(unsafe { libc::msgget(key, 0) })
 }
 
-/// Removes a queue and the messages in it. Ends that wait for it fail.
+/// Removes a queue and the messages in it. Senders and receivers that wait for the queue then fail.
 ///
 /// # Errors
-/// If there is no such queue, or it is another user's.
+/// If there is no such queue, or it belongs to another user.
 pub fn remove(id: i32) -> io::Result<()> {
     // SAFETY: IPC_RMID doesn't use the pointer.
     result_of(unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) }).map(drop)
@@ -78,15 +77,15 @@ pub fn remove(id: i32) -> io::Result<()> {
 /// If there is no such queue, or /proc is missing.
 pub fn message_size(id: i32) -> io::Result<usize> {
     let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
-    // SAFETY: the pointer is to a writable msqid_ds.
+    // SAFETY: the pointer points to a writable msqid_ds.
     result_of(unsafe { libc::msgctl(id, libc::IPC_STAT, status.as_mut_ptr()) })?;
     // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
     let status = unsafe { status.assume_init() };
     Ok(limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
 }
 
-/// A sender for the queue `id`, which splits blocks at [`message_size`]. A queue can't be polled: a polling end tries
-/// once without waiting, then waits in the call.
+/// Creates a sender for the queue `id`. It splits blocks into messages of at most [`message_size`] bytes. A queue can't
+/// be polled: an end with a polling wait policy tries once without waiting, then waits in the call.
 ///
 /// # Errors
 /// If there is no such queue, or the memory can't be allocated. Sending fails with `BrokenPipe` if the queue was
@@ -96,7 +95,7 @@ pub fn sender(id: i32, options: &send::SendOptions) -> io::Result<Box<dyn Sender
     Ok(Box::new(MessageSender::new(queue, options, message_size(id)?)?))
 }
 
-/// A receiver for the queue `id`, which waits like [`sender`].
+/// Creates a receiver for the queue `id`. It waits like [`sender`].
 ///
 /// # Errors
 /// If there is no such queue, or the memory can't be allocated. Receiving fails with `BrokenPipe` if the queue was
@@ -106,7 +105,7 @@ pub fn receiver(id: i32, options: &recv::RecvOptions) -> io::Result<Box<dyn Rece
     Ok(Box::new(MessageReceiver::new(queue, options, message_size(id)?)?))
 }
 
-/// The type that each message starts with; any number above 0.
+/// The type that each message starts with. Any number above 0 would do.
 const TYPE: libc::c_long = 1;
 
 struct SysvQueue {
@@ -143,15 +142,15 @@ impl Channel for SysvQueue {
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         message[..Self::LEAD].copy_from_slice(&TYPE.to_ne_bytes());
         let (start, len) = (message.as_ptr().cast(), message.len() - Self::LEAD);
-        // SAFETY: the pointer is to a type and `len` bytes after it, which are only read. The kernel requires no
-        // alignment.
+        // SAFETY: the pointer points to a type and `len` bytes after it, and the call only reads them. The kernel
+        // requires no alignment.
         self.retry(calls, |flags| unsafe { libc::msgsnd(self.id, start, len, flags) }).map(drop)
     }
 
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
         let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len() - Self::LEAD);
-        // SAFETY: the pointer is to room for a type and `len` bytes after it, borrowed exclusively. The kernel requires
-        // no alignment.
+        // SAFETY: the pointer points to room for a type and `len` bytes after it, which is borrowed exclusively. The
+        // kernel requires no alignment.
         let received = self.retry(calls, |flags| unsafe { libc::msgrcv(self.id, start, len, 0, flags) });
         received.map(isize::unsigned_abs)
     }

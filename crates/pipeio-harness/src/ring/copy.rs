@@ -1,4 +1,4 @@
-//! Ends with a separate buffer: one copy into the ring, one out of it.
+//! Senders and receivers with a separate buffer: one copy into the ring, one copy out of it.
 
 use std::ptr;
 
@@ -13,8 +13,8 @@ use crate::handover::{Sink, Source};
 fn put(map: &Map, offset: usize, bytes: &[u8]) {
     assert!(offset < map.capacity() && bytes.len() <= map.capacity());
     let (head, rest) = bytes.split_at(bytes.len().min(map.capacity() - offset));
-    // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process. By the
-    // protocol the peer doesn't read it meanwhile; if it does nevertheless, all the bytes it may see are valid.
+    // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process. According
+    // to the protocol the peer doesn't read it meanwhile. If it does nevertheless, all bytes that it may see are valid.
     unsafe { ptr::copy_nonoverlapping(head.as_ptr(), map.start().as_ptr().wrapping_add(offset), head.len()) };
     // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this
     // process, and all the bytes that the peer may see are valid.
@@ -26,9 +26,9 @@ fn get(map: &Map, offset: usize, bytes: &mut [u8]) {
     assert!(offset < map.capacity() && bytes.len() <= map.capacity());
     let here = bytes.len().min(map.capacity() - offset);
     let (head, rest) = bytes.split_at_mut(here);
-    // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process. By the
-    // protocol the peer doesn't write to it meanwhile; if it does nevertheless, we get other bytes, which are all
-    // valid.
+    // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process. According
+    // to the protocol the peer doesn't write to it meanwhile. If it does nevertheless, we get other bytes, which are
+    // all valid.
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr().wrapping_add(offset), head.as_mut_ptr(), head.len()) };
     // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this
     // process, and any bytes that the peer may write there are valid.

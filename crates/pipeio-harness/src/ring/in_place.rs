@@ -1,4 +1,4 @@
-//! Ends that work on the ring's memory directly.
+//! Senders and receivers that work directly on the ring's memory.
 
 use std::io;
 use std::ops::Deref;
@@ -15,8 +15,8 @@ use crate::shared::CacheLine;
 /// The memory in which a ring's blocks are made.
 ///
 /// # Safety
-/// While `self` lives, even if it is moved, as many bytes from `start` on as the handover's capacity are readable and
-/// writable, and this process makes no reference to them.
+/// The bytes from `start` on, as many as the handover's capacity, are readable and writable while `self` lives, even if
+/// `self` is moved. This process makes no reference to them.
 pub(crate) unsafe trait Memory: Deref<Target = [CacheLine]> {
     fn start(&self) -> NonNull<u8>;
 }
@@ -50,7 +50,7 @@ pub(crate) struct InPlaceSender<M: Memory> {
     content: Content,
     block: usize,
     prepared: bool,
-    /// Memory for a fresh block that would extend beyond the end of the ring.
+    /// Separate memory for a fresh block that would extend beyond the end of the ring.
     aside: Vec<u8>,
     /// Whether the last fresh block is in `aside`.
     is_aside: bool,
@@ -76,8 +76,8 @@ impl<M: Memory> InPlaceSender<M> {
         assert!(offset <= capacity && len <= capacity - offset);
         // SAFETY: the offset is within the memory, as asserted.
         let start = unsafe { self.source.lines.start().add(offset) };
-        // SAFETY: the bytes are within the memory, as asserted, and nobody in this process makes references to it. The
-        // peer may write to it in spite of the protocol, which is why it isn't a slice.
+        // SAFETY: the bytes are within the memory, as asserted, and no code in this process makes references to them.
+        // The peer may write to them in spite of the protocol, so they aren't a slice.
         unsafe { BytesMut::shared(start, len) }
     }
 }
@@ -140,7 +140,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 pub(super) struct InPlaceReceiver {
     sink: Sink<Map>,
     block: usize,
-    /// Number of bytes that were returned last and not released yet.
+    /// The number of bytes that were returned last and not yet released.
     lent: usize,
 }
 
@@ -163,8 +163,8 @@ impl Receiver for InPlaceReceiver {
         assert!(offset <= self.sink.capacity() && bytes <= self.sink.capacity() - offset);
         // SAFETY: the offset is within the memory, as asserted.
         let start = unsafe { self.sink.lines.start().add(offset) };
-        // SAFETY: the bytes are within the memory, as asserted, which is mapped while `self` lives, and nobody in this
-        // process makes references to it. A sender may write to it in spite of the protocol, which is why it isn't a
+        // SAFETY: the bytes are within the memory, as asserted. The memory is mapped while `self` lives, and no code in
+        // this process makes references to it. A sender may write to it in spite of the protocol, so the bytes aren't a
         // slice.
         let data = unsafe { Bytes::shared(start, bytes) };
         Ok(Received { bytes, calls, data: Some(data) })

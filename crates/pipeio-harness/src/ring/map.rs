@@ -1,5 +1,5 @@
-//! The memory of a ring: the cache lines of the handover, one with the ring's size, and the bytes, which start at the
-//! next page.
+//! The memory of a ring. The first page has the cache lines of the handover and one line with the ring's size. The
+//! ring's bytes start at the next page.
 
 use std::io;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use rustix::mm::{Advice, MapFlags, madvise};
 use crate::handover::LINES;
 use crate::shared::{CacheLine, SharedMapping, refused};
 
-/// The line that describes the ring: its first word is [`MAGIC`], its second is the capacity in bytes.
+/// The line that describes the ring. Its first word is [`MAGIC`], its second word the capacity in bytes.
 const HEADER_LINE: usize = LINES;
 /// Bytes of a line.
 const LINE: usize = size_of::<CacheLine>();
@@ -37,8 +37,8 @@ impl Map {
             .and_then(|two| bytes.max(two).checked_next_multiple_of(slot))
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
-        // The length is one byte more than whole lines, so that a ring can't be opened as shared lines, nor shared
-        // lines as a ring.
+        // The length is one byte more than a whole number of lines, so that a ring can't be opened as shared lines, nor
+        // shared lines as a ring.
         let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
@@ -52,10 +52,10 @@ impl Map {
         let refused = |why: &str| refused("a ring", why);
         let mapping = SharedMapping::open(fd, MapFlags::POPULATE, "a ring")?;
         let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0 && mapping.len % LINE == 1);
-        let room = room.ok_or_else(|| refused("it doesn't have the size of one"))?;
+        let room = room.ok_or_else(|| refused("its size is not that of a ring"))?;
         let mut map = Map { mapping, capacity: room };
         if map[HEADER_LINE].words[0].load(Relaxed) != MAGIC {
-            return Err(refused("it is not marked as one"));
+            return Err(refused("it has no ring's mark"));
         }
         // The capacity is read only once, because another holder of the ring may change the word later.
         map.capacity = usize::try_from(map[HEADER_LINE].words[1].load(Relaxed))
@@ -70,7 +70,7 @@ impl Map {
         self.capacity
     }
 
-    /// Requests huge pages, which the system gives to shared memory only if an administrator has allowed it.
+    /// Requests huge pages. The system provides them for shared memory only if an administrator has allowed it.
     pub(super) fn advise(&self, pages: Pages) {
         if pages == Pages::Huge {
             // SAFETY: the range is ours, and this advice doesn't change its content.
@@ -78,8 +78,8 @@ impl Map {
         }
     }
 
-    /// The first byte of the ring. The capacity's number of bytes from there on is mapped, readable and writable while
-    /// the map lives.
+    /// The address of the ring's first byte. From there on, as many bytes as the capacity are mapped, readable and
+    /// writable while the map lives.
     pub(super) fn start(&self) -> NonNull<u8> {
         // SAFETY: the mapping is longer than a page, so the address is within it.
         unsafe { self.mapping.start.add(page_size()) }
@@ -91,7 +91,7 @@ impl Deref for Map {
 
     #[inline]
     fn deref(&self) -> &[CacheLine] {
-        // SAFETY: the mapping is longer than a page, and its first page is used for these lines only.
+        // SAFETY: the mapping is longer than a page, and its first page is used only for these lines.
         unsafe { self.mapping.lines(HEADER_LINE + 1) }
     }
 }

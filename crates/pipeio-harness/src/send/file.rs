@@ -12,11 +12,11 @@ use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
 use pipeio::pipe::Pipe;
 
-/// The minimum length of the file in bytes. The file is sent repeatedly, and stays in the second-level cache of current
+/// The minimum length of the file in bytes. The file is sent repeatedly, and fits in the second-level cache of current
 /// processors.
 const MIN_FILE_BYTES: usize = 1 << 20;
 
-/// The file's length in bytes: a whole number of blocks, so that no block crosses its end.
+/// The file's length in bytes: a whole number of blocks, so that no block crosses the end of the file.
 pub(super) fn period(block: usize) -> usize {
     MIN_FILE_BYTES.next_multiple_of(block)
 }
@@ -30,7 +30,7 @@ pub(super) struct FileSender {
     /// A pipe or a socket.
     link: OwnedFd,
     /// For splice(2) to a socket: a pipe between the file and the socket, because one end of splice(2) must be a pipe.
-    /// It is empty after each send.
+    /// The pipe is empty after each send.
     between: Option<Pipe>,
     file: OwnedFd,
     call: FileCall,
@@ -52,7 +52,7 @@ impl FileSender {
         Ok(FileSender { link, between, file, call, period, position: 0, prepared: false, wait: options.wait })
     }
 
-    /// Moves at most `len` bytes of the file into the pipe, and then all of these to the socket.
+    /// Moves at most `len` bytes of the file into the pipe, and then all of these bytes to the socket.
     fn splice_through(&self, between: &Pipe, len: usize, calls: &mut u32) -> io::Result<usize> {
         let taken = retry_on_intr(|| {
             *calls += 1;
@@ -89,7 +89,7 @@ impl Sender for FileSender {
             }
             position += len as u64;
         }
-        // The file's pages will be in flight. The seals prevent changes through any descriptor.
+        // From now on the file's pages may be in flight. The seals prevent changes through any descriptor.
         fcntl_add_seals(&self.file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Every way to put bytes into a pipe, behind one trait.
+//! Every method of writing to a pipe, behind one trait.
 //!
-//! Some senders copy ([`SendCall::Write`], [`SendCall::IoUring`]), the others move references to pages. A page given to
-//! a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards. So no sender
-//! here writes to memory that it has given away. See [`crate::buffer::GiftMemory`].
+//! [`SendCall::Write`] and [`SendCall::IoUring`] copy bytes; the other calls move references to pages. A page given to
+//! a pipe may still be in flight long after it left that pipe, because a reader may pass it on with splice(2) or
+//! tee(2). So no sender here writes to memory that it has given away. See [`crate::buffer::GiftMemory`].
 
 mod file;
 mod io_uring;
@@ -29,7 +29,7 @@ pub enum SendCall {
     VmspliceGift,
     /// sendfile(2) from a memfd.
     Sendfile,
-    /// splice(2) from a memfd. To a socket, through a pipe of the sender's own.
+    /// splice(2) from a memfd. If the link is a socket, through a private pipe.
     Splice,
     /// tee(2) from a pipe that stays full.
     Tee,
@@ -80,18 +80,18 @@ pub struct Moved {
     pub calls: u32,
 }
 
-/// Puts blocks into a pipe.
+/// Writes blocks to a pipe or another link.
 pub trait Sender {
-    /// Sets the content that is sent over and over. Calls `fill` for each piece of the first [`period`] bytes, in
-    /// order, with its position and its memory. Call this before the first [`Sender::send`].
+    /// Sets the content that is sent repeatedly. Calls `fill` for each piece of the first [`period`] bytes, in order,
+    /// with the piece's position and memory. Call this before the first [`Sender::send`].
     ///
     /// # Errors
-    /// If the memory can't be allocated, or the sender sends fresh content. A sender that gives pages away also fails
-    /// if it is prepared twice or after the first send: that would change bytes in flight.
+    /// If the memory can't be allocated, or the sender sends fresh content. A sender that gives pages away also returns
+    /// an error if it is prepared twice or after the first send, because that would change bytes in flight.
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()>;
 
-    /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. None of it is
-    /// in flight. Its content is unspecified: write all of it.
+    /// Returns memory for the `len` bytes that the next [`Sender::send`] sends. `len` is at most the block size. No
+    /// byte of the memory is in flight. Its content is unspecified: write all of it.
     ///
     /// # Errors
     /// `Unsupported` for a sender of prepared content, as in this default implementation.
@@ -100,13 +100,14 @@ pub trait Sender {
     }
 
     /// Sends `len` bytes, at most the block size, from the memory that [`Sender::fresh`] returned last or from the next
-    /// part of the prepared content. Returns when the link has accepted all of them.
+    /// part of the prepared content. Returns when the link has accepted all `len` bytes.
     ///
     /// # Errors
     /// `BrokenPipe` if the reader is gone; otherwise the kernel's error.
     fn send(&mut self, len: usize) -> io::Result<Moved>;
 
-    /// Marks the end of the stream. If closing the descriptor ends it, this does nothing; other links send an end mark.
+    /// Marks the end of the stream. On links where closing the descriptor ends the stream, does nothing. On other
+    /// links, sends an end mark.
     ///
     /// # Errors
     /// The kernel's error.
@@ -120,8 +121,8 @@ pub trait Sender {
     }
 }
 
-/// The length in bytes of the content that is repeated in the stream, for this call and blocks of `block` bytes: byte
-/// `p` of the stream is byte `p % period` of the content.
+/// The length in bytes of the prepared content, which is repeated in the stream, for this call and blocks of `block`
+/// bytes. Byte `p` of the stream is byte `p % period` of the content.
 pub fn period(call: SendCall, block: usize) -> usize {
     match call {
         SendCall::Write | SendCall::Vmsplice | SendCall::VmspliceGift | SendCall::IoUring => block,
@@ -130,11 +131,11 @@ pub fn period(call: SendCall, block: usize) -> usize {
     }
 }
 
-/// A sender for the write end `pipe`.
+/// Creates a sender for the write end `pipe`.
 ///
 /// # Errors
-/// If the call can't be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or if the
-/// memory can't be allocated.
+/// `Unsupported` or `PermissionDenied` if the call can't be used here. `InvalidInput` if it can't be used with these
+/// options. Another error if the memory can't be allocated.
 pub fn open(call: SendCall, pipe: impl Into<OwnedFd>, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
@@ -172,8 +173,8 @@ pub fn write(pipe: OwnedFd, options: &SendOptions) -> io::Result<impl Sender + S
     Ok(BufferedSender { put, buffer: options.buffer()? })
 }
 
-/// A sender that uses one buffer for all blocks. `put` sends bytes from the start of a slice, returns their number, and
-/// counts its system calls. The sender drops `put` before the buffer.
+/// Creates a sender that uses one buffer for all blocks. `put` sends bytes from the start of a slice, returns their
+/// number, and counts its system calls. The sender drops `put` before the buffer.
 pub fn buffered(
     buffer: Buffer,
     put: impl FnMut(&[u8], &mut u32) -> io::Result<usize> + Send + 'static,

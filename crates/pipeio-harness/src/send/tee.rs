@@ -1,9 +1,9 @@
-//! tee(2) from a pipe that stays full: sends the same pages over and over, at the cost of their references only.
+//! tee(2) from a pipe that stays full: sends the same pages repeatedly, and copies only references to the pages.
 //!
-//! A pipe's capacity counts slots. A slot has one page if a process fills it by write or vmsplice, but may have any run
-//! of adjacent pages. Socket buffers have runs of 32 KiB, and splice(2) moves them into a pipe as they are. With a
-//! store of such runs, a pipe of the default 16 slots accepts 512 KiB at a time. On a machine with two cores this moved
-//! 8 times as much per wake-up as slots of one page.
+//! A pipe's capacity counts slots. A slot filled by write or vmsplice has one page, but a slot may have any run of
+//! adjacent pages. Socket buffers have runs of 32 KiB, and splice(2) moves these runs into a pipe as they are. If the
+//! store, the full pipe, has such runs, a pipe of the default 16 slots accepts 512 KiB at a time. On a machine with two
+//! cores this moved 8 times as much per wake-up as slots of one page.
 
 use std::io;
 use std::mem::replace;
@@ -46,7 +46,7 @@ impl TeeSender {
             )));
         }
         let store = Pipe::new()?;
-        // For a user above the page limit the store stays small, which works but is slower.
+        // If the user's pipes exceed the page limit, the store stays small, which works but is slower.
         let _ = set_capacity(&store.writer, STORE);
         Ok(TeeSender { pipe, store, period: period(options.block), prepared: false, wait: options.wait })
     }
@@ -64,7 +64,7 @@ impl TeeSender {
             while left > 0 {
                 match splice(&far, None, &self.store.writer, None, left, SpliceFlags::NONBLOCK) {
                     Ok(taken) if taken % page_size() == 0 && taken > 0 => left -= taken,
-                    // A part of a page would shift all later bytes.
+                    // An incomplete page would shift all later bytes.
                     Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
                     Err(rustix::io::Errno::AGAIN) => return Ok(()),
                     Err(error) => return Err(error.into()),
@@ -91,7 +91,7 @@ impl Sender for TeeSender {
         }
         let mut page = vec![0; self.period];
         fill(0, &mut page);
-        // A block shorter than a page is the start of the first page. The rest of the page isn't sent.
+        // A block shorter than a page occupies the start of the first page. The rest of the page isn't sent.
         page.resize(page_size(), 0);
         if self.fill_with_runs(&page).is_err() {
             // The pages in the store may be out of order, so start with an empty store.

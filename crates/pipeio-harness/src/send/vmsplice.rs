@@ -1,7 +1,7 @@
 //! vmsplice(2): the kernel takes references to the pages of the block.
 //!
-//! Prepared content never changes, so it may be sent again at any time. Fresh content is written to memory whose pages
-//! are dropped, not overwritten, once they were given away.
+//! Prepared content never changes, so it may be sent again at any time. Fresh content is written to memory whose pages,
+//! once given away, are dropped instead of overwritten.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,9 +12,10 @@ use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prep
 use crate::buffer::{Buffer, BytesMut, GiftMemory};
 use crate::wait::{Direction, Wait};
 
-/// Size in bytes of the region for fresh content; its pages are dropped when it is used up. The region is small enough
-/// that a dropped huge page is still in the cache when the kernel hands it out again. On a machine with 1 MiB of L2 per
-/// core, regions of 2 MiB and 8 MiB moved 11 GiB/s, 64 MiB 7 GiB/s, and 256 MiB 0.4 GiB/s.
+/// Size in bytes of the region for fresh content. Once the region is used up, its pages are dropped. The region is
+/// small enough that a dropped huge page is still in the cache when the kernel hands it out again. On a machine with 1
+/// MiB of L2 per core, the rate was 11 GiB/s with regions of 2 MiB and 8 MiB, 7 GiB/s with 64 MiB, and 0.4 GiB/s with
+/// 256 MiB.
 const REGION: usize = 8 << 20;
 
 enum Memory {
@@ -47,8 +48,8 @@ impl VmspliceSender {
 /// those pages.
 unsafe fn give(pipe: BorrowedFd<'_>, bytes: &[u8], flags: SpliceFlags) -> rustix::io::Result<usize> {
     let slice = IoSliceRaw::from_slice(bytes);
-    // SAFETY: by the caller's promise `pipe` is a write end, so the memory is only read, and it doesn't change
-    // afterwards.
+    // SAFETY: the caller promises that `pipe` is a write end, so the kernel only reads the memory. The caller also
+    // promises that the memory doesn't change before its pages are dropped or unmapped.
     unsafe { vmsplice(pipe, &[slice], flags) }
 }
 
@@ -85,9 +86,9 @@ impl Sender for VmspliceSender {
         while moved.bytes < len {
             let rest = &bytes[moved.bytes..len];
             moved.bytes += self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || {
-                // SAFETY: `open` has checked that the pipe's end is for writing. Prepared content is written once,
-                // before the first send. Fresh content is in memory that GiftMemory hands out only once between two
-                // drops of its pages.
+                // SAFETY: `open` has checked that the descriptor is a write end. Prepared content is written once,
+                // before the first send. Fresh content is in memory that GiftMemory doesn't hand out again before it
+                // has dropped its pages.
                 unsafe { give(self.pipe.as_fd(), rest, self.flags) }
             })?;
         }

@@ -67,7 +67,7 @@ fn interrupted_calls_are_repeated() {
     // SAFETY: all zeros is a valid action: the default handler, no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = nothing as *const () as usize;
-    // SAFETY: the handler does nothing, so it may run at any time. Without SA_RESTART, so that calls return EINTR.
+    // SAFETY: the handler does nothing, so it may run at any time. SA_RESTART isn't set, so that calls return EINTR.
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
     for send in [SendMethod::Write, SendMethod::GiveAway] {
         let (input, mut to_engine) = pipe().unwrap();
@@ -147,7 +147,7 @@ proptest! {
     }
 }
 
-/// Obeys lines that are commands: `drop`, `stop`, `leave`, `fail` and `panic`.
+/// Executes lines that are commands: `drop`, `stop`, `leave`, `fail` and `panic`.
 #[derive(Clone)]
 struct Commands;
 
@@ -196,7 +196,7 @@ fn a_panic_ends_the_run_and_reaches_the_caller() {
         let (input, mut writer) = pipe().unwrap();
         let (_reader, output) = pipe().unwrap();
         writer.write_all(b"fine\npanic\nfine\n").unwrap();
-        // The writer stays open, so the other threads have to be woken.
+        // The writer stays open, so the run must wake the other threads itself.
         let run = thread::spawn(move || Engine::new().run_parallel(input, output, Commands, threads(workers)));
         assert!(run.join().is_err());
         drop(writer);

@@ -1,4 +1,4 @@
-//! Pages given to a pipe don't change, however late and through whatever pipes a reader reads them.
+//! Pages given to a pipe don't change, no matter how late a reader reads them or through which further pipes.
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::thread;
@@ -16,7 +16,7 @@ use super::{all, threads};
 /// The capacity of the reader's own pipe, which delays pages: the largest that an unprivileged user may request.
 const HELD: usize = 1 << 20;
 
-/// All lines differ, so a page that was overwritten shows.
+/// Returns lines that all differ, so an overwritten page is detected.
 fn input() -> Vec<u8> {
     let mut input = Vec::new();
     for number in 0..400_000 {

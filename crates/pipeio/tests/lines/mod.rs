@@ -13,7 +13,7 @@ use std::thread;
 
 use pipeio::lines::{Engine, Error, Report, Transform};
 
-/// The output and the result of a run on `threads`, with the input that `feed` writes.
+/// Returns the output and the result of a run on `threads` threads, with the input that `feed` writes.
 fn run<T: Transform + Clone + Send>(
     engine: &Engine,
     threads: usize,
@@ -32,7 +32,7 @@ fn run<T: Transform + Clone + Send>(
     })
 }
 
-/// Writes all of `bytes`, or as many as the reader takes.
+/// Writes `bytes` until the reader leaves or all are written.
 fn all(bytes: &[u8]) -> impl FnOnce(PipeWriter) + Send {
     move |mut writer| {
         let _ = writer.write_all(bytes);
@@ -82,7 +82,7 @@ fn threads(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap()
 }
 
-/// Reads exactly one line, byte by byte, so that nothing of the next is taken.
+/// Reads exactly one line, byte by byte, so that no byte of the next line is taken.
 fn read_line(mut pipe: &PipeReader) -> Vec<u8> {
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {
@@ -106,7 +106,8 @@ fn after_the_greatest_number_comes_zero() {
     }
 }
 
-/// On several CPUs the pipe's lock keeps reader and writer in step, and a larger pipe only takes more of the cache.
+/// On several CPUs the pipe's lock makes reader and writer alternate, and a larger pipe would only use more of the
+/// cache.
 #[test]
 fn a_pipe_is_enlarged_on_one_cpu_only() {
     let capacities = |engine: Engine| {

@@ -124,7 +124,7 @@ fn a_file_is_read_from_its_offset() {
 }
 
 proptest! {
-    /// All threads read parts of a file at once.
+    /// All threads read parts of a file concurrently.
     #[test]
     fn files_give_the_reference(
         lines in prop::collection::vec(prop::collection::vec(prop::sample::select(&b"ab \0\r"[..]), 0..40), 0..400),

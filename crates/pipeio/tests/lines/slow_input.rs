@@ -43,14 +43,14 @@ fn non_blocking_descriptors_are_waited_for() {
             let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
             to_engine.write_all(b"one\n").unwrap();
             assert_eq!(read_line(&from_engine), b"[spaces: 0]one\n");
-            // More than both pipes hold, and nobody reads: the engine has to wait for room.
+            // The input is larger than both pipes, and nothing reads the output: the engine must wait for room.
             let writer = thread::spawn(move || {
                 for _ in 0..20_000 {
                     to_engine.write_all(b"a longer line, with spaces\n").unwrap();
                 }
             });
-            // A pipe has 16 slots of a page, and each of these writes has to fit on one page: a full pipe of 64 KiB
-            // holds at least half of that.
+            // A pipe has 16 slots of one page each, and none of these writes is split between pages. So a full pipe of
+            // 64 KiB holds at least half of that.
             while super::unread(&writer_end(&from_engine)) < 32_000 {
                 thread::yield_now();
             }
@@ -63,7 +63,7 @@ fn non_blocking_descriptors_are_waited_for() {
     }
 }
 
-/// A write end of the pipe that `reader` belongs to.
+/// A write end of the pipe whose read end is `reader`.
 fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
@@ -71,7 +71,7 @@ fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
     std::os::fd::OwnedFd::from(file).into()
 }
 
-/// An eventfd refuses an empty read and never ends, so the runs go on until the tests are over.
+/// An eventfd refuses an empty read and never ends, so the runs continue until the tests are over.
 #[test]
 fn several_threads_read_the_same_as_one() {
     for workers in [1, 3] {

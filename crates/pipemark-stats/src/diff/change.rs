@@ -23,18 +23,19 @@ pub struct Diff {
     pub base: Origin,
     /// The origin of NEW's figures.
     pub new: Origin,
-    /// Other differences between the two, and disturbances of either.
+    /// Other differences between the two measurements, and disturbances of either measurement.
     pub warnings: Vec<String>,
-    /// Number of sessions from the history, besides those compared, that show how much sessions differ.
+    /// Number of other sessions in the history from which the variation between sessions was estimated.
     #[serde(default)]
     pub known_sessions: usize,
     /// The verdict is `better` or `worse` if the whole interval is beyond this change, a fraction.
     pub threshold: f64,
     /// Otherwise, the verdict is `same` if the whole interval is within this change, a fraction.
     pub same_within: f64,
-    /// The experiments, in the order of BASE. One with trials of both throughput and latency gives two groups.
+    /// The experiments, in the order of BASE. An experiment with trials of both throughput and latency gives two
+    /// groups.
     pub groups: Vec<ChangeGroup>,
-    /// Trials that exist on one side only, and trials that weren't measured on both sides.
+    /// Trials that exist only on one side, and trials that weren't measured on both sides.
     pub missing: Vec<Missing>,
 }
 
@@ -76,16 +77,17 @@ pub struct ChangeGroup {
     pub better: Better,
     /// Each trial.
     pub changes: Vec<Change>,
-    /// The comparison of their geometric mean; absent with fewer than two trials, or if they share no rounds.
+    /// The comparison of the trials' geometric mean; absent with fewer than two trials, or if the trials share no
+    /// rounds.
     pub mean: Option<Comparison>,
 }
 
-/// One trial of NEW against its counterpart of BASE.
+/// One trial of NEW compared with its counterpart in BASE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The trial's name, without the parameters that all trials of the experiment share or that trials were selected
-    /// by.
+    /// The trial's name, without the parameters that all trials of the experiment share and without those by which
+    /// trials were selected.
     pub name: String,
     /// Id of the trial of BASE.
     pub base_id: String,
@@ -95,11 +97,11 @@ pub struct Change {
     pub base: f64,
     /// Median of the runs of NEW.
     pub new: f64,
-    /// Whether the trial is a memory copy within one process. It shows the machine's limit, and its verdict doesn't
-    /// count.
+    /// Whether the trial is a memory copy within one process. Such a trial shows the machine's limit, and its verdict
+    /// doesn't count.
     pub reference: bool,
-    /// The figures of one run of BASE and one of NEW whose ratio is nearest to the change. Present if the ratio of
-    /// the medians differs from the change.
+    /// The figures of one run of BASE and one run of NEW, chosen so that their ratio is nearest to the change. Present
+    /// if the ratio of the medians differs from the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<(f64, f64)>,
     /// The change.

@@ -1,4 +1,4 @@
-//! Lists differences between the conditions of two measurements, each a possible cause of a change.
+//! Lists differences between the conditions of two measurements. Each difference may be the cause of a change.
 
 use std::mem::discriminant;
 use std::slice::from_ref;
@@ -64,7 +64,7 @@ fn warnings(side_input: SideInput) -> Vec<String> {
 type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
 
 /// The disturbances. Each has a function that reads the figure from a warning, the text before the figure, the unit,
-/// and the largest difference between the sides that allows a verdict.
+/// and a maximum: with a larger difference between the sides there is no verdict.
 const DISTURBANCES: [Disturbance; 3] = [
     (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
     (
@@ -82,7 +82,7 @@ const DISTURBANCES: [Disturbance; 3] = [
 ];
 
 /// The first disturbance that differs too much between the sides: its description for BASE and its figure for NEW.
-/// `None` if there is none.
+/// `None` if no disturbance does.
 fn unequal_disturbance(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
         let mean = |documents: &[Document]| {
@@ -95,15 +95,15 @@ fn unequal_disturbance(base: &[Document], new: &[Document]) -> Option<(String, S
     })
 }
 
-/// A sentence about a disturbance that was stronger on one side, so that the machine may have caused the change. `None`
-/// if there is none.
+/// A sentence about a disturbance that was stronger on one side, so that it may have caused the change. `None` if there
+/// is no such disturbance.
 pub(super) fn disturbance_reason(base: SideInput, new: SideInput) -> Option<String> {
     let (base, new) = unequal_disturbance(base.documents, new.documents)?;
     Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
 }
 
-/// Describes a disturbance that was stronger or weaker in a session than in the previous session; `None` if there is
-/// none.
+/// Describes a disturbance that was stronger or weaker in a session than in the previous session; `None` if there is no
+/// such disturbance.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
     let (base, new) = unequal_disturbance(from_ref(before), from_ref(after))?;
     Some(format!("a different load ({base} before, {new} after)"))
@@ -162,7 +162,7 @@ fn machine_properties(host: &Host) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Each CPU as CPU:CORE.PACKAGE, so `0:0.0 1:1.0` means two cores of one package.
+/// Each CPU as CPU:CORE.PACKAGE. For example, `0:0.0 1:1.0` means two cores of one package.
 fn cpu_places(host: &Host) -> String {
     let cpus = host.topology.iter().map(|place| format!("{}:{}.{}", place.cpu, place.core, place.package));
     cpus.collect::<Vec<_>>().join(" ")

@@ -1,5 +1,5 @@
-//! Matches trials of BASE and NEW. Two trials match if they have the same experiment and the same parameters, except
-//! the parameters by which each side was selected.
+//! Matches trials of BASE and NEW. Two trials match if they belong to the same experiment and have the same parameters.
+//! The parameters by which a side was selected are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,8 @@ use pipemark_model::{Key, Record, Value};
 
 use crate::diff::{Refusal, Side, SideInput};
 
-/// The experiment's name, and the id of the parameters once the selected ones have the same values on both sides.
+/// The experiment's name, and the id of the parameters. For the id, the parameters used for selection have the same
+/// values on both sides.
 type MatchKey<'a> = (&'a str, String);
 
 /// The trials of both sides.
@@ -46,8 +47,8 @@ pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Mat
     Ok(matches)
 }
 
-/// One value for each parameter by which either side was selected. For matching, both sides get this value. Which value
-/// it is doesn't matter.
+/// One value for each parameter by which either side was selected. For matching, both sides get this value; any value
+/// would do.
 fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     let mut keys = BTreeSet::new();
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()

@@ -10,7 +10,7 @@ use crate::family::Family;
 use crate::sessions::{JointComparisons, MIN_FREEDOM, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
-/// The minimum number of rounds that are compared as rounds: see [`crate::compare`].
+/// The minimum number of rounds that are compared as pairs: see [`crate::compare`].
 const MIN_ROUNDS: usize = 6;
 
 /// The figures of both sides, by session.
@@ -18,7 +18,7 @@ const MIN_ROUNDS: usize = 6;
 pub(super) struct PairFigures {
     pub base: Vec<FiguresByRound>,
     pub new: Vec<FiguresByRound>,
-    /// Sessions of the history, in groups within which sessions should not differ.
+    /// Sessions of the history, in groups. The sessions of one group should not differ.
     pub others: Vec<Vec<FiguresByRound>>,
     /// Whether both sides were measured in the same sessions.
     pub same_sessions: bool,
@@ -42,7 +42,7 @@ impl PairFigures {
             others: Vec::new(),
             same_sessions,
         };
-        // The history is used only if every trial was measured in all sessions of the history.
+        // The history is used only if every trial was measured in all of its sessions.
         if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
             let group = |at: usize| -> Option<Vec<FiguresByRound>> {
                 let session = |n| means(&trials.iter().map(|series| &series.others[at][n]).collect::<Vec<_>>());
@@ -106,7 +106,7 @@ impl PairFigures {
         }
     }
 
-    /// The comparison, adjusted for the number of comparisons. Without a verdict, also returns the reason. `family`
+    /// Returns the comparison, adjusted for the number of comparisons and, if there is no verdict, the reason. `family`
     /// adjusts comparisons within a single session, which are made by rounds.
     pub fn compare(
         &self,
@@ -137,7 +137,7 @@ impl PairFigures {
             None => compare(&base, &new, Pairing::None, criterion),
         };
         let comparison = compared.map_err(|error| error.to_string())?;
-        // The state of a session affects both sides alike only if both were measured in the session. Otherwise, the
+        // A session's state affects both sides equally only if both sides were measured in that session. Otherwise, the
         // variation between sessions is unknown.
         let ratio = if self.same_sessions { estimate(&comparison) } else { None };
         let surely = ratio.and_then(|ratio| family.interval(&ratio));

@@ -1,4 +1,4 @@
-//! Tests of matching, of refusals, and of the figures on which verdicts are based.
+//! Tests how trials are matched, which comparisons are refused, and which figures the verdicts are based on.
 
 use std::slice::from_ref;
 
@@ -52,7 +52,7 @@ fn settings(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| Value::parse_pair(text).unwrap()).collect()
 }
 
-/// Five sessions of a measurement, each with its own start. They differ by a few per mille.
+/// Five sessions of a measurement with different start times. Their figures differ by a few per mille.
 fn sessions(document: &Document, day: &str) -> Vec<Document> {
     let session = |(at, by): (usize, f64)| {
         let mut session = document.clone();
@@ -174,7 +174,8 @@ fn rounds_are_paired_by_their_number() {
     let drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7];
     let mut base = record("e", &[], 1.0, &drift);
     let mut new = record("e", &[("capacity", "1m")], 1.05, &drift);
-    // The trial lacks its last rounds, as if it had stopped early. The order of the runs in the file doesn't matter.
+    // Remove the last rounds of the trial, as if it had stopped early. The order of the runs in the file doesn't
+    // matter.
     base.samples.remove(7);
     new.samples.reverse();
     let document = document(vec![base, new]);
@@ -323,15 +324,15 @@ fn the_history_judges_one_session_per_side() {
     assert_eq!(why(&judged(&history)), (Verdict::Better, None));
     assert_eq!(judged(&history).known_sessions, 5);
     assert_eq!(why(&judged(&history[..4])).0, Verdict::Inconclusive, "four sessions of one trial know too little");
-    // If sessions differ by two thirds, a change by a factor of two is inconclusive.
+    // If sessions differ by two thirds, the verdict on a change by a factor of two is inconclusive.
     let mut loud = history.clone();
     for (session, by) in loud.iter_mut().zip([3u64, 5, 3, 5, 4]) {
         session.trials[0].samples.iter_mut().for_each(|sample| sample.bytes = sample.bytes * by / 4);
     }
     let (verdict, reason) = why(&judged(&loud));
     assert!(verdict == Verdict::Inconclusive && reason.unwrap().contains("smallest detectable change"));
-    // Some sessions of the history don't count: those of other machines or methods, the compared sessions themselves,
-    // and groups of one session.
+    // Some sessions of the history don't count: sessions of other machines or methods, the compared sessions
+    // themselves, and groups of one session.
     type Odd = fn(&mut Document);
     let odd: [Odd; 4] = [
         |document| document.host.name = "elsewhere".to_owned(),
@@ -373,8 +374,8 @@ fn unequal_disturbance_gives_no_verdict() {
     }
 }
 
-/// A file of several sessions with --base and --new: the sides alternate within each session, and each session counts
-/// once.
+/// If one file has several sessions and --base and --new select trials in it, the sides alternate within each session,
+/// and each session counts once.
 #[test]
 fn interleaved_sides_are_compared_within_each_session() {
     let one = |capacity, speed| record("e", &[("capacity", capacity)], speed, &STEADY);

@@ -1,4 +1,4 @@
-//! One figure per run of a trial. The figures are checked, because a stored file may contain anything.
+//! Reads one figure per run of a trial. Each figure is checked, because a stored file may contain anything.
 
 use std::collections::BTreeMap;
 

@@ -19,11 +19,11 @@ use crate::verdict::{Criterion, Verdict};
 
 impl Diff {
     /// Compares NEW with BASE. If both are parts of one measurement, they are compared round by round. `history`
-    /// contains other sessions, from which the variation between sessions is estimated. Sessions of other machines,
+    /// contains other sessions, from which the variation between sessions is estimated. Its sessions of other machines,
     /// methods or workloads are ignored.
     ///
     /// # Errors
-    /// If the sides have different workloads or methods, no trial in common, or impossible figures.
+    /// If the sides have different workloads or methods, if they have no trial in common, or if a figure is impossible.
     pub fn of(
         base: SideInput,
         new: SideInput,
@@ -178,7 +178,8 @@ fn groups<'a>(base: SideInput, new: SideInput, history: &'a [Document]) -> Vec<V
     groups.into_values().collect()
 }
 
-/// The figures of either trial in sessions of the history. Damaged sessions are ignored.
+/// The figures of a trial in each session of `group`: of `one` or `other`, whichever the session measured. Damaged
+/// sessions are ignored.
 fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<FiguresByRound> {
     let record = |document: &&Document| {
         let record = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
@@ -187,7 +188,7 @@ fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<
     group.iter().filter_map(record).collect()
 }
 
-/// How the comparisons of a document are adjusted for their number.
+/// Adjusts the comparisons of a document for their number.
 struct Adjustment {
     family: Family,
     joint: JointComparisons,
@@ -236,7 +237,7 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Adjustment, criterion: Crite
     pairs.iter().zip(names).map(change).collect()
 }
 
-/// The pair of runs whose ratio is nearest to the change. Among equally near pairs, the one nearest to the medians.
+/// The pair of runs whose ratio is nearest to the change. Among equally near pairs, the pair nearest to the medians.
 /// `None` if the ratio of the medians agrees with the change.
 fn typical_pair(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
     let off = |base: f64, new: f64| ((new / base).ln() - change.ln_1p()).abs();
