@@ -85,7 +85,7 @@ deb() {
 
 wheel() {
 	fresh bullseye python3,python3-pip wheel
-	cp "$dist"/pipemark-*.whl "$roots/wheel/root"
+	cp "$dist"/pipemark-*x86_64.whl "$roots/wheel/root"
 	inside "$roots/wheel" sh -c 'pip3 install -q --no-index /root/pipemark-*.whl'
 	measure "wheel in Debian 11" "$roots/wheel" pipemark
 }
