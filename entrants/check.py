@@ -3,9 +3,10 @@
 
     entrants/check.py [--only c,java] [--no-build]
 
-Every program runs at sizes that are multiples of its block and at others, with both patterns, several seeds, and one byte
-inverted on its way. Its answer must equal the one computed here. Then either end is killed in the middle of a stream,
-and the other must end. An entrant whose tools are missing is skipped with the reason, unless --only names it.
+Every program runs at sizes that are multiples of its block and at other sizes, with both patterns, several seeds, and
+one byte inverted in transit. Its answer must equal the answer computed here. Then one end is killed in the middle of a
+stream, and the other end must exit. An entrant whose tools are missing is skipped with the reason; with --only, that
+is a failure.
 """
 
 import argparse
@@ -90,7 +91,7 @@ def checksum(size, block, pattern, seed, flip):
 
 
 def version_of(tool):
-    """The first of the tool's commands that runs, and its version; otherwise the reason why none does."""
+    """The first of the tool's commands that runs, and its version. If none runs, the reason."""
     reasons = []
     for words in tool["try"]:
         try:
@@ -153,7 +154,7 @@ def within(seconds, condition):
 
 
 def what_outlives(command, folder, victim):
-    """Kills the parent or the child in the middle of a stream. Returns the fault of the other process; None if it ends."""
+    """Kills the parent or the child in the middle of a stream. Returns the other process's fault, or None if it exits."""
     command = command + ["--bytes", str(1 << 50), "--block", "65536"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     below = []
@@ -178,7 +179,7 @@ def what_outlives(command, folder, victim):
 
 
 def check(folder, build):
-    """Returns the number of right cases and a list of failures."""
+    """Returns the number of correct cases and a list of failures."""
     entrant = tomllib.loads((folder / "entrant.toml").read_text())
     if "prints" in entrant["idiomatic"]:
         return 0, [], "a benchmark of others, which keeps no contract"

@@ -1,4 +1,4 @@
-/* The pipe as a C programmer writes it: pipe, fork, read and write, and a plain loop for the checksum. */
+/* Streams through a pipe in idiomatic C: pipe, fork, read and write, and a plain loop for the checksum. */
 #define _GNU_SOURCE
 #include "stream.h"
 

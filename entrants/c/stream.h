@@ -24,7 +24,7 @@ struct options {
 struct source {
     const struct options *options;
     unsigned char *block;
-    unsigned char *flipped; /* the byte to turn back before the next block */
+    unsigned char *flipped; /* the byte to restore before the next block */
 };
 
 /* The child's result. */
@@ -35,15 +35,15 @@ struct answer {
 
 struct options options_parse(int argc, char **argv);
 struct source source_open(const struct options *options);
-/* Block `number` of the stream, of which the first `length` bytes are sent; valid until the next call. */
+/* Block `number` of the stream, valid until the next call. The first `length` bytes of the block are sent. */
 const unsigned char *source_block(struct source *source, uint64_t number, size_t length);
 void source_close(struct source *source);
 
 /* The monotonic clock in nanoseconds. */
 int64_t now_ns(void);
-/* Prints the result line that the contract requires; capacity in bytes. */
+/* Prints the result line that the contract requires. The capacity is in bytes. */
 void report(const char *runtime, const struct answer *answer, int64_t ns, int capacity);
-/* Prints what failed and why (errno), and ends the process with status 1. */
+/* Prints `what` with the reason from errno, and ends the process with status 1. */
 _Noreturn void die(const char *what);
 
 #endif

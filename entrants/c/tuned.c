@@ -2,7 +2,7 @@
  *
  * Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and sums
  * them m - j times, so b is the sum over lanes of L * b[l] - l * a[l]. The compiler turns the lanes into vectors.
- * Wider vectors, by __attribute__((vector_size)), took twice the time with GCC 12. */
+ * With GCC 12, wider vectors with __attribute__((vector_size)) took twice as long. */
 #define _GNU_SOURCE
 #include "stream.h"
 
@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
     int data[2], back[2];
     if (pipe2(data, O_CLOEXEC) < 0 || pipe2(back, O_CLOEXEC) < 0)
         die("cannot create a pipe");
-    /* Above the user's limit the pipe stays as it is; the capacity is read back and reported. */
+    /* If 1 MiB exceeds the user's limit, the pipe keeps its capacity. The capacity is read back and reported. */
     fcntl(data[1], F_SETPIPE_SZ, CAPACITY);
     signal(SIGPIPE, SIG_IGN);
     pid_t pid = fork();

@@ -1,4 +1,4 @@
-// The pipe as a C++ programmer writes it: owned descriptors, spans, and a plain loop for the checksum.
+// Streams through a pipe in idiomatic C++: owned descriptors, spans, and a plain loop for the checksum.
 #include "stream.hpp"
 
 namespace {

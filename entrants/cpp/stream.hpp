@@ -107,7 +107,7 @@ class Source {
         }
     }
 
-    // Block `number`, or an empty one after the last; valid until the next call.
+    // Block `number`, or an empty block after the last; valid until the next call.
     std::span<const std::byte> block(std::uint64_t number) {
         const std::uint64_t offset = number * options_.block;
         const auto bytes = block_.bytes().first(
@@ -255,7 +255,7 @@ template <Checksum C> void run(const Options &options, Pipe data) {
     }
 }
 
-// The body of main. Exit status 0 on success, 2 for wrong usage, else 1.
+// The body of main. Returns exit status 0 on success, 2 for invalid usage, 1 for other errors.
 template <Checksum C, typename OpenPipe> int main(std::span<char *> arguments, OpenPipe open) {
     try {
         run<C>(parse_options(arguments), open());

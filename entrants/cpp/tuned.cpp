@@ -8,9 +8,8 @@ namespace {
 namespace stdx = std::experimental;
 static_assert(std::endian::native == std::endian::little, "words are taken as they are in memory");
 
-// Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
-// sums them m - j times, so b is the sum over lanes of L * b[l] - l * a[l].
-// A row is one vector of the machine.
+// Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and sums
+// them m - j times, so b is the sum over lanes of L * b[l] - l * a[l]. A row is one machine vector.
 class Checksum {
   public:
     explicit Checksum(stream::Pattern pattern)
@@ -57,7 +56,7 @@ class Checksum {
 stream::Pipe open_large() {
     constexpr int capacity = 1 << 20;
     stream::Pipe pipe = stream::Pipe::open();
-    // Above the user's limit the pipe stays as it is; the capacity is read back and reported.
+    // If 1 MiB exceeds the user's limit, the pipe keeps its capacity. The capacity is read back and reported.
     ::fcntl(pipe.write.get(), F_SETPIPE_SZ, capacity);
     return pipe;
 }

@@ -1,5 +1,5 @@
-! The pipe as a Fortran programmer writes it, within the standard: execute_command_line starts the child, and both
-! stream their bytes through named pipes.
+! Streams through a pipe in idiomatic standard Fortran: execute_command_line starts the child, and parent and child use
+! named pipes.
 program idiomatic
    use, intrinsic :: iso_fortran_env, only: int32, int64, output_unit
    use stream, only: options_t, block_t, answer_t, read_options, report, fail, factor, low_32
@@ -58,8 +58,8 @@ contains
       write (output_unit, '(i0,1x,i0)') answer%bytes, answer%checksum
    end subroutine child
 
-   ! Reads until the block is full or the stream ends. When a pipe has fewer bytes, the read statement ends early with
-   ! an end-of-file condition. The stream has ended only when a read returns nothing.
+   ! Reads until the block is full or the stream ends. If the pipe has fewer bytes, the read statement ends early with
+   ! an end-of-file condition. The stream has ended only when a read returns no bytes.
    subroutine read_full(data, block, length)
       integer, intent(in) :: data
       type(block_t), intent(inout) :: block
@@ -92,7 +92,7 @@ contains
 
       folder = new_folder()
       call run('mkfifo '//folder//'/data '//folder//'/back')
-      ! If the child fails, its shell writes a line instead, so that the parent doesn't wait for ever.
+      ! If the child fails, its shell writes a line instead, so that the parent doesn't wait forever.
       call execute_command_line('('//program_name()//' --child'//options%line//' || echo failed) <'//folder// &
                                 '/data >'//folder//'/back', wait=.false.)
       open (newunit=data, file=folder//'/data', access='stream', form='unformatted', action='write', status='old')
@@ -126,7 +126,7 @@ contains
       if (status /= 0) call fail(command//' failed')
    end subroutine run
 
-   ! Makes a folder for this process; mkdir fails if the name is taken.
+   ! Creates a folder for this process. mkdir fails if the name is in use.
    function new_folder() result(folder)
       character(:), allocatable :: folder
       integer(int64) :: ticks

@@ -1,8 +1,8 @@
 ! Shared by both programs: the options, the bytes to send, the answer and the result line.
 ! Each program moves and sums bytes in its own way. See ../README.md.
 !
-! Fortran has no unsigned numbers: sums wrap around (-fwrapv), and words are in the machine's byte order, which must
-! be little-endian.
+! Fortran has no unsigned numbers, so sums are signed and wrap around (-fwrapv). Words have the machine's byte order,
+! which must be little-endian.
 module stream
    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
    use, intrinsic :: iso_fortran_env, only: compiler_version, error_unit, int8, int32, int64, output_unit
@@ -137,7 +137,7 @@ contains
       end do
    end subroutine block_fill
 
-   ! Changes the content to the block that starts at the offset, of which `length` bytes are sent.
+   ! Changes the content to that of the block that starts at the offset. `length` bytes of the block are sent.
    subroutine block_prepare(self, options, offset, length)
       class(block_t), intent(inout) :: self
       type(options_t), intent(in) :: options

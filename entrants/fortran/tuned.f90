@@ -70,7 +70,7 @@ program tuned
 
    options = read_options()
    if (pipe(data) < 0 .or. pipe(back) < 0) call fail('cannot create a pipe')
-   ! Above the user's limit the pipe stays as it is; the capacity is read back and reported.
+   ! If 1 MiB exceeds the user's limit, the pipe keeps its capacity. The capacity is read back and reported.
    status = fcntl(data(2), f_setpipe_sz, capacity)
    pid = fork()
    if (pid < 0) call fail('cannot fork')

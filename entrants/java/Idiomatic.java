@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/** The pipe as a Java programmer writes it: ProcessBuilder and streams. */
+/** Streams through a pipe in idiomatic Java: ProcessBuilder and streams. */
 public final class Idiomatic {
     private static final VarHandle WORD =
             MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);

@@ -107,7 +107,7 @@ final class Stream {
         }
     }
 
-    /** The blocks of a stream, one after the other in one buffer. */
+    /** The blocks of a stream, which use one buffer in turn. */
     static final class Blocks {
         private final Options options;
         private final ByteBuffer buffer;
@@ -125,7 +125,7 @@ final class Stream {
             expect(0);
         }
 
-        /** The whole block of that number, valid until the next call. */
+        /** The whole block with this number, valid until the next call. */
         ByteBuffer expect(long number) {
             buffer.clear();
             if (options.pattern == Pattern.POSITION) {
@@ -140,7 +140,7 @@ final class Stream {
             return buffer;
         }
 
-        /** The block of that number as it is sent, empty after the last; valid until the next call. */
+        /** The block with this number as it is sent, or an empty one after the last; valid until the next call. */
         ByteBuffer send(long number) {
             if (flipped != NONE) {
                 invert(flipped);
@@ -189,7 +189,7 @@ final class Stream {
         }
     }
 
-    /** The command that starts this program again, as the child. */
+    /** The command that starts this program as the child. */
     static List<String> childCommand(Class<?> program, String[] arguments) {
         var info = ProcessHandle.current().info();
         var command = new java.util.ArrayList<String>();

@@ -18,7 +18,7 @@ public final class Tuned {
     private static final int F_SETPIPE_SZ = 1031;
     private static final int F_GETPIPE_SZ = 1032;
 
-    /** Enough blocks to compile all code that runs per block. Without a warm-up, a stream of 2 GiB took a tenth longer. */
+    /** Enough blocks to get all per-block code compiled. Without a warm-up, a stream of 2 GiB took a tenth longer. */
     private static final int WARM_UP_BLOCKS = 20_000;
 
     private static final int WARM_UP_BLOCK = 4096;
@@ -96,10 +96,10 @@ public final class Tuned {
         }
     }
 
-    /** Enlarges the pipe on standard input if allowed; returns its capacity. */
+    /** Enlarges the pipe on standard input if the system allows it. Returns the pipe's capacity. */
     private static int enlarge() throws Throwable {
         MethodHandle fcntl = Fcntl.handle();
-        // Above the user's limit the pipe stays as it is; the capacity is read back.
+        // If 1 MiB exceeds the user's limit, the pipe keeps its capacity. The capacity is read back.
         int ignored = (int) fcntl.invokeExact(0, F_SETPIPE_SZ, CAPACITY);
         return (int) fcntl.invokeExact(0, F_GETPIPE_SZ, 0);
     }
@@ -125,7 +125,7 @@ public final class Tuned {
                 options.child(), (long) WARM_UP_BLOCKS * block, block, options.pattern(), options.seed(), -1);
     }
 
-    /** Adds blocks until {@code most} bytes were received or the stream ends; returns the number of bytes. */
+    /** Adds blocks until {@code most} bytes were received or the stream ends. Returns the number of bytes. */
     private static long receive(FileChannel data, ByteBuffer block, Checksum checksum, long most) throws IOException {
         long bytes = 0;
         while (bytes < most && fill(data, block)) {
@@ -144,7 +144,7 @@ public final class Tuned {
         }
     }
 
-    /** Reads until the block is full or the stream ends; false if nothing was left. */
+    /** Reads until the block is full or the stream ends. Returns false if no bytes were left. */
     private static boolean fill(FileChannel data, ByteBuffer block) throws IOException {
         block.clear();
         while (block.hasRemaining() && data.read(block) >= 0) {}

@@ -1,4 +1,4 @@
-// The pipe as a JavaScript programmer writes it: child_process and streams.
+// Streams to a child in idiomatic JavaScript: child_process and streams.
 //
 // Node's "pipe" to a child is a Unix socket pair on Linux, so there is no capacity to report.
 
@@ -51,7 +51,7 @@ async function parent(options) {
   const start = process.hrtime.bigint();
   const data = reader.stdin;
   for (const block of blocks.send()) {
-    // The stream keeps its argument until it is written, so it gets a copy of the reused block.
+    // The stream keeps a chunk until the chunk is written, so it gets a copy of the reused block.
     if (!data.write(Buffer.from(block))) await once(data, 'drain');
   }
   data.end();

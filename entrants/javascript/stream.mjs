@@ -36,7 +36,7 @@ function wholeNumber(name, text) {
   return value;
 }
 
-/** The blocks of a stream, one after the other in one buffer. */
+/** The blocks of a stream, which use one buffer in turn. */
 export class Blocks {
   #options;
   #stamp;
@@ -54,7 +54,7 @@ export class Blocks {
     this.expect(0);
   }
 
-  /** The whole block of that number; valid until the next call. */
+  /** The whole block with this number; valid until the next call. */
   expect(number) {
     if (!this.#options.document) {
       for (let i = 0, rest = number; i < this.#stamp; i++, rest = Math.floor(rest / 256)) this.#buffer[i] = rest % 256;
@@ -62,7 +62,7 @@ export class Blocks {
     return this.#buffer;
   }
 
-  /** Every block to send; each is valid until the next one. */
+  /** Yields every block to send. Each is valid until the next one. */
   *send() {
     const { bytes, block, flip } = this.#options;
     for (let offset = 0, number = 0; offset < bytes; offset += block, number++) {
@@ -105,7 +105,7 @@ export function fold(checksum, a, b) {
   return BigInt.asUintN(64, checksum * FACTOR + sums);
 }
 
-/** The child's line to its parent; the capacity is null if unknown. */
+/** The line that the child sends to its parent. The capacity is null if unknown. */
 export function answerLine(bytes, checksum, capacity) {
   return JSON.stringify({ bytes, checksum: checksum.toString(16).padStart(16, '0'), capacity }) + '\n';
 }

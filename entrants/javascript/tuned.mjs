@@ -1,8 +1,8 @@
-// The fastest JavaScript that still writes, reads and checks every byte: a real pipe of 1 MiB, synchronous reads
-// and writes of one buffer each, and comparison of blocks with the expected ones.
+// The fastest JavaScript that still writes, reads and checks every byte: a real pipe of 1 MiB, synchronous reads and
+// writes with one buffer each, and comparison of blocks with the expected ones.
 //
-// Node can't make a pipe (it gives a child a socket), and can't set a capacity. So mkfifo makes the pipe, and a line of
-// Perl, if installed, enlarges it before the clock starts. JavaScript still moves every byte.
+// Node can't create a pipe (a child gets a socket), and can't set a capacity. So mkfifo creates the pipe and, if Perl
+// is installed, a line of Perl enlarges it before the clock starts. JavaScript still moves every byte.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 import { Blocks, answerLine, fold, parseOptions, report, sums, xor } from './stream.mjs';
 
-// F_SETPIPE_SZ to 1 MiB, then F_GETPIPE_SZ. Above the user's limit the pipe stays as it is.
+// F_SETPIPE_SZ to 1 MiB, then F_GETPIPE_SZ. If 1 MiB exceeds the user's limit, the pipe keeps its capacity.
 const ENLARGE = 'fcntl(STDIN, 1031, 1 << 20); print fcntl(STDIN, 1032, 0)';
 
 // The child's descriptors, in the order of stdio.
@@ -81,7 +81,7 @@ function openPipe() {
     const name = path.join(folder, 'pipe');
     const made = spawnSync('mkfifo', [name], { stdio: 'inherit' });
     if (made.status !== 0) throw new Error(`mkfifo ${name} failed`);
-    // Opening one end waits for the other, but opening for reading and writing doesn't wait.
+    // Opening one end waits for the other end, but opening for both reading and writing doesn't wait.
     const both = fs.openSync(name, 'r+');
     const ends = { read: fs.openSync(name, 'r'), write: fs.openSync(name, 'w') };
     fs.closeSync(both);
@@ -91,7 +91,7 @@ function openPipe() {
   }
 }
 
-/** Enlarges the pipe if allowed; returns its capacity, or null if unknown. */
+/** Enlarges the pipe if the system allows it. Returns the pipe's capacity, or null if unknown. */
 function enlarge(fd) {
   const { status, stdout } = spawnSync('perl', ['-e', ENLARGE], { stdio: [fd, 'pipe', 'ignore'] });
   return status === 0 ? Number(stdout) : null;

@@ -1,4 +1,4 @@
-"""The pipe as a Python programmer writes it: subprocess and its file objects."""
+"""Streams through a pipe in idiomatic Python: subprocess and its file objects."""
 
 import fcntl
 import json

@@ -30,7 +30,7 @@ def arguments(argv=None):
 
 
 class Blocks:
-    """The blocks of a stream, one after the other in one buffer."""
+    """The blocks of a stream, which use one buffer in turn."""
 
     def __init__(self, options):
         self.size = options.block
@@ -47,7 +47,7 @@ class Blocks:
             yield x >> 24
 
     def stamp(self, number):
-        """Turns the buffer into block `number`."""
+        """Fills the buffer with block `number`."""
         if not self.stamped:
             return
         if self.size >= STAMP.size:
@@ -65,7 +65,7 @@ class Source(Blocks):
         self.flip = options.flip
 
     def __iter__(self):
-        """Each block as a view that is valid until the next one."""
+        """Yields each block as a view. A view is valid until the next block."""
         whole = memoryview(self.buffer)
         flip_number, flip_index = (-1, 0) if self.flip is None else divmod(self.flip, self.size)
         for number in range(-(-self.bytes // self.size)):
@@ -82,10 +82,10 @@ class Source(Blocks):
 class Checksum:
     """The checksum of the blocks that the child receives.
 
-    A loop over words is some hundred times slower in Python than a comparison of bytes. So each block
-    is compared, byte for byte, with the expected one. If they are equal, their sums are too, and the
-    sums of any block follow from those of block 0. A block that differs is summed word by word. So
-    the checksum depends only on the bytes received.
+    In Python, a loop over words takes about a hundred times as long as a comparison of bytes. So each
+    block is compared, byte for byte, with the expected block. If the blocks are equal, so are their
+    sums, and the sums of any expected block follow from those of block 0. A block that differs is
+    summed word by word. So the checksum depends only on the bytes received.
     """
 
     def __init__(self, options):

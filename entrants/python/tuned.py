@@ -1,4 +1,4 @@
-"""The fastest Python: a pipe of 1 MiB, fork, and plain reads and writes of one buffer each."""
+"""The fastest Python: a pipe of 1 MiB, fork, and plain reads and writes with one buffer each."""
 
 import errno
 import fcntl
@@ -59,13 +59,13 @@ def parent(options, data, back, pid):
 
 def main():
     options = arguments()
-    gc.disable()  # no object here is part of a reference cycle
+    gc.disable()  # no object in this program is part of a reference cycle
     data_in, data_out = os.pipe()
     back_in, back_out = os.pipe()
     try:
         fcntl.fcntl(data_out, fcntl.F_SETPIPE_SZ, CAPACITY)
     except OSError as error:
-        # Above the user's limit the pipe stays as it is; the capacity is read back and reported.
+        # If 1 MiB exceeds the user's limit, the pipe keeps its capacity. The capacity is read back and reported.
         if error.errno not in (errno.EPERM, errno.EBUSY):
             raise
     pid = os.fork()

@@ -38,7 +38,7 @@ def jvm_pipe(context, source, output, pipemark):
 
 
 def python_pipe(context, source, output, pipemark):
-    # Without checkCode a failing filter would count as one with empty output.
+    # Without checkCode, a failing filter would count as a filter with empty output.
     command = f"{shlex.quote(pipemark)} lines"
     context.textFile(f"file://{source}").pipe(command, checkCode=True).saveAsTextFile(output)
 
@@ -82,8 +82,8 @@ def spark(master="local[*]"):
 
 
 def end(context):
-    """Ends Spark so that the CPU time of its processes counts for this process, which therefore must wait for them. It inherits
-    the Python workers once their daemon is killed, because the daemon itself wouldn't wait for them."""
+    """Ends Spark so that the CPU time of its processes counts for this process. Only processes that this process waits for
+    count. It inherits the Python workers once their daemon is killed; the daemon itself wouldn't wait for them."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     proc = context._gateway.proc
     daemons = children(proc.pid)
@@ -109,7 +109,7 @@ def memory():
 
 
 def damage(context, pipemark):
-    """The hostile bytes that each way changes, compared with the filter alone."""
+    """The hostile bytes that each way alters, compared with the output of the filter without Spark."""
     found = {}
     with memory() as folder:
         source = Path(folder, "in")
@@ -130,7 +130,7 @@ def main(way):
         with spark() as context:
             print(f"Spark {context.version} of Python {sys.version.split()[0]}")
         return
-    # The filter is the pipemark that started this script.
+    # The filter is the pipemark program that started this script.
     pipemark = os.environ.get("PIPEMARK") or os.readlink(f"/proc/{os.getppid()}/exe")
     with spark() as context:
         if way == "damage":
@@ -138,12 +138,12 @@ def main(way):
                 print(f"{name:12} {'the same bytes' if not missing else f'changed: {missing}'}")
             return
         with memory() as folder:
-            # Standard input may be a file that has no name.
+            # Standard input may be a file without a name.
             WAYS[way](context, f"/proc/{os.getpid()}/fd/0", f"{folder}/out", pipemark)
             for path in parts(f"{folder}/out"):
                 with open(path, "rb") as part:
                     shutil.copyfileobj(part, sys.stdout.buffer, 1 << 20)
-            # Spark has read through other descriptors, but pipemark checks the offset of this one.
+            # Spark has read through other descriptors, but pipemark checks the offset of standard input.
             os.lseek(0, 0, os.SEEK_END)
 
 

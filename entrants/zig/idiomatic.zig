@@ -1,4 +1,4 @@
-//! The pipe as a Zig programmer writes it: std.process and std.Io.
+//! Streams through a pipe in idiomatic Zig: std.process and std.Io.
 
 const std = @import("std");
 const stream = @import("stream.zig");

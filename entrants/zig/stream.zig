@@ -87,7 +87,7 @@ pub const Source = struct {
         allocator.free(source.buffer);
     }
 
-    /// The next block, null after the last; valid until the next call.
+    /// The next block, or null after the last; valid until the next call.
     pub fn next(source: *Source) ?[]const u8 {
         const options = source.options;
         if (source.offset == options.bytes) return null;

@@ -75,7 +75,7 @@ fn fill(fd: linux.fd_t, block: []u8) ![]u8 {
 fn runChild(options: *const stream.Options, allocator: std.mem.Allocator) !void {
     const data = linux.STDIN_FILENO;
     const back = linux.STDOUT_FILENO;
-    // Above the user's limit the pipe stays as it is; the capacity is read back.
+    // If 1 MiB exceeds the user's limit, the pipe keeps its capacity. The capacity is read back.
     _ = linux.fcntl(data, set_pipe_size, capacity);
     const size = linux.fcntl(data, get_pipe_size, 0);
     if (linux.errno(size) != .SUCCESS) return error.CapacityUnknown;

@@ -1,4 +1,4 @@
-// Command idiomatic is the pipe as a Go programmer writes it: os/exec and io.
+// Command idiomatic streams through a pipe in idiomatic Go: os/exec and io.
 package main
 
 import (

@@ -26,7 +26,7 @@ type Options struct {
 	Flip     int64 // offset of the byte to invert; negative for none
 }
 
-// Parse reads the command line and ends the process if it is wrong.
+// Parse reads the command line, and ends the process if the command line is invalid.
 func Parse() *Options {
 	child := flag.Bool("child", false, "be the child that reads standard input")
 	bytes := flag.Int64("bytes", -1, "how many bytes to send")
@@ -42,7 +42,7 @@ func Parse() *Options {
 	return &Options{*child, *bytes, *block, *pattern == "document", uint32(*seed), *flip}
 }
 
-// Blocks is the stream, one block after the other in one buffer.
+// Blocks is the stream. All blocks use one buffer in turn.
 type Blocks struct {
 	options *Options
 	buffer  []byte
@@ -65,7 +65,7 @@ func NewBlocks(options *Options) *Blocks {
 	return blocks
 }
 
-// Expect returns the whole block of that number, valid until the next call.
+// Expect returns the whole block with this number, valid until the next call.
 func (b *Blocks) Expect(number uint64) []byte {
 	if !b.options.Document {
 		var stamp [8]byte
@@ -75,7 +75,7 @@ func (b *Blocks) Expect(number uint64) []byte {
 	return b.buffer
 }
 
-// Send passes each block to write, until the last or an error.
+// Send passes each block to write, until the last block or an error.
 func (b *Blocks) Send(write func([]byte) error) error {
 	block := int64(b.options.Block)
 	for offset := int64(0); offset < b.options.Bytes; offset += block {
@@ -102,7 +102,7 @@ type Answer struct {
 	Capacity *int   `json:"capacity"` // in bytes; nil if unknown
 }
 
-// NewAnswer is an answer whose capacity is unknown.
+// NewAnswer returns an answer whose capacity is unknown.
 func NewAnswer(bytes int64, checksum uint64) Answer {
 	return Answer{Bytes: bytes, Checksum: fmt.Sprintf("%016x", checksum)}
 }

@@ -1,6 +1,6 @@
 // Command tuned is the fastest Go that still writes, reads and checks every
 // byte: a blocking pipe of 1 MiB outside the runtime's poller, calls that bypass
-// its scheduler, and comparison of blocks with the expected ones.
+// the runtime's scheduler, and comparison of blocks with the expected ones.
 package main
 
 import (
@@ -111,11 +111,11 @@ func fcntl(fd, command, argument int) (int, error) {
 	return int(n), nil
 }
 
-// transfer reads or writes a block that is not empty, by read(2) or write(2),
-// without telling the scheduler. During a long call, the scheduler would wake
-// another thread, which would find nothing to do. A raw call keeps its processor
-// and delays the garbage collector, but here no other goroutine needs the
-// processor, and there is no garbage.
+// transfer reads or writes a block that is not empty, with read(2) or write(2),
+// without telling the scheduler. If the scheduler knew of a long call, it would
+// wake another thread, which would find nothing to do. A raw call keeps its
+// processor and delays the garbage collector. That is harmless here, because no
+// other goroutine needs the processor and there is no garbage.
 func transfer(call uintptr, fd int, block []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&block[0])), uintptr(len(block)))
@@ -156,7 +156,7 @@ func fill(fd int, block []byte) (have int, err error) {
 }
 
 func child(options *stream.Options) error {
-	// Above the user's limit the pipe stays as it is; the capacity is read back.
+	// If 1 MiB exceeds the user's limit, the pipe keeps its capacity, which is read back.
 	_, _ = fcntl(childData, fSetPipeSize, capacity)
 	size, err := fcntl(childData, fGetPipeSize, 0)
 	if err != nil {

@@ -4,7 +4,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.invoke.MethodHandle;
 
-/** fcntl(2) by java.lang.foreign, available since Java 22. */
+/** fcntl(2) through java.lang.foreign, available since Java 22. */
 final class Fcntl {
     private static final int FIXED_ARGUMENTS = 2;
 

@@ -3,7 +3,7 @@ import java.lang.invoke.MethodType;
 import jdk.incubator.foreign.CLinker;
 import jdk.incubator.foreign.FunctionDescriptor;
 
-/** fcntl(2) by jdk.incubator.foreign, which has this API in Java 17 only. */
+/** fcntl(2) through jdk.incubator.foreign, which has this API only in Java 17. */
 final class Fcntl {
     private Fcntl() {}
 

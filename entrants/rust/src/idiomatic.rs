@@ -1,4 +1,4 @@
-//! The pipe as a Rust programmer writes it: `std::process` and iterators.
+//! Streams through a pipe in idiomatic Rust: `std::process` and iterators.
 
 mod stream;
 

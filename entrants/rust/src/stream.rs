@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What the child writes to its standard output for its parent, after the line `ready`.
+/// The child's result, which it writes to its standard output after the line `ready`.
 pub struct Answer {
     pub bytes: u64,
     pub checksum: u64,
@@ -147,13 +147,13 @@ impl Answer {
     }
 }
 
-/// Tells the parent that the child waits for bytes.
+/// Tells the parent that the child is ready for bytes.
 pub fn say_ready() -> io::Result<()> {
     println!("ready");
     io::stdout().flush()
 }
 
-/// Reads until the block is full or the stream ends; returns the number of bytes.
+/// Reads until the block is full or the stream ends. Returns the number of bytes.
 pub fn fill(input: &mut impl Read, block: &mut [u8]) -> io::Result<usize> {
     let mut have = 0;
     while have < block.len() {

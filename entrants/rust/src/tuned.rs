@@ -1,4 +1,4 @@
-//! The fastest Rust that still writes, reads and sums every byte: a pipe of 1 MiB, a file instead of the locked and
+//! The fastest Rust that still writes, reads and sums every byte: a pipe of 1 MiB, a `File` instead of the locked and
 //! buffered standard input, and a checksum in lanes.
 
 mod stream;
@@ -21,7 +21,7 @@ unsafe extern "C" {
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
 }
 
-/// Enlarges the pipe unless that exceeds the user's limit; returns its capacity.
+/// Enlarges the pipe unless that exceeds the user's limit. Returns the pipe's capacity.
 fn enlarge(pipe: BorrowedFd<'_>) -> Option<u64> {
     // SAFETY: the descriptor is open while it is borrowed, and both commands take and return only numbers.
     let capacity = unsafe {

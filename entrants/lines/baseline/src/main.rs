@@ -1,4 +1,4 @@
-//! Tokio with a single task, which awaits a line and then the writes of that line.
+//! Tokio with a single task, which awaits each line and then the writes of that line.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;
@@ -7,7 +7,8 @@ use std::{env, io};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::runtime::Builder;
 
-/// Runs on this thread, as published; with an argument N on a scheduler of N threads, with `all` on one thread for each CPU.
+/// Runs on the main thread, like the published program. With an argument N, runs on a scheduler with N threads; with
+/// `all`, on one thread per CPU.
 fn main() -> io::Result<()> {
     let mut runtime = match env::args().nth(1).as_deref() {
         None => Builder::new_current_thread(),

@@ -1,7 +1,7 @@
 //! The transform of a line, shared by the four programs so that they differ only in structure.
 #![forbid(unsafe_code)]
 
-/// The header of `line`: how many spaces it has, `>6` if more than six.
+/// The header of `line`: its number of spaces, or `>6` if there are more than six.
 ///
 /// Characters are compared one by one, as in the published programs.
 pub fn header(line: &str) -> &'static str {

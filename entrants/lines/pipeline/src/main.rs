@@ -1,4 +1,5 @@
-//! Tokio with one task per stage. The only back-pressure is the bounded queues between them, whose items are single lines.
+//! Tokio with one task per stage. Back-pressure comes only from the bounded queues between the tasks. Each
+//! queue item is one line.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;
@@ -14,7 +15,7 @@ type Transformed = (&'static str, String);
 /// The number of lines that a queue holds before its sender waits.
 const QUEUE: usize = 1024;
 
-/// Runs on one thread for each CPU, as published; with an argument N on N threads.
+/// Runs on one thread per CPU, like the published program. With an argument N, runs on N threads.
 fn main() -> io::Result<()> {
     let mut runtime = Builder::new_multi_thread();
     if let Some(threads) = env::args().nth(1) {
@@ -29,8 +30,8 @@ async fn run() -> io::Result<()> {
     let input = tokio::spawn(read(to_transform));
     let transform = tokio::spawn(transform(from_input, to_output));
     let output = tokio::spawn(write(from_transform));
-    // Awaits the output first. If it fails, the other tasks stop because their queue closes, and its error is the one
-    // to report. Awaiting the input first could wait for a line that never arrives.
+    // Awaits the output task first. If that task fails, the other tasks stop because their queues close, and the
+    // output's error is reported. Awaiting the input first could wait for a line that never arrives.
     output.await??;
     transform.await?;
     input.await?

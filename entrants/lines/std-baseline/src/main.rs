@@ -1,4 +1,4 @@
-//! Blocking std code in one loop, with std's default buffers for stdin and BufWriter.
+//! Blocking code from std in one loop, with std's default buffer sizes for stdin and BufWriter.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! Tokio and futures streams in one task: the lines are a stream, the transform maps it, the output folds it.
+//! Streams from tokio and futures in one task: the lines are a stream, the transform is a map, the output is a fold.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::runtime::Builder;
 use tokio_stream::wrappers::LinesStream;
 
-/// Runs on one thread for each CPU, as published; with an argument N on N threads.
+/// Runs on one thread per CPU, like the published program. With an argument N, runs on N threads.
 fn main() -> io::Result<()> {
     let mut runtime = Builder::new_multi_thread();
     if let Some(threads) = env::args().nth(1) {
