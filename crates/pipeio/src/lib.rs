@@ -1,7 +1,7 @@
 //! Fast and correct ways to move bytes through Unix pipes, on Linux.
 //!
-//! For programs that write to pipes, read from pipes or copy between pipes at the kernel's full speed. The crate never
-//! changes bytes that it has sent.
+//! For programs that write to pipes, read from pipes or copy between pipes at the kernel's full speed. Bytes that were
+//! sent don't change before they are read.
 //!
 //! * [`copy`], [`Relay`]: copy bytes between two descriptors of any type.
 //! * [`Gifts`], [`Gift`]: send memory without copying it. The sender can't change the memory afterwards.
