@@ -22,7 +22,7 @@ from run import PIPEMARK, ROOT, alternating, promise
 BASELINE = ROOT / "build/entrants/lines/release/std-baseline"
 LONG = ("2024-01-01T00:00:00 host app[1]: " + "the quick brown fox jumps over the lazy dog " * 6)[:284]
 SHORT = "abcdefg"
-# A file must be large enough to make the start of a process negligible.
+# A file must be large enough to make process start-up negligible.
 SIZE = 1 << 30
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 

@@ -195,8 +195,8 @@ fn the_readme_image_is_the_output_of_why() {
     assert!(output.status.success(), "{output:?}");
     let kept = fs::read_to_string(root().join("docs/why.svg")).unwrap();
     assert!(fs::read_to_string(&drawn).unwrap() == kept, "run docs/picture.py");
-    // The current program prints output of the same form: the same first words, first columns, and lines between
-    // stages.
+    // The current program prints output of the same form: a title, the same column headings, and lines for the pipes
+    // between stages.
     let why = Command::new(PIPEMARK).args(["why", "yes | head -c 600m | tail -c 1"]).output().unwrap();
     let today = String::from_utf8(why.stderr).unwrap();
     let form = |text: &str| {

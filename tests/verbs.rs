@@ -89,7 +89,8 @@ fn suites_run_one_after_the_other() {
     assert_eq!(document["suite"], "mine, other");
     let trials = trials(&document);
     assert_eq!(trials.len(), 6);
-    // A trial of both suites is measured once, because two figures for one trial would contradict each other.
+    // A trial that occurs in both suites is measured once, because two figures for one trial would contradict each
+    // other.
     for (one, other) in trials[..3].iter().zip(&trials[3..]) {
         assert_eq!((&one["id"], &one["samples"]), (&other["id"], &other["samples"]));
     }

@@ -1,4 +1,4 @@
-"""A standalone master with executors of one core on this machine, for tests and benches."""
+"""A standalone Spark master with single-core executors on this machine, for tests and benchmarks."""
 
 import contextlib
 import os

@@ -63,7 +63,7 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
     }
 }
 
-/// Creates the sender of the link `fd`. A link can have only one sender during its lifetime. Blocks are made in the
+/// Creates the sender of the link `fd`. A link can have only one sender during its lifetime. Blocks are created in the
 /// memory that the receiver reads, so `align` doesn't apply.
 ///
 /// The first send waits for the receiver, at most ten seconds. [`Sender::finish`] waits until the receiver has read

@@ -207,7 +207,7 @@ impl Deref for Gift {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else writes
+        // SAFETY: the bytes are initialised and within the region, which lives as long as the gift. No one else writes
         // to them.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -216,7 +216,7 @@ impl Deref for Gift {
 impl DerefMut for Gift {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the bytes are within the region, which lives as long as the gift, and initialised. No one else
+        // SAFETY: the bytes are initialised and within the region, which lives as long as the gift. No one else
         // accesses them, and the borrow is exclusive. No pipe refers to them, because the gift begins after the bytes
         // that were sent.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }

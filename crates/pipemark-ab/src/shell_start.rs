@@ -13,16 +13,16 @@ const MIN_SHARE: f64 = 0.5;
 pub enum ShellStart {
     /// There is no shell, or its start is negligible, so it was not measured.
     NotMeasured,
-    /// This start time was subtracted from every time of every command.
+    /// This start-up time was subtracted from every time of every command.
     Subtracted(Estimate),
-    /// This start time was measured but not subtracted, because one command is too short for that.
+    /// This start-up time was measured but not subtracted, because one command is too short for that.
     NotSubtracted(Estimate),
 }
 
 impl ShellStart {
-    /// Decides how to treat the shell's start. `starts` has the start time of each round, and `commands` has all times
-    /// of each command that ran. All times are in nanoseconds. A start time is a difference of two times, so noise can
-    /// make it negative in some rounds.
+    /// Decides how to treat the shell's start-up time. `starts` has one start-up time per round, and `commands` has all
+    /// times of each command that ran. All times are in nanoseconds. A start-up time is a difference of two times, so
+    /// noise can make it negative in some rounds.
     pub fn of(starts: &[f64], commands: &[Vec<f64>]) -> ShellStart {
         let Some(start) = estimate::from_runs(starts).filter(|start| start.low.is_some() && start.median > 0.0) else {
             return ShellStart::NotMeasured;
@@ -55,7 +55,7 @@ impl ShellStart {
         }
     }
 
-    /// The measured start time of the shell; `None` if it was not measured.
+    /// The measured start-up time of the shell; `None` if it was not measured.
     pub fn estimate(&self) -> Option<Estimate> {
         match self {
             ShellStart::NotMeasured => None,

@@ -25,7 +25,7 @@ const MAX_QUOTE: u64 = 1500;
 const MAX_DEPTH: u32 = 4;
 /// The name of the program that may have substitutes.
 const TUNED: &str = "tuned";
-/// The placeholder in commands for the build folder.
+/// The placeholder for the build folder in commands.
 const OUT: &str = "{out}";
 
 /// Programs that are built together, with their tools and their state.

@@ -107,8 +107,8 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// Formats the volume of a run. A whole number of MiB (below 1 MiB, of KiB) is in binary units, such as `10 GiB`. Other
-/// volumes are in decimal units, such as `1.05 GB`.
+/// Formats the volume of a run. Whole numbers of MiB are in binary units, such as `10 GiB`. So are whole numbers of KiB
+/// below 1 MiB. Other volumes are in decimal units, such as `1.05 GB`.
 pub fn bytes_in_words(bytes: u64) -> String {
     let binary = if bytes < 1 << 20 { 1 << 10 } else { 1 << 20 };
     match [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter().find(|(unit, _)| bytes as f64 >= *unit) {

@@ -167,7 +167,7 @@ struct CallView<'t> {
 impl state::ThreadView for CallView<'_> {
     fn target(&self, fd: u64) -> WaitTarget {
         let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
-        // In a shell's loop the same descriptor is a different pipe in each round.
+        // In a shell loop, the same descriptor refers to a different pipe in each iteration.
         let same = |target: &WaitTarget| match target {
             WaitTarget::In(pipe) | WaitTarget::Out(pipe) if fd > 2 && !pipe.is_socket() => {
                 process::pipe_of(&format!("/proc/{}/fd/{fd}", self.pid)) == Some(*pipe)

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::process::{Direction, PipeEnd, PipeId, Process};
 
-/// A stage: processes that do one job, such as a shell's loop and the commands it starts.
+/// A stage: processes that do one job, such as a shell loop and the commands it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageShape {
     /// The processes of the stage. The first one gives the stage its name.

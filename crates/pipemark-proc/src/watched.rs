@@ -37,7 +37,7 @@ impl WatchedProcess {
         }
     }
 
-    /// A process that isn't part of the pipeline, read once.
+    /// A process that isn't part of the pipeline. It is read only once, so its files don't stay open.
     pub fn of(process: Process) -> WatchedProcess {
         WatchedProcess::new(process, false)
     }

@@ -195,7 +195,7 @@ pub fn compare_interleaved(
 /// Judges a change by its standard error, both as logarithms.
 fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> Comparison {
     let ends = |quantile: f64| ((change - quantile * error).exp_m1(), (change + quantile * error).exp_m1());
-    let (low, high) = ends(quantile(CONFIDENCE, freedom));
+    let (low, high) = ends(two_sided_quantile(CONFIDENCE, freedom));
     let judged = ends(joint_quantile(freedom, comparisons));
     let known = freedom >= MIN_FREEDOM;
     let p = match error > 0.0 {
@@ -232,11 +232,11 @@ pub(super) fn level(comparisons: usize) -> f64 {
 }
 
 fn joint_quantile(freedom: usize, comparisons: usize) -> f64 {
-    quantile(1.0 - level(comparisons), freedom)
+    two_sided_quantile(1.0 - level(comparisons), freedom)
 }
 
 /// The distance from 0 within which the fraction `inside` of the distribution lies.
-fn quantile(inside: f64, freedom: usize) -> f64 {
+fn two_sided_quantile(inside: f64, freedom: usize) -> f64 {
     -students_t(freedom).inverse_cdf((1.0 - inside) / 2.0)
 }
 

@@ -63,7 +63,7 @@ fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Opt
     upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
 }
 
-/// The option that makes a stage fill its buffer before it writes, if a reader waits for the stage's output.
+/// If a stage keeps a reader waiting because it fills its buffer before it writes, the option that makes it do so.
 fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
     let option = programs::fills_first(&stage.words)?;
     let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);

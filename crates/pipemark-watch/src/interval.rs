@@ -91,14 +91,15 @@ impl EndWaits {
     /// only works has phases, not bursts. `step` is the time between samples in seconds.
     pub(super) fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
         const MIN_WAITS: u32 = 10;
-        const MIN_ALIKE: f64 = 1.5;
+        const MIN_EFFECTIVE: f64 = 1.5;
         let (waits, others) = (f64::from(self.waits), f64::from(samples.saturating_sub(self.waits)));
         // The number of uninterrupted waits expected by chance (Wald and Wolfowitz's runs test).
         let expected = waits * others / f64::from(samples.max(1));
         let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
-        // The number of waits if all had equal lengths and the same sum of squares.
-        let alike = waits * waits / (self.squares as f64).max(1.0);
-        let several = self.waits >= MIN_WAITS && others > 0.0 && alike >= MIN_ALIKE;
+        // The effective number of waits: this many waits of equal length would have the same sum and the same sum of
+        // squares.
+        let effective = waits * waits / (self.squares as f64).max(1.0);
+        let several = self.waits >= MIN_WAITS && others > 0.0 && effective >= MIN_EFFECTIVE;
         (several && clustered).then(|| self.squares as f64 / waits * step)
     }
 }

@@ -60,7 +60,7 @@ pub fn needs_end(words: &[String]) -> bool {
     }
 }
 
-/// The option with which a program fills its buffer before it writes; `None` if it has none.
+/// The option that makes a program fill its buffer before it writes; `None` if it wasn't given.
 pub fn fills_first(words: &[String]) -> Option<&'static str> {
     let option = match program(words) {
         "mbuffer" => "-P",

@@ -547,7 +547,7 @@ fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProce
             }
         }
     }
-    // The stage may wait for a pipe to a process started since the last full scan.
+    // The stage may be waiting, possibly through a pipe, for a process that was started after the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
         let threads = |of: &WatchedProcess| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
         let own = stage.pids.iter().filter_map(|pid| known.get(pid));

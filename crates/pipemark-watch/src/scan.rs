@@ -42,7 +42,7 @@ const SCAN_PAUSES: [u32; 2] = [200, 500];
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
 /// A younger pipe isn't opened to read its capacity, because the pipeline may be short and about to end.
 const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
-/// The maximum number of stages. Later stages, such as more rounds of a loop, are counted with the last stage.
+/// The maximum number of stages. Later stages, such as more iterations of a loop, are counted with the last stage.
 const MAX_STAGES: usize = 400;
 
 /// The result of the last scan, and the times of the last and the next scans.
@@ -365,7 +365,7 @@ impl Watcher {
         let now = Some(Instant::now());
         for (stage, &taken) in self.stages.iter_mut().zip(&taken) {
             if !(stage.alive && taken) {
-                // The next round of a shell's loop starts a new process, whose counters start at 0.
+                // The next iteration of a shell loop starts a new process, whose counters start at 0.
                 (stage.since, stage.totals) = (now, Totals::default());
             }
             stage.alive = taken;
@@ -395,7 +395,7 @@ impl Watcher {
         let parents = self.parents(shape.pids[0]);
         let name = self.name(shape);
         let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
-        // The stage is the next round of a loop, or of a command of xargs.
+        // The stage is the next iteration of a loop, or the next command that xargs runs.
         let related =
             |stage: &WatchedStage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
         let lives = |stage: &WatchedStage| stage.pids.iter().any(|pid| self.known.contains_key(pid));

@@ -21,8 +21,8 @@ const MIN_SHARE: f64 = 0.3;
 /// less.
 const MIN_WORK: f64 = 0.4;
 
-/// A process that takes more CPU time than that still counts as one that mostly starts, if it reads and writes at most
-/// this number of bytes. An interpreter reads 10 to 250 KiB at its start.
+/// A process that takes more CPU time than that still counts as one that does little but start, if it reads and writes
+/// at most this number of bytes. An interpreter reads 10 to 250 KiB at its start.
 const MAX_BYTES: f64 = 320.0 * 1024.0;
 /// The maximum number of bytes per second of CPU time of such a process. A compressor with so little input moves more.
 const MAX_BYTES_PER_SECOND: f64 = 14e6;
@@ -34,7 +34,8 @@ struct Starts {
     per_second: f64,
     /// The number of CPUs that the started processes use.
     cpus: f64,
-    /// The bytes that each process reads and writes, if only this number shows that the process mostly starts.
+    /// The number of bytes that each process reads and writes. `None` if CPU time and page faults suffice to show that
+    /// the processes do little but start.
     few_bytes: Option<f64>,
 }
 
@@ -113,7 +114,8 @@ mod tests {
         let compress = StageFigures { faults_per_second: 30_000.0, cpu: Some(1.6), ..starter(200.0, 1.5) };
         let found = verdict(&line(vec![stage(1, 2, 0, 98), compress, stage(3, 3, 97, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage, "{}", found.text);
-        // Forty-five processes start per second and take 20 ms each, once for 100 KiB and once for 1 MiB.
+        // Forty-five processes start per second and take 20 ms each. They move 100 KiB each in the first case, and 1 MB
+        // each in the second.
         let jq =
             |bytes| StageFigures { faults_per_second: 20_000.0, bytes_per_start: Some(bytes), ..starter(45.0, 0.7) };
         let found = |bytes| verdict(&line(vec![stage(1, 2, 0, 98), jq(bytes), stage(3, 3, 97, 0)]));

@@ -12,11 +12,11 @@ use super::map::Map;
 use crate::handover::{Sink, Source};
 use crate::shared::CacheLine;
 
-/// The memory in which a ring's blocks are made.
+/// The memory in which blocks are created and read.
 ///
 /// # Safety
 /// The bytes from `start` on, as many as the handover's capacity, are readable and writable while `self` lives, even if
-/// `self` is moved. This process makes no reference to them.
+/// `self` is moved. This process creates no references to them.
 pub(crate) unsafe trait Memory: Deref<Target = [CacheLine]> {
     fn start(&self) -> NonNull<u8>;
 }
@@ -28,7 +28,7 @@ unsafe impl Memory for Map {
     }
 }
 
-/// Returns an error unless blocks can be made in place in a ring of `capacity` bytes.
+/// Returns an error unless blocks can be created in place in a ring of `capacity` bytes.
 pub(crate) fn fits(capacity: usize, options: &SendOptions) -> io::Result<()> {
     let block = options.block;
     if block > capacity {

@@ -15,7 +15,7 @@ use crate::shared::{CacheLine, SharedMapping, refused};
 
 /// The line that describes the ring. Its first word is [`MAGIC`], its second word the capacity in bytes.
 const HEADER_LINE: usize = LINES;
-/// Bytes of a line.
+/// The size of a cache line in bytes.
 const LINE: usize = size_of::<CacheLine>();
 /// Identifies a memfd as a ring.
 const MAGIC: u64 = u64::from_le_bytes(*b"pipering");

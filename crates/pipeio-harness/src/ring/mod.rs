@@ -36,7 +36,7 @@ pub enum RingAccess {
     /// The end has a separate buffer, and copies the bytes once between the buffer and the ring. Like read(2) and
     /// write(2), but without the system call.
     Copy,
-    /// Blocks are made or read within the ring. `align` does not apply, and `pages` is only advice, which the sender
+    /// Blocks are created or read within the ring. `align` does not apply, and `pages` is only advice, which the sender
     /// gives.
     InPlace,
 }
@@ -63,7 +63,7 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// With [`RingAccess::InPlace`], prepared content is written once to the whole ring and then only published. So the
 /// ring must hold a whole number of such blocks. It does if the block size is the `slot` given to [`create`]. Fresh
 /// blocks may have any length up to the ring's. After a shorter block, the next block may extend beyond the ring's end.
-/// Such a block is made in separate memory and copied.
+/// Such a block is created in separate memory and copied.
 ///
 /// [`Wait::Poll`](crate::wait::Wait::Poll) spins for a short time, then acts as
 /// [`Wait::Block`](crate::wait::Wait::Block). `calls` counts futex(2).

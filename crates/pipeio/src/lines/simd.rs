@@ -94,14 +94,14 @@ pub(super) trait Lanes {
     ///
     /// # Safety
     ///
-    /// 64 bytes at `from` are readable, and the processor has the instructions.
+    /// 64 bytes at `from` are readable, and the processor supports the instructions.
     unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N];
 
     /// Copies 64 bytes.
     ///
     /// # Safety
     ///
-    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the
+    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor supports the
     /// instructions.
     unsafe fn copy(from: *const u8, to: *mut u8);
 
@@ -110,7 +110,7 @@ pub(super) trait Lanes {
     ///
     /// # Safety
     ///
-    /// 32 bytes at `from` are readable and 32 at `to` writable, they don't overlap, and the processor has the
+    /// 32 bytes at `from` are readable and 32 at `to` writable, they don't overlap, and the processor supports the
     /// instructions.
     #[inline(always)]
     unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
@@ -127,7 +127,7 @@ pub(super) trait Lanes {
     ///
     /// # Safety
     ///
-    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the
+    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor supports the
     /// instructions.
     unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
         // SAFETY: the caller promises 64 readable bytes at `from`.
@@ -193,7 +193,7 @@ mod x86 {
             // SAFETY: the caller promises 64 readable bytes; this loads both halves.
             let (low, high) = unsafe { (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) };
             bytes.map(|byte| {
-                // SAFETY: arithmetic on registers; the caller promises that the processor has the instructions.
+                // SAFETY: arithmetic on registers; the caller promises that the processor supports the instructions.
                 let (low, high) = unsafe {
                     let byte = _mm256_set1_epi8(byte.cast_signed());
                     (
@@ -225,7 +225,7 @@ mod x86 {
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
             // SAFETY: the caller promises 64 readable bytes.
             let word = unsafe { _mm512_loadu_si512(from.cast()) };
-            // SAFETY: arithmetic on registers; the caller promises that the processor has the instructions.
+            // SAFETY: arithmetic on registers; the caller promises that the processor supports the instructions.
             bytes.map(|byte| unsafe { _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(byte.cast_signed())) })
         }
 
@@ -321,7 +321,7 @@ mod arm {
             // SAFETY: the caller promises 64 readable bytes, and `BITS` has 16.
             let (word, bits) = unsafe { (load(from), vld1q_u8(BITS.as_ptr())) };
             bytes.map(|byte| {
-                // SAFETY: arithmetic on registers; every aarch64 processor has the instructions.
+                // SAFETY: arithmetic on registers; every aarch64 processor supports the instructions.
                 unsafe {
                     let byte = vdupq_n_u8(byte);
                     // A byte that is equal keeps its bit. Adding neighbours three times collects the bits of eight
@@ -353,19 +353,19 @@ macro_rules! with_lanes {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn avx2$(<$life>)?($($name: $type),*) -> $result {
-            // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
+            // SAFETY: the attribute makes this function's callers ensure that the processor supports the instructions.
             unsafe { $function::<$crate::lines::simd::Avx2>($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
         fn avx512$(<$life>)?($($name: $type),*) -> $result {
-            // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
+            // SAFETY: the attribute makes this function's callers ensure that the processor supports the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512>($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
         fn avx512vbmi$(<$life>)?($($name: $type),*) -> $result {
-            // SAFETY: the attribute makes this function's callers ensure that the processor has the instructions.
+            // SAFETY: the attribute makes this function's callers ensure that the processor supports the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512Vbmi>($($name),*) }
         }
         // SAFETY: this processor has the level's instructions, so it can run the function compiled for them.
@@ -458,7 +458,7 @@ impl Iterator for Ends<'_> {
 #[inline(always)]
 unsafe fn find<L: Lanes>(bytes: &[u8], mut seen: usize, byte: u8) -> (usize, u64) {
     while bytes.len() - seen >= WORD {
-        // SAFETY: 64 bytes are left from `seen` on, and the caller guarantees that the CPU has the instructions.
+        // SAFETY: 64 bytes are left from `seen` on, and the caller guarantees that the CPU supports the instructions.
         let [found] = unsafe { L::equal(bytes.as_ptr().add(seen), [byte]) };
         seen += WORD;
         if found != 0 {

@@ -108,7 +108,8 @@ struct State {
     writer_waits: bool,
     /// Whether the reading thread sleeps.
     reader_waits: bool,
-    /// The smallest number of free blocks since `since`. This many blocks at the start of `free` were not needed.
+    /// The smallest number of free blocks after the time `since`. This many blocks at the start of `free` haven't been
+    /// needed since then.
     least_free: usize,
     since: Instant,
 }

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_reader_finds_the_pipe_filled_at_once() {
+    fn a_fast_reader_causes_no_naps() {
         assert_eq!(naps(|_| 3e9).0, 0.0);
         // No nap even after a pause.
         assert_eq!(naps(|at| if at == 500 { 65536.0 } else { 3e9 }).0, 0.0);

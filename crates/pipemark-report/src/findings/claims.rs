@@ -34,8 +34,8 @@ pub fn answer_claims(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
         .collect();
     let family = Family::of(&speeds);
     let covered: usize = claims.iter().map(|claim| covered_trials(claim, records).len()).sum();
-    // The fewer trials decide a claim, the wider each interval has to be. So the loop starts with all trials, and
-    // repeats until the number of deciding trials no longer changes.
+    // If fewer trials decide a claim, each interval has to be wider. So the loop starts with all trials, and repeats
+    // until the number of deciding trials no longer falls.
     let mut deciding = covered;
     loop {
         let family = family.with(covered as f64 / deciding.max(1) as f64);

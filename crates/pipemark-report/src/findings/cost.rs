@@ -1,4 +1,4 @@
-//! The costs per call or message and per byte, from a straight line fitted to time over size.
+//! The costs per call or message and per byte, from a straight line fitted to time as a function of size.
 
 use serde_json::{Map, Value, json};
 

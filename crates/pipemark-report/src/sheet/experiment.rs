@@ -145,7 +145,7 @@ impl<'a> MeasuredExperiment<'a> {
         matrix::unit(self, record).unwrap_or_else(|| self.common(headline, |estimate| estimate.median))
     }
 
-    /// Adds the columns; returns the number of columns that name a row.
+    /// Adds the columns; returns the number of columns that identify a row.
     fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());

@@ -10,6 +10,7 @@ use crate::plan::refusal::Refusal;
 pub struct GainsDesign {
     /// The parameter in which the rows differ, see [`Gains`].
     pub by: Key,
+    /// The heading of the first column.
     pub corner: String,
     pub source: String,
     pub columns: Vec<ColumnDesign>,

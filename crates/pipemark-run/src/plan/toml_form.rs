@@ -101,6 +101,7 @@ struct CheckedName(#[serde(deserialize_with = "name")] String);
 #[serde(deny_unknown_fields)]
 struct GainsForm {
     by: Spanned<String>,
+    /// The heading of the first column.
     #[serde(deserialize_with = "title")]
     corner: String,
     #[serde(deserialize_with = "title")]

@@ -22,7 +22,7 @@ use crate::runner::hardware_counters::Counters;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 
-/// The time limit for a program to be ready to execute.
+/// The time limit for a child to become ready to execute its program.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time limit for a process to exit after it was killed or the other process has ended.

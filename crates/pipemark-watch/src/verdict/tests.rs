@@ -89,7 +89,7 @@ fn the_reason_of_a_stage_is_its_wait() {
     assert!(waits(0.0, None).contains(": waiting for something else (95 %"), "{}", waits(0.0, None));
     assert!(waits(0.0, Some("a signal")).contains(": waiting for a signal (95 %"));
     assert!(waits(0.95, None).contains(": waiting for a lock, a timer or another thread (95 %"));
-    // There is advice on its second reason too.
+    // The advice also covers the stage's second reason, waiting for a CPU.
     let waits = StageFigures { computing: 0.6, waiting_for_cpu: 0.35, cpu: Some(0.6), ..stage(2, 95, 5, 0) };
     let found = verdict(&line(vec![stage(1, 5, 0, 95), waits]));
     assert!(found.advice.iter().any(|advice| advice.contains("taskset")), "{:?}", found.advice);

@@ -74,7 +74,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
     }
     thread::spawn(move || {
-        // A read that waits for bytes doesn't return at Ctrl-C, so this thread handles Ctrl-C.
+        // A read that waits for bytes doesn't return on Ctrl-C, so this thread handles Ctrl-C.
         while !interrupted.requested_within(if terminal { UPDATE_INTERVAL } else { Duration::from_secs(3600) }) {
             seen.show();
         }

@@ -126,8 +126,8 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
         // SAFETY: from `at` on, `bytes` has at least `words` words and one more, as computed above. `room` has space
-        // for them after the line in progress, and is the output's own memory. The caller guarantees that the CPU has
-        // the instructions.
+        // for them after the line in progress, and is the output's own memory. The caller guarantees that the CPU
+        // supports the instructions.
         let done = unsafe { line.copy_words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
@@ -140,7 +140,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     let room = output.spare(line.filled + room_for(words))?;
     // SAFETY: `rest` is shorter than two words, so the three words of `padded` are `words` and at least one more.
     // `room` has space for them after the line in progress, and is the output's own memory. The caller guarantees that
-    // the CPU has the instructions.
+    // the CPU supports the instructions.
     let done = unsafe { line.copy_words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
@@ -198,14 +198,14 @@ impl SpacesLine {
         for word in 0..words {
             // SAFETY: this is one of the words at `from`.
             let word = unsafe { from.add(word * WORD) };
-            // SAFETY: a word is readable there, and the caller guarantees that the CPU has the instructions.
+            // SAFETY: a word is readable there, and the caller guarantees that the CPU supports the instructions.
             let [mut ends] = unsafe { L::equal(word, [terminator]) };
             if ends == 0 {
-                // SAFETY: a word is readable there, `to` has room for one, and the caller guarantees that the CPU has
-                // the instructions.
+                // SAFETY: a word is readable there, `to` has room for one, and the caller guarantees that the CPU
+                // supports the instructions.
                 unsafe { L::copy(word, to) };
                 if spaces < MANY {
-                    // SAFETY: `word` is one of those at `from`, and the caller guarantees that the CPU has the
+                    // SAFETY: `word` is one of those at `from`, and the caller guarantees that the CPU supports the
                     // instructions.
                     let [blanks] = unsafe { L::equal(word, [b' ']) };
                     spaces += u64::from(blanks.count_ones());
@@ -214,7 +214,8 @@ impl SpacesLine {
                 to = unsafe { to.add(WORD) };
                 continue;
             }
-            // SAFETY: `word` is one of those at `from`, and the caller guarantees that the CPU has the instructions.
+            // SAFETY: `word` is one of those at `from`, and the caller guarantees that the CPU supports the
+            // instructions.
             let [mut blanks] = unsafe { L::equal(word, [b' ']) };
             blanks &= !ends;
             if L::PERMUTES
@@ -224,7 +225,7 @@ impl SpacesLine {
                 && let Some(shape) = shapes.find(ends)
             {
                 // SAFETY: a word is readable there, `to` has room for its output and a word more, and the caller
-                // guarantees that the CPU has the instructions.
+                // guarantees that the CPU supports the instructions.
                 (start, to) = unsafe { shape.store::<L>(word, to) };
                 continue;
             }
@@ -234,13 +235,13 @@ impl SpacesLine {
                 }
                 // SAFETY: a word is readable there and one more after it, and the line in progress lies from `start` to
                 // `to`. There is room for the word, for a header at each line's end in it, and for a word after these.
-                // The caller guarantees that the CPU has the instructions.
+                // The caller guarantees that the CPU supports the instructions.
                 (start, to) = unsafe { copy_plain_word::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
             }
-            // SAFETY: a word is readable there, `to` has room for one, and the caller guarantees that the CPU has the
-            // instructions.
+            // SAFETY: a word is readable there, `to` has room for one, and the caller guarantees that the CPU supports
+            // the instructions.
             unsafe { L::copy(word, to) };
             // The bits up to the lowest end are those of the line that ends there.
             let this = ends ^ (ends - 1);
@@ -264,7 +265,7 @@ impl SpacesLine {
                 // SAFETY: `to` is where the previous line ended. That is within the room, which has space for the
                 // word's bytes, for a header at each end in the word, and for one more word. A short line is copied as
                 // `SHORT` bytes, any other line as a word. Both copies begin in this word and end in the next one at
-                // the latest, which is readable. The caller guarantees that the CPU has the instructions.
+                // the latest, which is readable. The caller guarantees that the CPU supports the instructions.
                 unsafe {
                     let to = shifted.wrapping_add(last);
                     to.cast::<Header>().write(*header);
@@ -288,7 +289,7 @@ impl SpacesLine {
                 spaces = u64::from((blanks & this).count_ones());
                 many = spaces >= MANY;
                 // SAFETY: there is room for the header and a word. The copy begins at `next`, in this word, and ends in
-                // the next word, which is readable. The caller guarantees that the CPU has the instructions.
+                // the next word, which is readable. The caller guarantees that the CPU supports the instructions.
                 unsafe {
                     to.cast::<Header>().write(*header(spaces));
                     to = to.add(header_len(many));
@@ -303,7 +304,7 @@ impl SpacesLine {
             spaces = u64::from(blanks.count_ones());
             // SAFETY: the room has space for a header at each end, and so for the header of the line after that end,
             // and for one more word. The copy begins in this word and ends in the next word, which is readable. The
-            // caller guarantees that the CPU has the instructions.
+            // caller guarantees that the CPU supports the instructions.
             unsafe {
                 to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));
@@ -568,7 +569,7 @@ mod tests {
         const PERMUTES: bool = true;
 
         unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
-            // SAFETY: the caller promises 64 readable bytes, and any processor has the instructions.
+            // SAFETY: the caller promises 64 readable bytes, and any processor supports the instructions.
             unsafe { Portable::equal(from, bytes) }
         }
 
@@ -580,7 +581,7 @@ mod tests {
 
     fn permuted(bytes: &[u8], terminator: u8) -> Vec<u8> {
         let mut output = Output::new(Store::new(1).unwrap());
-        // SAFETY: any processor has the instructions.
+        // SAFETY: any processor supports the instructions.
         unsafe { run::<Permuting>(&Batch::new(bytes, terminator), &mut Shapes::new(), &mut output) }.unwrap();
         output.pieces().unwrap().iter().flat_map(|piece| piece.iter().copied()).collect()
     }

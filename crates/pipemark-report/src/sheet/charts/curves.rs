@@ -1,4 +1,5 @@
-//! Curves over a numeric axis: throughput or round trips, real time of chains, distribution of round trips.
+//! Curves over a numeric axis: throughput or round-trip times by a parameter, real times of chains by length, and
+//! distributions of round-trip times.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
