@@ -32,6 +32,15 @@ impl Running {
         // The pipeline gets a higher priority than parallel tests, where permitted, so that they don't become its
         // bottleneck.
         let _ = rustix::process::setpriority_pgrp(rustix::process::Pid::from_raw(child.id().cast_signed()), -10);
+        // On a busy machine it takes a while until all stages run.
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let started = || fs::read_to_string(&children).map_or(0, |pids| pids.split_ascii_whitespace().count());
+        for _ in 0..100 {
+            if started() > pipeline.matches(" | ").count() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         std::thread::sleep(Duration::from_millis(500));
         Running(child)
     }

@@ -107,7 +107,10 @@ impl Watcher {
             let states = self.current.stages.get(place).map_or([0; ThreadState::COUNT], |counts| counts.states);
             f64::from(states[state as usize]) / f64::from(states.iter().sum::<u32>().max(1))
         };
-        let own: BTreeSet<u32> = self.stages.iter().flat_map(|stage| stage.pids.iter().copied()).collect();
+        // Processes that were lost are searched for too.
+        let known = |pid: &u32| self.known.contains_key(pid);
+        let own: BTreeSet<u32> =
+            self.stages.iter().flat_map(|stage| stage.pids.iter().copied()).filter(known).collect();
         // Reading the descriptors of all processes costs as much as a hundred samples.
         let others = || process::all().into_iter().filter(|process| !own.contains(&process.pid)).collect::<Vec<_>>();
         let others = LazyCell::new(others);
