@@ -1,16 +1,16 @@
 #!/bin/sh
 # Builds packages for people without Rust, into build/dist. For each processor: a tarball, a Python wheel and an .rpm with a static
-# program, a Debian package with the ordinary one, and a list of components (SBOM). For all: an OCI image of the static programs,
-# the crates in the order of publishing, and checksums.
+# program, a Debian package with a dynamic program, and a list of components (SBOM). For all processors: an OCI image of the static
+# programs, the crates in the order of publishing, and checksums.
 #
-#   packaging/dist.sh                both processors; one whose compiler is missing is skipped, with a message
-#   packaging/dist.sh x86_64         one
+#   packaging/dist.sh                both processors; skips a processor whose compiler is missing, with a message
+#   packaging/dist.sh x86_64         one processor
 #
 # Needs Rust 1.90 or newer, dpkg-deb, readelf and maturin (pip install maturin); for the .rpm rpmbuild; for aarch64 on x86-64
 # gcc-aarch64-linux-gnu and `rustup target add aarch64-unknown-linux-gnu`.
 #
-# The static program contains glibc, so it has the memcpy and malloc of the ordinary program; only linking differs.
-# bench/static.py compares their figures.
+# The static program contains glibc, so it has the memcpy and malloc of the dynamic program; only linking differs.
+# bench/static.py compares the figures that the two programs measure.
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -26,8 +26,8 @@ export SOURCE_DATE_EPOCH
 rm -rf "$dist" "$stage"
 mkdir -p "$dist" "$stage"
 
-# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants in other languages. $native, which
-# runs here, makes the man pages and completions.
+# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants in other languages. $native, a program
+# that runs on this machine, makes the man pages and completions.
 lay_out() {
 	make -s files PIPEMARK="$native" DESTDIR="$1" PREFIX="$2"
 	install -m 755 "$3" "$1$2/bin/pipemark"
@@ -37,7 +37,7 @@ lay_out() {
 	install -m 644 README.md docs/install.md "$1$2/share/doc/pipemark"
 }
 
-# The result is the same in any folder: names of source files are relative to the source, and files have the commit's time.
+# The result doesn't depend on the folder: names of source files are relative to the source, and files have the commit's time.
 remap="--remap-path-prefix=$PWD=/pipemark --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 touch_all() {
 	find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
@@ -46,12 +46,12 @@ touch_all() {
 build() { # PROCESSOR
 	target=$1-unknown-linux-gnu
 	built=target/$target/dist/pipemark
-	# A small program: no unwind tables (a panic ends the program), packed relocations (glibc 2.36 and newer), and identical functions
-	# only once; the profile optimizes all crates together. With --target these flags don't apply to build scripts.
+	# To make the program small: no unwind tables (a panic ends the program), packed relocations (glibc 2.36 and newer), and one copy
+	# of identical functions. The profile optimizes all crates together. With --target, these flags don't apply to build scripts.
 	export CFLAGS="-fno-asynchronous-unwind-tables"
 	flags="-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=safe $remap"
 	if [ "$1" != x86_64 ]; then
-		# Only for x86-64 does Rust use its own lld by default.
+		# Rust uses its own lld by default only for x86-64.
 		linkers=$(rustc --print sysroot)/lib/rustlib/$here-unknown-linux-gnu/bin/gcc-ld
 		flags="$flags -C link-arg=-fuse-ld=lld -C link-arg=-B$linkers"
 	fi
@@ -86,7 +86,7 @@ tarball() { # PROCESSOR
 
 deb() { # PROCESSOR ARCHITECTURE
 	deb=$stage/deb-$2
-	# Debian's tools require an address; this one belongs to nobody.
+	# Debian's tools require an address. This address belongs to nobody.
 	by=$maintainer
 	case $by in *@*) ;; *) by="$by <pipemark@example.com>" ;; esac
 	lay_out "$deb" /usr "$stage/$1-ordinary"
@@ -96,7 +96,7 @@ deb() { # PROCESSOR ARCHITECTURE
 		printf 'pipemark (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md in the source.\n\n' "$version"
 		printf ' -- %s  %s\n' "$by" "$(git log -1 --format=%cD)"
 	} | gzip -9n >"$deb/usr/share/doc/pipemark/changelog.gz"
-	# The oldest glibc it starts with is the newest version among its symbols; but at least that of Debian 12, the oldest tested.
+	# The program needs the newest glibc version among its symbols, and at least the glibc of Debian 12, the oldest tested version.
 	glibc=$({ echo 2.36; readelf -W -V "$stage/$1-ordinary" | grep -o 'GLIBC_[0-9.]*' | sed s/GLIBC_//; } | sort -Vu | tail -n 1)
 	install -d "$deb/DEBIAN"
 	sed -e "s/@VERSION@/$version/" -e "s/@GLIBC@/$glibc/" -e "s/@MAINTAINER@/$by/" -e "s/@ARCHITECTURE@/$2/" \

@@ -5,10 +5,10 @@
 #   tarball  an empty root: no libc, no shell
 #   wheel    Debian 11 (glibc 2.31) with pip
 #   deb      Debian 12 (glibc 2.36), the oldest supported
-#   rpm      an empty root, by rpm --root
-#   oci      the image: by crun if it may make namespaces, and by chroot into its layers
-#   arm64    the tarball for aarch64 in an empty root, by qemu-aarch64-static: only what needs no second process
-#   crates   a program of twenty lines with the packed crate
+#   rpm      an empty root, with rpm --root
+#   oci      the image: with crun, if crun may create namespaces, and with chroot into the layers of the image
+#   arm64    the tarball for aarch64 in an empty root, with qemu-aarch64-static: only commands that need no second process
+#   crates   a program of twenty lines that uses the packed crate
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -33,7 +33,7 @@ inside() { # ROOT COMMAND...
 	' sh "$root" "$@"
 }
 
-# Makes a fresh system for a test, copied from one that is made once.
+# Makes a new system for a test, as a copy of a system that is made once.
 fresh() { # SUITE PACKAGES NAME
 	if [ ! -f "$roots/$1.tar" ]; then
 		rm -rf "$roots/$1"

@@ -8,7 +8,7 @@ set -eu
 folder=$(mktemp -d)
 json=$folder/ab.json
 ended=0
-# Annotations are written below instead of by pipemark, which writes none for a job that succeeds.
+# This script writes the annotations, because pipemark writes no annotation for a job that succeeds.
 env -u GITHUB_ACTIONS -u GITHUB_STEP_SUMMARY "${PIPEMARK:-pipemark}" ab --sessions "${SESSIONS:-10}" --runs "${RUNS:-5}" --threshold "${THRESHOLD:-3%}" \
 	${FAIL_ON:+--fail-on "$FAIL_ON"} --json "$json" --markdown "$folder/ab.md" -q -- "$A" -- "$B" || ended=$?
 if [ ! -s "$json" ]; then

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fetches the static program of this version from $RELEASES unless $PROGRAM is set, checks it, and writes its path to $GITHUB_OUTPUT.
+# Writes the path of the program to $GITHUB_OUTPUT. Unless $PROGRAM is set, first downloads the static program of this version from
+# $RELEASES and verifies it.
 set -eu
 if [ -z "${PROGRAM:-}" ]; then
 	cd "$(dirname "$0")/../.."
