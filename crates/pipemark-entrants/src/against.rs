@@ -51,7 +51,7 @@ impl AgainstProgram {
         let stem: String = stem.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).chars().map(known).collect();
         // The name is cut, because a row's name has at most 40 characters.
         let name = stem.chars().take(36).collect::<String>();
-        let name = name.parse().map_err(|_| format!("'{command}': the row is named after the program, but the program's name has no letter or digit; start the program through a link with another name"))?;
+        let name = name.parse().map_err(|_| format!("'{command}': the program's name has no letter or digit, so the row can't be named after it; start the program through a symbolic link with another name"))?;
         let figure = figure.map(AgainstFigure::parse).transpose()?;
         Ok(AgainstProgram { name, words, figure })
     }

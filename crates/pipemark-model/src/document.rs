@@ -57,7 +57,7 @@ pub struct Document {
     pub elapsed_ns: u64,
     /// The seed of all random numbers: order of runs, content, delays and bootstrap.
     pub seed: u64,
-    /// Whether the measurement ended before all planned runs were made. Completed runs are kept.
+    /// Whether the measurement ended before all planned runs were done. Completed runs are kept.
     pub partial: bool,
     /// The machine.
     pub host: Host,

@@ -47,7 +47,7 @@ pub(super) use name_type;
 
 name_type!(
     Language,
-    "language; use lower-case letters and digits, such as c or cpp",
+    "language; use lower-case letters and digits, as in c or cpp",
     "a language that has programs in the folder 'entrants', such as c or cpp"
 );
 

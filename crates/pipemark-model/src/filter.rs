@@ -43,7 +43,7 @@ impl Feed {
 
 super::entrant::name_type!(
     Filter,
-    "line filter; use lower-case letters and digits, such as awk or lines-1",
+    "line filter; use lower-case letters, digits and hyphens, as in awk or lines-1",
     "the name of a line filter, such as awk or lines-1"
 );
 

@@ -136,11 +136,11 @@ word_enum! {
 }
 
 word_enum! {
-    /// Why no more runs of a trial were made.
+    /// Why a trial stopped.
     pub enum Stopped {
         /// The interval is as narrow as requested.
         Narrow,
-        /// The requested number of runs was made.
+        /// The requested number of runs is complete.
         Runs,
         /// The time budget is spent.
         Budget,
@@ -158,11 +158,11 @@ pub struct Outcome {
     pub status: Status,
     /// Why the trial was skipped or failed; `None` if it was measured.
     pub reason: Option<String>,
-    /// Whether the bytes were verified in every run; `None` if no run was made or verification was off.
+    /// Whether the bytes were verified in every run; `None` if there was no run or verification was off.
     pub verified: Option<bool>,
     /// Each run, in order.
     pub samples: Vec<Sample>,
-    /// Why no more runs were made; `None` before the trial has stopped.
+    /// Why the trial stopped; `None` before that.
     pub stopped: Option<Stopped>,
     /// Warnings from the runs that can't be derived from the samples, such as refused huge pages.
     pub notes: Vec<Warning>,
@@ -204,7 +204,7 @@ pub struct Record {
     pub reason: Option<String>,
     /// The requested level of verification.
     pub verify: Verify,
-    /// Whether the bytes were verified in every run; `None` if no run was made or verification was off.
+    /// Whether the bytes were verified in every run; `None` if there was no run or verification was off.
     pub verified: Option<bool>,
     /// Whether the sink read the bytes.
     pub touched: bool,
@@ -218,7 +218,7 @@ pub struct Record {
     pub samples: Vec<Sample>,
     /// Estimates from the samples.
     pub estimate: Option<Estimates>,
-    /// Why no more runs were made.
+    /// Why the trial stopped.
     pub stopped: Option<Stopped>,
     /// Warnings about the figures.
     pub warnings: Vec<Warning>,

@@ -112,7 +112,7 @@ pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opti
     let cause = match (by_writes, both, bytes <= 1.0) {
         (_, true, _) => "small reads and writes",
         (true, ..) => "small writes",
-        (false, _, true) => "small reads of one byte",
+        (false, _, true) => "reads of one byte",
         (false, ..) => "small reads",
     };
     let verdict = PipelineVerdict::new(VerdictKind::Calls, cause, text);
@@ -208,7 +208,7 @@ mod tests {
     fn a_stage_that_reads_single_bytes_is_named() {
         let found = verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), calling(2, 99, Some(1.0), None, 0.5)]));
         assert_eq!((found.kind, found.stage), (VerdictKind::Calls, Some(2)));
-        assert_eq!(found.cause, "small reads of one byte");
+        assert_eq!(found.cause, "reads of one byte");
         assert!(found.text.contains("reads 1 byte per call"), "{}", found.text);
     }
 

@@ -55,7 +55,7 @@ impl Map {
         let room = room.ok_or_else(|| refused("its size is not that of a ring"))?;
         let mut map = Map { mapping, capacity: room };
         if map[HEADER_LINE].words[0].load(Relaxed) != MAGIC {
-            return Err(refused("it has no ring's mark"));
+            return Err(refused("its magic number is not that of a ring"));
         }
         // The capacity is read only once, because another holder of the ring may change the word later.
         map.capacity = usize::try_from(map[HEADER_LINE].words[1].load(Relaxed))

@@ -28,7 +28,7 @@ macro_rules! ends {
             pub(super) fn new(settings: &Settings, volume: Volume) -> Result<Ends, BadValue> {
                 let defaults = Settings::defaults();
                 let mut ends = Ends {
-                    $($field: settings.$field.or(defaults.$field).expect("parameters of ends have defaults"),)*
+                    $($field: settings.$field.or(defaults.$field).expect("each parameter of the ends has a default"),)*
                     buffer: settings.buffer.unwrap_or_default().0,
                     read_block: settings.read_block,
                     volume,

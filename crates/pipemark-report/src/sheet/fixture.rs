@@ -521,7 +521,7 @@ pub fn gains() -> Document {
     let claim = |id: &str, verdict, here: &str, open: Option<&str>| Claim {
         id: id.to_owned(),
         place: "Summary, last paragraph".to_owned(),
-        says: "The large pipe makes it 2 % faster on two CPUs.".to_owned(),
+        says: "The large pipe makes pv 2 % faster on two CPUs.".to_owned(),
         published: if open.is_none() { "+2 %".to_owned() } else { String::new() },
         figure: "gain".to_owned(),
         low: open.is_none().then_some(1.0),

@@ -61,7 +61,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
     let rows = gains.rows.iter().enumerate().map(row).collect();
     let grid = Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] };
     let marks = "= within 10 % of the base; ? inconclusive; ≠ the sign differs from the published one";
-    let note = format!("% over the base, ours/published ({}); {marks}", gains.source);
+    let note = format!("gain over the base in %: ours/published ({}); {marks}", gains.source);
     Some((grid, vec![Note::plain(note)]))
 }
 

@@ -300,7 +300,7 @@ fn errors_point_to_their_place() {
         ),
         (
             "name = \"X!\"\ntitle = \"\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n".to_owned(),
-            "x.toml:1:8: 'X!' is not a name; use lower-case letters, digits and hyphens, such as block-size",
+            "x.toml:1:8: 'X!' is not a name; use lower-case letters, digits and hyphens, as in block-size",
             "\"X!\"",
         ),
         (

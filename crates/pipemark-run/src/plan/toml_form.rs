@@ -509,7 +509,7 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     if name.chars().all(good) && name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Ok(name);
     }
-    let rule = "use lower-case letters, digits and hyphens, such as block-size";
+    let rule = "use lower-case letters, digits and hyphens, as in block-size";
     Err(D::Error::custom(format_args!("'{name}' is not a name; {rule}")))
 }
 

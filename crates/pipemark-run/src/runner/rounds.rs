@@ -27,7 +27,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(4);
 pub struct Measurement {
     /// The outcome of each trial, in the order of the plan.
     pub outcomes: Vec<Outcome>,
-    /// Whether the user interrupted the measurement before all runs were made.
+    /// Whether the user interrupted the measurement before all runs were done.
     pub partial: bool,
     /// The total duration.
     pub elapsed: Duration,

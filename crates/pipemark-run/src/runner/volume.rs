@@ -66,7 +66,7 @@ pub fn with_volumes(
     let mut found: BTreeMap<usize, ChainTiming> = BTreeMap::new();
     for (nth, at) in asked.iter().enumerate() {
         let trial = &plan.trials[*at];
-        progress.update(nth as u64, asked.len() as u64, &format!("choosing the volume of {}", trial.id));
+        progress.update(nth as u64, asked.len() as u64, &format!("choosing the number of bytes for {}", trial.id));
         let limit = plan.schedule.run_limit;
         found.extend(find_volume(trial, machine, entrants, interrupt, limit).map(|one| (*at, one)));
     }

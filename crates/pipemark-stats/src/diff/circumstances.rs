@@ -32,7 +32,7 @@ pub(super) fn differences(base: SideInput, new: SideInput) -> Vec<String> {
     let (of_base, of_new) = (warnings(base), warnings(new));
     for (side, side_input, own, other) in [("BASE", base, &of_base, &of_new), ("NEW", new, &of_new, &of_base)] {
         if side_input.documents.iter().any(|document| document.partial) {
-            sentences.push(format!("{side} was interrupted before all of its runs were made"));
+            sentences.push(format!("{side} was interrupted before all of its runs were done"));
         }
         for warning in own {
             match other.contains(warning) {
@@ -75,7 +75,7 @@ const DISTURBANCES: [Disturbance; 3] = [
     ),
     (
         |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
-        "the control group's CPU limit throttled",
+        "the control group's CPU limit throttled the processes for",
         " %",
         2.0,
     ),

@@ -36,7 +36,7 @@ impl Diff {
         let chosen: Vec<Key> = base.settings.iter().chain(new.settings).map(|setting| setting.key()).collect();
         let mut warnings = if same_sessions { Vec::new() } else { differences(base, new) };
         if same_sessions && base.documents.iter().any(|document| document.partial) {
-            warnings.push("the measurement was interrupted before all of its runs were made".to_owned());
+            warnings.push("the measurement was interrupted before all of its runs were done".to_owned());
         }
         let missing_on = |side, record: &Record, reason| Missing {
             side,

@@ -115,7 +115,7 @@ const SENDS: [WordChoice<SendMethod>; 2] = [
     (
         "give-away",
         SendMethod::GiveAway,
-        "vmsplice(2), which gives pages to the pipe without copying; it is faster with some pipes and readers only",
+        "vmsplice(2), which gives pages to the pipe without copying; it is faster only with some pipes and readers",
     ),
 ];
 

@@ -172,10 +172,10 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
     sheet
         .heading(2, &format!("{} against itself, {} sessions of {} rounds", floor.trial, floor.sessions, floor.rounds));
     let between = format!(
-        "Sessions differ by {} % from their mean. Of {} pairs of sessions, {} would be better or worse if only their runs were compared.",
+        "Sessions differ by {} % from their mean. Compared by their runs alone, {} of {} pairs of sessions would differ significantly.",
         digits(floor.between_sessions * 100.0),
-        floor.pairs,
-        floor.differ_by_runs
+        floor.differ_by_runs,
+        floor.pairs
     );
     sheet.text(Style::Plain, [format!("Interleaved: {change} % ({}): {verdict}", interval(&floor.itself)), between]);
     sheet.heading(2, "Smallest change in speed that is detected 9 times out of 10");

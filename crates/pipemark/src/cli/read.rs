@@ -204,7 +204,7 @@ pub fn documents_of_file(name: &str) -> Result<Vec<(Document, String)>, String> 
                         "holds results of 'pipemark {verb}'; expected results of 'pipemark run', bw, latency or chain"
                     ),
                     None => format!(
-                        "has the schema '{other}' and pipemark {} reads '{SCHEMA}'; use the version that wrote it",
+                        "has the schema '{other}', but pipemark {} reads '{SCHEMA}'; use the version that wrote it",
                         env!("CARGO_PKG_VERSION")
                     ),
                 };

@@ -148,7 +148,9 @@ fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String
         }
         (ForeignFigure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
         (ForeignFigure::Seconds { .. }, Volume::Time(_)) => {
-            return Err("a time gives a throughput only with a number of bytes; add --as total=SIZE".to_owned());
+            return Err(
+                "a throughput can't be computed from a time alone; add the number of bytes: --as total=SIZE".to_owned()
+            );
         }
         (ForeignFigure::Rate(rate), Volume::Total(total)) => (total.0, total.0 as f64 / rate, 0.0, 0.0),
         (ForeignFigure::Rate(rate), Volume::Time(_)) => (rate.round() as u64, 1.0, 0.0, 0.0),
@@ -369,7 +371,7 @@ mod tests {
             "line 1: 1e300 s is not the CPU time of a run"
         );
         assert!(error("seconds,MB/s\n1,2\n", &[]).contains("both have a unit"));
-        assert!(error("seconds\n1\n", &[]).contains("line 2: a time gives a throughput only with a number of bytes"));
+        assert!(error("seconds\n1\n", &[]).contains("line 2: a throughput can't be computed from a time alone"));
         assert!(error("seconds\n1\n", &["block"]).contains("there is no column 'block'"));
         assert!(error("real\t0m-1s\n", &["total=1g"]).starts_with("line 1: '0m-1s' is not a time"));
         assert!(error("user\t0m1s\n", &["total=1g"]).contains("comes before the first 'real' line"));

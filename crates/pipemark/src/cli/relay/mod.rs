@@ -71,7 +71,7 @@ const METHODS: [pipemark_console::WordChoice<Choice>; 2] = [
 
 const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
     ("text", ProgressForm::Text, "Text for people to read"),
-    ("json", ProgressForm::Json, "A JSON object per line, in bytes, nanoseconds and bytes per second"),
+    ("json", ProgressForm::Json, "One JSON object per line; units: bytes, nanoseconds, bytes per second"),
 ];
 
 fn capacity(text: &str) -> Result<Capacity, BadValue> {

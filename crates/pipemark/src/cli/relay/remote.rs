@@ -58,7 +58,7 @@ fn encode(limit: NonZeroU64) -> [u8; 16] {
 
 fn decode(message: [u8; 16]) -> Option<NonZeroU64> {
     let [limit, complement] =
-        [0, 8].map(|at| u64::from_ne_bytes(message[at..at + 8].try_into().expect("eight of sixteen bytes")));
+        [0, 8].map(|at| u64::from_ne_bytes(message[at..at + 8].try_into().expect("half of 16 bytes")));
     NonZeroU64::new(limit).filter(|limit| limit.get() == !complement)
 }
 
