@@ -613,7 +613,7 @@ def prepare(case, timing):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/name matches")
-    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 9")
+    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 10")
     parser.add_argument("--small", action="store_true", help="cases that are short and need little")
     parser.add_argument(
         "--strict", action="store_true", help="try each case twice; fail if over a quarter isn't right"
