@@ -612,11 +612,15 @@ def prepare(case, timing):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="REGEX", default="", help="only cases whose family/name matches this regular expression")
-    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 9")
+    parser.add_argument(
+        "--only", metavar="REGEX", default="", help="only cases whose family/name matches this regular expression"
+    )
+    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 10")
     parser.add_argument("--small", action="store_true", help="only short cases with few requirements")
     parser.add_argument(
-        "--strict", action="store_true", help="run cases that aren't right again; fail if more than a quarter still aren't right"
+        "--strict",
+        action="store_true",
+        help="run cases that aren't right again; fail if more than a quarter still aren't right",
     )
     parser.add_argument("--json", metavar="FILE", help="write all rows and counts to FILE as JSON")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
