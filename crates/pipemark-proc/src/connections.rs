@@ -205,9 +205,10 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
 /// A process that was observed waiting in a read or write on a socket: its pid, the socket's inode, and the direction.
 pub type SocketUse = (u32, u64, Direction);
 
-/// Turns socket pairs between a process and its descendant into links like pipes. Two kinds of pairs qualify: pairs
-/// that are the descendant's standard input, output or error, as Node creates them, and pairs on which one process was
-/// observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
+/// Turns socket pairs into links like pipes. Three kinds of pairs qualify: pairs that join the standard output or error
+/// of a process to the standard input of another, as ksh creates them; pairs between a process and the standard input,
+/// output or error of its descendant, as Node creates them; and pairs between a process and its descendant on which one
+/// was observed waiting for the other (`uses`), as with Python's `multiprocessing.Pipe`.
 pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) {
     let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if uses.is_empty() && !processes.iter().any(standard) {
@@ -230,11 +231,15 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
         let elders = ancestors(process.pid);
         for &(fd, inode) in process.others.sockets.iter().filter(|(fd, _)| *fd < 3) {
             let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
-            let holder = processes.iter().enumerate().find_map(|(at, other)| {
-                let end = other.others.sockets.iter().find(|(_, own)| *own == peer)?;
-                elders.contains(&other.pid).then_some((at, end.0))
-            });
-            match holder {
+            let holder = |suits: &dyn Fn(&Process, u32) -> bool| {
+                processes.iter().enumerate().find_map(|(at, other)| {
+                    let mut ends = other.others.sockets.iter().filter(|(_, own)| *own == peer);
+                    ends.find(|(end, _)| at != place && suits(other, *end)).map(|(end, _)| (at, *end))
+                })
+            };
+            let is_opposite = |_: &Process, end: u32| if fd == 0 { end == 1 || end == 2 } else { end == 0 };
+            let is_elder = |other: &Process, _: u32| elders.contains(&other.pid);
+            match holder(&is_opposite).or_else(|| holder(&is_elder)) {
                 Some(other) if fd == 0 => link(other, (place, fd), inode),
                 Some(other) => link((place, fd), other, peer),
                 None => {}
@@ -305,6 +310,23 @@ mod tests {
         let state = &found[&inode(&one)];
         assert_eq!(state.peer, Some(inode(&other)));
         assert_eq!(state.tcp.as_ref().unwrap().remote, listener.local_addr().unwrap());
+    }
+
+    #[test]
+    fn a_pair_between_an_output_and_an_input_joins_two_children() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let process = |pid: u32, fd: u32, socket: &UnixStream| {
+            let stat = format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid} 0 0");
+            let mut process = Process::parse(pid, &stat).unwrap();
+            process.others.sockets = vec![(fd, inode(socket))];
+            process
+        };
+        let mut all = [process(1_000_001, 1, &one), process(1_000_002, 0, &other), process(1_000_003, 3, &other)];
+        join_socket_pairs(&mut all, &BTreeSet::new());
+        let pipe = PipeId::of_socket(inode(&other));
+        let end = |fd, direction| Some(vec![PipeEnd { fd, pipe, direction }]);
+        assert_eq!((&all[0].ends, &all[1].ends), (&end(1, Direction::Out), &end(0, Direction::In)));
+        assert_eq!(all[2].ends, None);
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct RemedyRow {
     fed: bool,
     #[serde(default)]
     small_memory: bool,
+    #[serde(default)]
+    shrinks: Option<bool>,
     command: String,
     text: String,
     #[serde(default)]
@@ -100,6 +102,13 @@ fn sends_messages(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket || alone && joined(pipe))
 }
 
+/// Whether a stage writes about as much as it reads, such as a compressor of compressed data.
+fn passes_all(stage: &StageFigures) -> bool {
+    const MIN_RATIO: f64 = 0.9;
+    let rates = stage.bytes_in_per_second.zip(stage.bytes_out_per_second);
+    rates.is_some_and(|(input, output)| input > 0.0 && output >= MIN_RATIO * input)
+}
+
 /// Whether most of a stage's CPU time is that of processes that it started.
 fn is_work_of_children(stage: &StageFigures) -> bool {
     stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
@@ -143,6 +152,7 @@ impl RemedyRow {
                 && (feeds_itself(stage, figures) || stage.name == "parallel"))
             && (!self.socket || sends_messages(stage, figures))
             && (!self.fed || figures.pipes.iter().any(|pipe| pipe.to == stage.number))
+            && self.shrinks.is_none_or(|shrinks| shrinks != passes_all(stage))
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }
 
@@ -274,8 +284,12 @@ mod tests {
         of_stage(&figures.stages[0], &verdict, &figures)
     }
 
+    fn ids_of(remedies: Vec<Remedy>) -> Vec<String> {
+        remedies.into_iter().map(|remedy| remedy.id).collect()
+    }
+
     fn ids(command: &str, cause: &str) -> Vec<String> {
-        found(command, cause, |_| {}).into_iter().map(|remedy| remedy.id).collect()
+        ids_of(found(command, cause, |_| {}))
     }
 
     #[test]
@@ -318,6 +332,27 @@ mod tests {
         assert_eq!(ids("nobody", "computing"), Vec::<String>::new());
         assert_eq!(ids("nobody", "small writes"), ["bufwriter"]);
         assert_eq!(ids("grep x", "small writes"), ["bufwriter"], "no --line-buffered was seen");
+    }
+
+    #[test]
+    fn no_lower_level_is_advised_for_compressed_data() {
+        let ids = |output: f64| {
+            let rates = |figures: &mut PipelineFigures| {
+                figures.stages[0].bytes_in_per_second = Some(33e6);
+                figures.stages[0].bytes_out_per_second = Some(output);
+            };
+            ids_of(found("gzip", "computing", rates))
+        };
+        assert_eq!(ids(32.9e6), ["gzip-pigz", "compressed-already"]);
+        assert_eq!(ids(9e6), ["gzip-pigz", "gzip-compression-level"]);
+    }
+
+    #[test]
+    fn mawk_is_advised_only_without_extensions_of_gawk() {
+        assert_eq!(ids("gawk { for (i in n) s += n[i] }", "computing")[0], "awk-mawk");
+        for program in ["BEGIN { FPAT = \"[^,]*\" } { print $2 }", "{ print gensub(/a/, \"b\", 2) }"] {
+            assert!(!ids(&format!("gawk {program}"), "computing").contains(&"awk-mawk".to_owned()), "{program}");
+        }
     }
 
     #[test]
