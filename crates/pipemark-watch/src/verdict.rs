@@ -449,16 +449,21 @@ fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     /// The minimum number of CPUs that a copy uses.
     const MIN_CPUS: f64 = 0.5;
     /// The minimum share of all CPUs that the copies use.
-    const MIN_SHARE: f64 = 0.92;
+    const MIN_SHARE: f64 = 0.75;
+    /// The minimum share of all CPUs that all stages use or wait for.
+    const MIN_WANTED: f64 = 0.95;
+    let wanted = |stage: &StageFigures| stage.cpu_wait.unwrap_or(0.0) * stage.present;
     let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let most = figures.stages.iter().max_by(|a, b| used(a).total_cmp(&used(b)))?;
     let program = Some(programs::program(&most.words)).filter(|program| !program.is_empty())?;
     let is_copy = |stage: &&StageFigures| programs::program(&stage.words) == program && used(stage) >= MIN_CPUS;
     let copies: Vec<&StageFigures> = figures.stages.iter().filter(is_copy).collect();
     let cpus = most.cpus.len();
-    let all: f64 = copies.iter().map(|stage| used(stage)).sum();
+    let full = |sum: f64, share: f64| sum >= share * cpus as f64;
+    let all_used = full(copies.iter().map(|stage| used(stage)).sum(), MIN_SHARE)
+        && full(figures.stages.iter().map(|stage| used(stage) + wanted(stage)).sum(), MIN_WANTED);
     let in_series = copies.iter().any(|one| copies.iter().any(|other| feeds(figures, one.number, other.number)));
-    if cpus < 2 || copies.len() < 2 || all < MIN_SHARE * cpus as f64 || in_series {
+    if cpus < 2 || copies.len() < 2 || !all_used || in_series {
         return None;
     }
     let (count, name) = (copies.len(), &most.name);
