@@ -22,7 +22,7 @@ use crate::waits::SocketWait;
 /// The share of one CPU that sampling aims to use: with up to [`FEW_STAGES`] stages, and with more. To stay below it,
 /// samples are taken less often, but on average at most [`MAX_PERIODS`] apart. Starting and the verdict use additional
 /// CPU time.
-const TARGET_SHARES: [f64; 2] = [0.0075, 0.012];
+const TARGET_SHARES: [f64; 2] = [0.0075, 0.01];
 pub(super) const FEW_STAGES: usize = 10;
 const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 /// How long up to [`FEW_STAGES`] stages are sampled at the full rate.

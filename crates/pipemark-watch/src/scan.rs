@@ -54,6 +54,8 @@ pub(super) struct ScanState {
     /// Whether a thread waits for an unknown descriptor.
     pub strange: bool,
     pub next: Instant,
+    /// The earliest time of the next scan, which limits the CPU time of scans while processes exit often.
+    earliest: Instant,
     last_full: Instant,
     next_full: Instant,
     next_search: Instant,
@@ -61,8 +63,8 @@ pub(super) struct ScanState {
 
 impl ScanState {
     pub fn nothing(now: Instant) -> ScanState {
-        let (next, last_full, next_full, next_search) = (now, now, now, now);
-        ScanState { shapes: Vec::new(), same: false, strange: false, next, last_full, next_full, next_search }
+        let (next, earliest, last_full, next_full, next_search) = (now, now, now, now, now);
+        ScanState { shapes: Vec::new(), same: false, strange: false, next, earliest, last_full, next_full, next_search }
     }
 
     /// Makes the next scan a full one.
@@ -72,7 +74,7 @@ impl ScanState {
 
     /// Scans sooner, because a process has exited and its successor may start soon.
     pub fn scan_soon(&mut self, now: Instant) {
-        self.next = self.next.min(now + CHECK_STARTING);
+        self.next = self.next.min((now + CHECK_STARTING).max(self.earliest));
     }
 }
 
@@ -166,6 +168,7 @@ impl Watcher {
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
         let pause = self.scan_pause();
         let spent = own_time().saturating_sub(cpu);
+        self.found.earliest = began + if starting { Duration::ZERO } else { spent * pause / 2 };
         self.found.next = began + if starting { CHECK_STARTING.max(spent * 4) } else { CHECK.max(spent * pause) };
     }
 
