@@ -11,7 +11,8 @@ ab and hyperfine get the same time for a pair of commands (--budget, 1 s by defa
 hyperfine gets as much; if ab needs less, hyperfine still gets the whole budget. hyperfine runs one command after the other, each
 for half of the time. Welch's test at 5 % is applied to the times that hyperfine exports. Commands compute for about 5, 25 and
 75 ms; `noisy` commands take 20 ms and a random addition of up to 30 %. A slower command makes more steps of the same loop.
-Results are kept in build/ab as JSON lines. The next call continues there, unless --fresh is given. hyperfine must be in PATH."""
+Results are kept in build/ab as JSON lines. The next call continues there, unless --fresh is given. hyperfine must be in PATH.
+"""
 
 import argparse
 import itertools

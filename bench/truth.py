@@ -13,7 +13,8 @@ taskset -c with its own state. `report` accepts several states.
 
 Equal trials are one program under the names of four languages, twice each. For the planted difference, one of these programs
 does less work. For a slowdown, it does more work. How long the work takes is measured first, with the amounts of work
-alternating. Figures are never edited. Only the time of a planted document is changed for trends, so that it follows the others."""
+alternating. Figures are never edited. Only the time of a planted document is changed for trends, so that it follows the others.
+"""
 
 import argparse
 import json

@@ -257,7 +257,9 @@ def confusion(options, folder):
                         and max(errors) > 0.05
                         and not any("samples are rough" in note for note in report["notes"])
                     ):
-                        sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, but the report has no note on that")
+                        sys.exit(
+                            f"{name}: samples are off by {max(errors) * 100:.1f} points, but the report has no note on that"
+                        )
     for access, table in tables.items():
         total = collections.Counter()
         print(f"\n{access:24} right  wrong stage  otherwise")
