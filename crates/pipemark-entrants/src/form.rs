@@ -221,7 +221,7 @@ mod tests {
             ("install = \"x\"", "install = \"x\"\nbelow = \"new\"", "'new' is not a version"),
             ("[tuned]", "[tunde]", "unknown field `tunde`"),
             ("[tuned]", "[filter.x]", "either [idiomatic] and [tuned]"),
-            ("[tuned]", "[filter.X]", "'X' is not the name of a filter"),
+            ("[tuned]", "[filter.X]", "'X' is not the name of a line filter"),
             ("[tuned]", "[tuned]\nwith = { y = { below = \"3\" } }", "'y' is not a tool with a version"),
             ("[tuned]", "[tuned]\nwith = { x = { below = \"new\" } }", "'new' is not a version"),
             ("[tuned]", "[[tuned_else]]", "[tuned], which is missing"),
