@@ -3,8 +3,12 @@
 `mbuffer` between the two.
 
 The producer writes 1 MiB and sleeps for 1/64 s, 320 times. The consumer takes 64 MiB, then works for 0.8 s without reading.
-Prints the median of five alternating runs, and the CPU time of the stage between them."""
 
+    bench/buffer.py [--rounds N]
+
+Prints the median of N alternating runs (default: 5), and the CPU time of the stage between them."""
+
+import argparse
 import os
 import statistics
 import subprocess
@@ -51,8 +55,11 @@ def run(stage):
     return time.monotonic() - begin, usage.ru_utime + usage.ru_stime
 
 
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--rounds", type=int, default=5)
+rounds = parser.parse_args().rounds
 results = {name: [] for name in STAGES}
-for _ in range(5):
+for _ in range(rounds):
     for name, stage in STAGES.items():
         results[name].append(run(stage))
 for name, runs in results.items():
