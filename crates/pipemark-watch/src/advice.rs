@@ -9,8 +9,10 @@ use crate::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
 use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
+use crate::small_pipe::{BOTH_WAIT, bursting, gain, is_tiny};
+use crate::stopped::STOPPED;
 use crate::typed::{Segment, quote, segment};
-use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, is_tiny, name, percent};
+use crate::verdict::{ALSO, BUSY, name, percent};
 
 /// The shortest running time in seconds for which `tune` is advised. A shorter pipeline ends before `tune` has compared
 /// anything.

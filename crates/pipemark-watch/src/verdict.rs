@@ -1,42 +1,26 @@
 //! Finds a pipeline's bottleneck from its figures. Pure: no clock and no I/O.
 
-use pipemark_model::ByteSize;
-
 use crate::advice::with_remedies;
 use crate::figures::PipelineFigures;
-use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
-use crate::{burst, calls, held, peer, programs, starts};
+use crate::report::{Certainty, PipelineVerdict, StageFigures, VerdictKind};
+use crate::small_pipe::MOSTLY_BUSY;
+use crate::{calls, cpus, held, outside, peer, programs, small_pipe, starts, stopped};
 
 /// The minimum number of samples for a verdict.
 const MIN_SAMPLES: u32 = 20;
 /// A CPU limit, a tracer or repeated stop signals limit a stage only if they stop it for at least this share of the
 /// time.
-const THROTTLED: f64 = 0.10;
-/// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
-const CPUS_WANTED: f64 = 1.25;
-/// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
-const RUNS: f64 = 0.15;
+pub(crate) const THROTTLED: f64 = 0.10;
 /// A stage that is busy for more than this share of the time is not held back by bursts.
 pub(crate) const BUSY: f64 = 0.85;
-/// The busy share above which a faster stage may gain more than a larger pipe.
-const MOSTLY_BUSY: f64 = 0.70;
-/// Both a faster stage and a larger pipe are named if their gains differ by less than this.
-const EITHER: f64 = 0.05;
-/// A pipe is too small only if each of its two ends waits for at least this share of the time.
-pub(super) const BOTH_WAIT: f64 = 0.12;
-/// The minimum number of samples in which each end of a pipe waits, for a verdict on the pipe. `BOTH_WAIT` of
-/// `MIN_SAMPLES` would be only two.
-const MIN_WAITS: f64 = 10.0;
-/// A pipe has bursts if the waits of its two ends alternate at least this many times.
-const MIN_TURNS: u32 = 3;
 /// A stage with more context switches per second than this spends part of its time on these switches.
-const OFTEN_SWITCHED: f64 = 1000.0;
+pub(crate) const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages are balanced if their busy shares differ by less than this.
 pub(crate) const BALANCED: f64 = 0.10;
 /// The minimum number of samples that distinguish stages that are nearly equally busy.
 const FEW_SAMPLES: u32 = 60;
 /// Besides the longest state, a verdict names a state whose share of the time exceeds this.
-pub(super) const ALSO: f64 = 0.2;
+pub(crate) const ALSO: f64 = 0.2;
 /// A stage with at most this busy share waits nearly all the time.
 const MOSTLY_WAITING: f64 = 0.1;
 /// No data moves if the busy shares of all stages add up to less than this.
@@ -46,8 +30,6 @@ const CPU_SHORT: f64 = 0.1;
 /// The share of its time that a program may lose while another program computes on the same core. A virtual machine
 /// doesn't show which CPUs share a core. On a development machine, two gzip processes lost 0.05.
 const CORE_SHARED: f64 = 0.3;
-/// A stage counts as stopped if it is stopped for more than this share of the time.
-pub(super) const STOPPED: f64 = 0.5;
 /// A stage can't be judged if its state is unknown for more than this share of the time.
 const UNKNOWN: f64 = 0.5;
 
@@ -130,7 +112,7 @@ fn has_hidden_cost(stage: &StageFigures) -> bool {
 
 /// The largest bound on the gain that is reported. A larger bound would mean that the other stages are hardly busy.
 /// Wake-ups then take most of their time, and become fewer when more data arrives at once.
-const MAX_BOUND: f64 = 10.0;
+pub(crate) const MAX_BOUND: f64 = 10.0;
 
 /// The kind's name in JSON.
 pub(crate) fn kind_name(kind: VerdictKind) -> &'static str {
@@ -157,14 +139,14 @@ pub fn percent(share: f64) -> String {
 }
 
 /// The verdict that there were too few samples.
-pub(super) fn too_short(samples: u32) -> PipelineVerdict {
+pub(crate) fn too_short(samples: u32) -> PipelineVerdict {
     let text = format!("Too short for a verdict: {samples} samples; at least {MIN_SAMPLES} (0.2 s) are needed.");
     PipelineVerdict::unknown("short", text)
 }
 
 /// The verdict on a command that ended with this code. If a shell could not run the command, the verdict says so
 /// instead of reporting too few samples.
-pub(super) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
+pub(crate) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
     let why = match code {
         2 => "a syntax error, if the shell reported one",
         126 => "not executable",
@@ -188,18 +170,18 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     }
     // Causes that affect all stages come first.
     let shared = deadlock(figures)
-        .or_else(|| frozen(figures))
-        .or_else(|| traced(figures))
-        .or_else(|| stopped_repeatedly(figures))
-        .or_else(|| stopped(figures))
-        .or_else(|| throttled(figures));
-    if let Some(verdict) = shared.or_else(|| cpus_taken(figures)) {
+        .or_else(|| stopped::frozen(figures))
+        .or_else(|| stopped::traced(figures))
+        .or_else(|| stopped::stopped_repeatedly(figures))
+        .or_else(|| stopped::stopped(figures))
+        .or_else(|| cpus::throttled(figures));
+    if let Some(verdict) = shared.or_else(|| cpus::cpus_taken(figures)) {
         return with_remedies(verdict, figures);
     }
     let order = busiest_first(figures);
     // Small pieces and process starts keep all stages busy with overhead.
     let waste = || calls::calls_verdict(figures, &order).or_else(|| starts::starts_verdict(figures, &order));
-    let shared = too_few_cpus(figures).or_else(|| copies_use_all_cpus(figures));
+    let shared = cpus::too_few_cpus(figures).or_else(|| cpus::copies_use_all_cpus(figures));
     if let Some(verdict) = shared.map(|verdict| waste().unwrap_or(verdict)) {
         return with_remedies(verdict, figures);
     }
@@ -245,15 +227,15 @@ fn verdict_on_pipeline(figures: &PipelineFigures) -> PipelineVerdict {
     let order = busiest_first(figures);
     let busiest = order[0];
     let verdict = hidden_stage(figures, busiest)
-        .or_else(|| outside_limit(figures, busiest))
+        .or_else(|| outside::outside_limit(figures, busiest))
         .or_else(|| held::held_verdict(figures))
         .or_else(|| all_idle(figures))
         .or_else(|| deliberate_limit(figures, busiest))
         .or_else(|| lock_queue(figures, busiest))
         .or_else(|| calls::calls_verdict(figures, &order))
         .or_else(|| starts::starts_verdict(figures, &order))
-        .or_else(|| tiny_pipe(figures))
-        .or_else(|| small_pipe(figures, &order))
+        .or_else(|| small_pipe::tiny_pipe(figures))
+        .or_else(|| small_pipe::small_pipe(figures, &order))
         .or_else(|| inconclusive(figures, &order))
         .or_else(|| balanced(figures, &order))
         .or_else(|| peer::peer_verdict(figures, busiest))
@@ -273,7 +255,7 @@ fn with_polling(mut verdict: PipelineVerdict, figures: &PipelineFigures) -> Pipe
     verdict
 }
 
-fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
+pub(crate) fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
     // If two stages are about equally busy, the one that works longer uses the CPU that the other one waits for.
@@ -321,194 +303,6 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
 
-/// The verdict that stages are frozen because their control group is paused, for example by `docker pause`.
-fn frozen(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.frozen).collect();
-    let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
-    let text = match &names[..] {
-        [] => return None,
-        [one] => format!("{one} is frozen: its control group is paused, and no data moves through it."),
-        more => format!("These stages are frozen, because their control group is paused: {}.", more.join(", ")),
-    };
-    let verdict = PipelineVerdict::new(VerdictKind::Stage, "frozen", text);
-    Some(PipelineVerdict { stage: Some(all[0].number), cause: "frozen control group".to_owned(), ..verdict })
-}
-
-/// The verdict that a tracer, such as strace, slows the busiest stage by stopping it.
-fn traced(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let order = busiest_first(figures);
-    let is_slowed = |stage: &&&StageFigures| stage.stopped >= THROTTLED && busy(stage) >= busy(order[0]) - BALANCED;
-    let stage = order.iter().find(is_slowed)?;
-    let tracer = stage.tracer.as_ref()?;
-    let text = format!(
-        "{tracer} traces {}, and stops it {} of the time.",
-        name(figures, stage.number),
-        percent(stage.stopped)
-    );
-    let verdict = PipelineVerdict::new(VerdictKind::Stage, "traced", text);
-    Some(PipelineVerdict { stage: Some(stage.number), cause: format!("traced by {tracer}"), ..verdict })
-}
-
-/// The verdict that another program limits the busiest stage by stopping it repeatedly, as cpulimit does.
-fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// Nobody presses Ctrl-Z and types `fg` that often.
-    const MIN_STOPS: u32 = 4;
-    const MIN_STOPS_PER_SECOND: f64 = 1.0;
-    let order = busiest_first(figures);
-    let is_limited = |stage: &&&StageFigures| {
-        stage.stopped >= THROTTLED
-            && stage.stops >= MIN_STOPS
-            && stage.stops_per_second >= MIN_STOPS_PER_SECOND
-            && stage.cpu.is_none_or(|cpu| cpu > 0.0)
-            && busy(stage) >= busy(order[0]) - BALANCED
-    };
-    let stage = order.iter().find(is_limited)?;
-    let text = format!(
-        "{} is stopped {} of the time: another program, such as cpulimit, stops and resumes it repeatedly.",
-        name(figures, stage.number),
-        percent(stage.stopped)
-    );
-    let verdict = PipelineVerdict::new(VerdictKind::Throttled, "stopped repeatedly", text);
-    Some(PipelineVerdict { stage: Some(stage.number), cause: "CPU limit by stop signals".to_owned(), ..verdict })
-}
-
-/// The verdict that several stages are stopped. Ctrl-Z stops all of them.
-fn stopped(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
-    let [first, _, ..] = all[..] else { return None };
-    let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
-    let text =
-        format!("These stages are stopped (Ctrl-Z or SIGSTOP): {}. No data moves through them.", names.join(", "));
-    let verdict = PipelineVerdict::new(VerdictKind::Stage, "stopped", text);
-    Some(PipelineVerdict { stage: Some(first.number), ..verdict })
-}
-
-fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
-    let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    if share(most) < THROTTLED {
-        return None;
-    }
-    let text = format!(
-        "A CPU limit slows the pipeline: the control group of {} was throttled {} of the time.",
-        name(figures, most.number),
-        percent(share(most))
-    );
-    let verdict = PipelineVerdict::new(VerdictKind::Throttled, "CPU limit", text);
-    Some(PipelineVerdict { stage: Some(most.number), cause: "CPU limit of a cgroup".to_owned(), ..verdict })
-}
-
-/// The verdict that other programs use the CPUs, if the stages mostly wait for one.
-fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// The minimum number of CPUs that the stages wait for.
-    const WAITED: f64 = 0.5;
-    /// The minimum ratio of the CPUs that the stages wait for to the CPUs that they use.
-    const MORE: f64 = 2.0;
-    /// The minimum share of all CPUs that other programs use.
-    const OTHERS: f64 = 0.5;
-    let sum = |of: fn(&StageFigures) -> Option<f64>| {
-        figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
-    };
-    let (used, waited) = (sum(|stage| stage.cpu), sum(|stage| stage.cpu_wait));
-    let all = figures.stages.iter().map(|stage| stage.cpus.len()).max().filter(|&count| count > 0)? as f64;
-    let others = all - figures.limits.idle_cpus? - used;
-    if waited < WAITED || waited < MORE * used || others < OTHERS * all {
-        return None;
-    }
-    let text = format!(
-        "Other programs use {others:.1} of {all:.0} CPUs: the stages use {used:.1} and wait for {waited:.1} more."
-    );
-    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
-}
-
-/// The verdict that the stages together need more CPUs than they may use.
-fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
-    let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
-        (Some(run), Some(wait)) => (run + wait) * stage.present,
-        _ => running(stage) * stage.present,
-    };
-    let short = figures.stages.iter().filter(|stage| !stage.cpus.is_empty()).find_map(|stage| {
-        let within =
-            |other: &&StageFigures| !other.cpus.is_empty() && other.cpus.iter().all(|cpu| stage.cpus.contains(cpu));
-        let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
-        let sum: f64 = rivals.iter().map(|stage| wanted(stage)).sum();
-        let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
-        let several = several && more_cpus_gain_most(&rivals, stage.cpus.len() as f64);
-        (several && sum > CPUS_WANTED * stage.cpus.len() as f64).then_some((stage.cpus.len(), sum))
-    });
-    let (cpus, sum) = short?;
-    let text = format!(
-        "The stages compete for CPUs: together they need {sum:.1} CPUs, but may use only {cpus}. Making any stage faster helps all of them."
-    );
-    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
-}
-
-/// The verdict that several stages run the same program side by side, and that they use all CPUs.
-fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// The minimum number of CPUs that a copy uses.
-    const MIN_CPUS: f64 = 0.5;
-    /// The minimum share of all CPUs that the copies use.
-    const MIN_SHARE: f64 = 0.75;
-    /// The minimum share of all CPUs that all stages use or wait for.
-    const MIN_WANTED: f64 = 0.95;
-    let wanted = |stage: &StageFigures| stage.cpu_wait.unwrap_or(0.0) * stage.present;
-    let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
-    let most = figures.stages.iter().max_by(|a, b| used(a).total_cmp(&used(b)))?;
-    let program = Some(programs::program(&most.words)).filter(|program| !program.is_empty())?;
-    let is_copy = |stage: &&StageFigures| programs::program(&stage.words) == program && used(stage) >= MIN_CPUS;
-    let copies: Vec<&StageFigures> = figures.stages.iter().filter(is_copy).collect();
-    let cpus = most.cpus.len();
-    let full = |sum: f64, share: f64| sum >= share * cpus as f64;
-    let all_used = full(copies.iter().map(|stage| used(stage)).sum(), MIN_SHARE)
-        && full(figures.stages.iter().map(|stage| used(stage) + wanted(stage)).sum(), MIN_WANTED);
-    let in_series = copies.iter().any(|one| copies.iter().any(|other| feeds(figures, one.number, other.number)));
-    if cpus < 2 || copies.len() < 2 || !all_used || in_series {
-        return None;
-    }
-    let (count, name) = (copies.len(), &most.name);
-    let text =
-        format!("{count} stages that run {name} use all {cpus} CPUs, so more threads or processes gain nothing.");
-    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
-}
-
-/// Whether the output of one stage reaches another stage, directly or through other stages.
-fn feeds(figures: &PipelineFigures, from: usize, to: usize) -> bool {
-    let mut reached = vec![from];
-    let mut at = 0;
-    while let Some(&number) = reached.get(at) {
-        let next = figures.pipes.iter().filter(|pipe| pipe.from == number).map(|pipe| pipe.to);
-        let new: Vec<usize> = next.filter(|next| !reached.contains(next)).collect();
-        reached.extend(new);
-        at += 1;
-    }
-    reached[1..].contains(&to)
-}
-
-/// Whether stages that share CPUs gain more if each has a CPU of its own than if one of them needs half the CPU time.
-fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
-    /// The minimum ratio of the gain from more CPUs to the gain from a faster stage.
-    const CLEARLY: f64 = 1.15;
-    let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
-    // The share of time for which a stage would be busy if each of its threads had a CPU.
-    let needs = |stage: &StageFigures| {
-        let alone = (stage.busy - stage.waiting_for_cpu) * stage.present;
-        if stage.threads > 1 { alone.min(used(stage) / cpus.min(stage.threads as f64)) } else { alone }
-    };
-    let all: f64 = stages.iter().map(|stage| used(stage)).sum();
-    let longest = |factor: &dyn Fn(usize) -> f64| {
-        let needed = stages.iter().enumerate().map(|(at, stage)| needs(stage) * factor(at));
-        needed.fold(0.0, f64::max)
-    };
-    let with_more = longest(&|_| 1.0);
-    let faster = |at: usize| {
-        let halved = longest(&|other| if other == at { 0.5 } else { 1.0 });
-        halved.max((all - used(stages[at]) / 2.0) / cpus)
-    };
-    let with_faster = (0..stages.len()).map(faster).fold(f64::INFINITY, f64::min);
-    with_more * CLEARLY < with_faster
-}
-
 /// The share of time in which a stage's activity is unknown. For a hidden stage, this includes `other`: waits that its
 /// neighbours' states don't explain.
 fn unknown_share(stage: &StageFigures) -> f64 {
@@ -533,68 +327,6 @@ fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "No data moves: the stages wait for each other, or for a pipe that no process uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
-}
-
-/// The verdict that a process outside the pipeline is the bottleneck: a first stage waits for input, or a last stage
-/// waits for room in its output pipe. `None` if there is no such wait.
-fn outside_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
-    let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
-    let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
-    let most = |share: fn(&StageFigures) -> f64, ends: Vec<&StageFigures>| {
-        ends.into_iter().map(|stage| (share(stage) * stage.present, stage.number)).max_by(|a, b| a.0.total_cmp(&b.0))
-    };
-    let input = most(|stage| stage.starved, figures.stages.iter().filter(|stage| !fed(stage)).collect());
-    let output = most(|stage| stage.blocked, figures.stages.iter().filter(|stage| !read(stage)).collect());
-    let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
-    let beyond = |(share, number): (f64, usize), what: &str| {
-        let found = figures.stages[number - 1].peer.as_ref().filter(|peer| peer.pipe)?;
-        let (waits, who) = (percent(share), peer::describe_peer(found));
-        let text = format!(
-            "{} waits {waits} of the time {what} {who}, a process outside this pipeline.",
-            name(figures, number)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for the other end of a pipe", text);
-        let role = if found.sends { "receiver" } else { "sender" };
-        Some(PipelineVerdict { stage: Some(number), cause: format!("peer: {role} ({})", found.name), ..verdict })
-    };
-    if let Some(verdict) = input.filter(longer).and_then(|input| beyond(input, "for data from")) {
-        return Some(verdict);
-    }
-    // A stage in the middle may wait for a pipe that isn't part of the pipeline, such as a FIFO.
-    let waited = |number: usize, end: fn(&PipeFigures) -> usize, share: fn(&PipeFigures) -> f64| {
-        figures.pipes.iter().filter(|pipe| end(pipe) == number).map(share).fold(0.0, f64::max)
-    };
-    let elsewhere = |stage: &StageFigures| {
-        let for_room = stage.blocked - waited(stage.number, |pipe| pipe.from, |pipe| pipe.writer_waits);
-        let for_data = stage.starved - waited(stage.number, |pipe| pipe.to, |pipe| pipe.reader_waits);
-        let sends = stage.peer.as_ref().is_some_and(|peer| peer.sends);
-        (if sends { for_room } else { for_data } * stage.present, stage.number)
-    };
-    let inside = figures.stages.iter().filter(|stage| fed(stage) && read(stage)).map(elsewhere);
-    let inside = inside.max_by(|a, b| a.0.total_cmp(&b.0)).filter(longer).filter(|(share, _)| *share >= 0.5);
-    let sends = |number: usize| figures.stages[number - 1].peer.as_ref().is_some_and(|peer| peer.sends);
-    let what = |number| if sends(number) { "for room in a pipe to" } else { "for data from" };
-    if let Some(verdict) = inside.and_then(|(share, number)| beyond((share, number), what(number))) {
-        return Some(verdict);
-    }
-    if let Some((share, number)) = input.filter(longer) {
-        let text = format!(
-            "The input holds the pipeline back: {} waits {} of the time for data from a pipe whose writer is not visible.",
-            name(figures, number),
-            percent(share)
-        );
-        return Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("input", text) });
-    }
-    let (share, number) = output.filter(longer)?;
-    if let Some(verdict) = beyond((share, number), "for room in a pipe to") {
-        return Some(verdict);
-    }
-    let text = format!(
-        "The reader of the output holds the pipeline back: {} waits {} of the time for room in a pipe whose reader is not visible.",
-        name(figures, number),
-        percent(share)
-    );
-    Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
 }
 
 /// The verdict that the busiest stage limits its rate on purpose. Such a stage may wait in any system call.
@@ -626,121 +358,6 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
     );
     let verdict = PipelineVerdict::new(VerdictKind::Stage, "waiting for a lock", text);
     Some(PipelineVerdict { stage: Some(busiest.number), cause: "waiting for a file lock".to_owned(), ..verdict })
-}
-
-/// Whether a pipe is so small that its ends spend their time waking each other. Samples show that time as work.
-pub(super) fn is_tiny(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
-    /// The capacity in bytes of a new pipe if its user is over the limit for pipes: two pages.
-    const TINY: u64 = 8192;
-    /// The minimum time of a context switch in seconds.
-    const SWITCH: f64 = 5e-6;
-    /// The share of a CPU above which context switches matter.
-    const MATTERS: f64 = 0.1;
-    let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
-    let tiny = !pipe.is_socket && pipe.capacity.is_some_and(|capacity| capacity <= TINY);
-    tiny && (switches(pipe.from) + switches(pipe.to)) * SWITCH >= MATTERS
-}
-
-fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let waits = |pipe: &&PipeFigures| pipe.writer_waits + pipe.reader_waits;
-    let tiny = figures.pipes.iter().filter(|pipe| is_tiny(figures, pipe));
-    let pipe = tiny.max_by(|a, b| waits(a).total_cmp(&waits(b)))?;
-    let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
-    let text = format!(
-        "The pipe from {} to {} holds only {}: its writer and reader wake each other {:.0} times per second.",
-        name(figures, pipe.from),
-        name(figures, pipe.to),
-        ByteSize(pipe.capacity.unwrap_or(0)),
-        switches(pipe.from).min(switches(pipe.to))
-    );
-    let verdict = PipelineVerdict::new(VerdictKind::Pipe, "small pipe", text);
-    Some(PipelineVerdict { pipe: Some(pipe.number), cause: "pipe too small: two pages".to_owned(), ..verdict })
-}
-
-fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
-    let busiest = order[0];
-    // The gain from a larger pipe is at most the inverse of the busiest stage's busy share. The gain from a faster
-    // stage is at most its busy share divided by the next stage's.
-    let stage_gains = (busy(0) - MOSTLY_BUSY).min(busy(0) * busy(0) - busy(1));
-    if busy(0) >= BUSY {
-        return None;
-    }
-    let (worst, both) = bursting(figures)?;
-    // With bursts larger than any pipe, no two stages work at the same time. So the bursts are reported even if a
-    // faster stage gains more.
-    let size = burst::beyond_pipes(figures, worst);
-    if stage_gains > EITHER && size.is_none() {
-        return None;
-    }
-    let (from, to) = (name(figures, worst.from), name(figures, worst.to));
-    let seen = (both * f64::from(figures.samples)).round();
-    if seen < MIN_WAITS {
-        let text = format!(
-            "Too short for a verdict: the ends of the pipe from {from} to {to} each waited in {seen} samples; at least {MIN_WAITS} are needed."
-        );
-        return Some(PipelineVerdict::unknown("short", text));
-    }
-    if let Some(size) = size {
-        let text = format!(
-            "{from} sends bursts of about {} to {to}, more than a pipe can hold: {from} waits for room {} of the time, {to} waits for data {}.",
-            burst::mebibytes(size),
-            percent(worst.writer_waits),
-            percent(worst.reader_waits)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Burst, "bursts", text);
-        let (pipe, stage) = (Some(worst.number), Some(worst.to));
-        return Some(PipelineVerdict { pipe, stage, cause: "bursts larger than a pipe".to_owned(), ..verdict });
-    }
-    let waits = format!(
-        "its writer waits for room {} of the time, its reader waits for data {}",
-        percent(worst.writer_waits),
-        percent(worst.reader_waits)
-    );
-    let pipe = Some(worst.number);
-    if stage_gains > -EITHER {
-        let text = format!(
-            "Inconclusive: either {} (busy {}) or the pipe from {from} to {to} ({waits}) holds the pipeline back.",
-            name(figures, busiest.number),
-            percent(busy(0))
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Inconclusive, "stage or pipe", text);
-        return Some(PipelineVerdict { stage: Some(busiest.number), pipe, sure: Certainty::Unsure, ..verdict });
-    }
-    let mut text = format!("The pipe from {from} to {to} is too small to absorb bursts: {waits}.");
-    let unclear = burst::near_pipe_size(figures, worst);
-    if let Some(size) = unclear {
-        text.push_str(&format!(
-            " The bursts are about {}; even the largest pipe may not hold them.",
-            burst::mebibytes(size)
-        ));
-    }
-    let sure = if unclear.is_some() { Certainty::Unsure } else { Certainty::Sure };
-    let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);
-    let bound = gain(figures, worst, busiest);
-    let cause = "pipe too small for bursts".to_owned();
-    Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, sure, ..verdict })
-}
-
-/// The pipe whose two ends both wait longest, with the smaller of the two ends' shares; `None` if that share is too
-/// small to matter.
-pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)> {
-    // As with stages, the shares of a pipe that existed only briefly count for less.
-    let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
-    let absorbable = |pipe: &PipeFigures| pipe.absorbable.unwrap_or(1.0);
-    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * absorbable(pipe) * present(pipe);
-    // If one end waits first and the other one afterwards, these are phases, not bursts.
-    let alternates = |pipe: &&PipeFigures| pipe.turns.is_none_or(|turns| turns >= MIN_TURNS);
-    let worst = figures.pipes.iter().filter(alternates).max_by(|a, b| both(a).total_cmp(&both(b)))?;
-    Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
-}
-
-/// The largest speed-up that a larger pipe can give: the inverse of the busiest stage's busy share. `None` if the
-/// stages at the pipe's ends have many context switches, because a larger pipe also saves some of these.
-pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
-    let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
-    let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
-    Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < MAX_BOUND && !often)
 }
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::PeerFigures;
+use crate::report::{PeerFigures, PipeFigures};
 
 /// A stage that computes, is starved and is blocked for these shares of the time, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {

@@ -1,0 +1,137 @@
+//! Verdicts that the stages lack CPU time: a limit, other programs or other stages use it. Pure: no clock and no I/O.
+
+use crate::figures::PipelineFigures;
+use crate::programs;
+use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
+use crate::verdict::{THROTTLED, name, percent};
+
+/// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
+const CPUS_WANTED: f64 = 1.25;
+/// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
+const RUNS: f64 = 0.15;
+
+pub(crate) fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
+    let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    if share(most) < THROTTLED {
+        return None;
+    }
+    let text = format!(
+        "A CPU limit slows the pipeline: the control group of {} was throttled {} of the time.",
+        name(figures, most.number),
+        percent(share(most))
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Throttled, "CPU limit", text);
+    Some(PipelineVerdict { stage: Some(most.number), cause: "CPU limit of a cgroup".to_owned(), ..verdict })
+}
+
+/// The verdict that other programs use the CPUs, if the stages mostly wait for one.
+pub(crate) fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    /// The minimum number of CPUs that the stages wait for.
+    const WAITED: f64 = 0.5;
+    /// The minimum ratio of the CPUs that the stages wait for to the CPUs that they use.
+    const MORE: f64 = 2.0;
+    /// The minimum share of all CPUs that other programs use.
+    const OTHERS: f64 = 0.5;
+    let sum = |of: fn(&StageFigures) -> Option<f64>| {
+        figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
+    };
+    let (used, waited) = (sum(|stage| stage.cpu), sum(|stage| stage.cpu_wait));
+    let all = figures.stages.iter().map(|stage| stage.cpus.len()).max().filter(|&count| count > 0)? as f64;
+    let others = all - figures.limits.idle_cpus? - used;
+    if waited < WAITED || waited < MORE * used || others < OTHERS * all {
+        return None;
+    }
+    let text = format!(
+        "Other programs use {others:.1} of {all:.0} CPUs: the stages use {used:.1} and wait for {waited:.1} more."
+    );
+    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
+}
+
+/// The verdict that the stages together need more CPUs than they may use.
+pub(crate) fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
+    let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
+        (Some(run), Some(wait)) => (run + wait) * stage.present,
+        _ => running(stage) * stage.present,
+    };
+    let short = figures.stages.iter().filter(|stage| !stage.cpus.is_empty()).find_map(|stage| {
+        let within =
+            |other: &&StageFigures| !other.cpus.is_empty() && other.cpus.iter().all(|cpu| stage.cpus.contains(cpu));
+        let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
+        let sum: f64 = rivals.iter().map(|stage| wanted(stage)).sum();
+        let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
+        let several = several && more_cpus_gain_most(&rivals, stage.cpus.len() as f64);
+        (several && sum > CPUS_WANTED * stage.cpus.len() as f64).then_some((stage.cpus.len(), sum))
+    });
+    let (cpus, sum) = short?;
+    let text = format!(
+        "The stages compete for CPUs: together they need {sum:.1} CPUs, but may use only {cpus}. Making any stage faster helps all of them."
+    );
+    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
+}
+
+/// The verdict that several stages run the same program side by side, and that they use all CPUs.
+pub(crate) fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    /// The minimum number of CPUs that a copy uses.
+    const MIN_CPUS: f64 = 0.5;
+    /// The minimum share of all CPUs that the copies use.
+    const MIN_SHARE: f64 = 0.75;
+    /// The minimum share of all CPUs that all stages use or wait for.
+    const MIN_WANTED: f64 = 0.95;
+    let wanted = |stage: &StageFigures| stage.cpu_wait.unwrap_or(0.0) * stage.present;
+    let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
+    let most = figures.stages.iter().max_by(|a, b| used(a).total_cmp(&used(b)))?;
+    let program = Some(programs::program(&most.words)).filter(|program| !program.is_empty())?;
+    let is_copy = |stage: &&StageFigures| programs::program(&stage.words) == program && used(stage) >= MIN_CPUS;
+    let copies: Vec<&StageFigures> = figures.stages.iter().filter(is_copy).collect();
+    let cpus = most.cpus.len();
+    let full = |sum: f64, share: f64| sum >= share * cpus as f64;
+    let all_used = full(copies.iter().map(|stage| used(stage)).sum(), MIN_SHARE)
+        && full(figures.stages.iter().map(|stage| used(stage) + wanted(stage)).sum(), MIN_WANTED);
+    let in_series = copies.iter().any(|one| copies.iter().any(|other| feeds(figures, one.number, other.number)));
+    if cpus < 2 || copies.len() < 2 || !all_used || in_series {
+        return None;
+    }
+    let (count, name) = (copies.len(), &most.name);
+    let text =
+        format!("{count} stages that run {name} use all {cpus} CPUs, so more threads or processes gain nothing.");
+    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
+}
+
+/// Whether the output of one stage reaches another stage, directly or through other stages.
+fn feeds(figures: &PipelineFigures, from: usize, to: usize) -> bool {
+    let mut reached = vec![from];
+    let mut at = 0;
+    while let Some(&number) = reached.get(at) {
+        let next = figures.pipes.iter().filter(|pipe| pipe.from == number).map(|pipe| pipe.to);
+        let new: Vec<usize> = next.filter(|next| !reached.contains(next)).collect();
+        reached.extend(new);
+        at += 1;
+    }
+    reached[1..].contains(&to)
+}
+
+/// Whether stages that share CPUs gain more if each has a CPU of its own than if one of them needs half the CPU time.
+fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
+    /// The minimum ratio of the gain from more CPUs to the gain from a faster stage.
+    const CLEARLY: f64 = 1.15;
+    let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
+    // The share of time for which a stage would be busy if each of its threads had a CPU.
+    let needs = |stage: &StageFigures| {
+        let alone = (stage.busy - stage.waiting_for_cpu) * stage.present;
+        if stage.threads > 1 { alone.min(used(stage) / cpus.min(stage.threads as f64)) } else { alone }
+    };
+    let all: f64 = stages.iter().map(|stage| used(stage)).sum();
+    let longest = |factor: &dyn Fn(usize) -> f64| {
+        let needed = stages.iter().enumerate().map(|(at, stage)| needs(stage) * factor(at));
+        needed.fold(0.0, f64::max)
+    };
+    let with_more = longest(&|_| 1.0);
+    let faster = |at: usize| {
+        let halved = longest(&|other| if other == at { 0.5 } else { 1.0 });
+        halved.max((all - used(stages[at]) / 2.0) / cpus)
+    };
+    let with_faster = (0..stages.len()).map(faster).fold(f64::INFINITY, f64::min);
+    with_more * CLEARLY < with_faster
+}
