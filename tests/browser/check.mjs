@@ -21,6 +21,8 @@ const found = { errors: [], requests: [], owned: [] };
 // A page in its own browser context, with its errors and the requests it makes for other files.
 async function open(options) {
   const context = await browser.newContext({ bypassCSP: false, acceptDownloads: true, reducedMotion: "reduce", ...options });
+  // On a busy machine, Chromium may draw no frame for half a minute.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && found.errors.push(message.text()));
   page.on("pageerror", (error) => found.errors.push(String(error)));
@@ -35,9 +37,12 @@ async function open(options) {
   return { page, ms: Date.now() - begin, close: () => context.close() };
 }
 
+// Unlike Playwright's scrolling, this doesn't first wait until the element stops moving, which it does as charts are drawn.
+const scrollTo = (element) => element.evaluate((found) => found.scrollIntoView({ block: "center" }));
+
 // Charts are drawn when they are scrolled near.
 async function scroll(page) {
-  for (const chart of await page.locator(".chart").all()) await chart.scrollIntoViewIfNeeded();
+  for (const chart of await page.locator(".chart").all()) await scrollTo(chart);
   await page.waitForFunction(() => document.querySelectorAll(".chart").length === document.querySelectorAll(".chart.drawn svg").length);
 }
 
@@ -58,10 +63,10 @@ found.text = await page.evaluate(() => document.body.innerText);
 // Tooltips, by hovering over the last mark of each chart.
 found.tips = [];
 for (const chart of await page.locator(".chart").all()) {
-  await chart.scrollIntoViewIfNeeded();
+  await scrollTo(chart);
   const mark = chart.locator(".mark-symbol path, .mark-rect path").last();
   if ((await mark.count()) === 0) continue;
-  await mark.scrollIntoViewIfNeeded();
+  await scrollTo(mark);
   // Scrolling hides the tooltip and may still go on, so move the pointer again until it stays.
   let words = "";
   for (let tries = 0; tries < 20 && words === ""; tries++) {
