@@ -63,6 +63,15 @@ fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Opt
     upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
 }
 
+/// Whether a stage keeps a reader waiting because it stores all of its input before it writes.
+fn stores_all(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
+    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
+    let waits = |pipe: &PipeFigures| figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS;
+    let reader_waits = figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe));
+    programs::stores_input(&stage.words) && has_read && silent && reader_waits
+}
+
 /// If a stage keeps a reader waiting because it fills its buffer before it writes, the option that makes it do so.
 fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
     let option = programs::fills_first(&stage.words)?;
@@ -92,8 +101,20 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
-/// The verdict that a stage holds its output back, if no other stage works.
+/// The verdict that a stage holds its output back: that it stores all of its input, or, if no other stage works, that its
+/// output is in a buffer.
 pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    if let Some(stage) = figures.stages.iter().find(|stage| stores_all(figures, stage)) {
+        let text = format!(
+            "{name} stores all of its input before it writes: it has read {} and written nothing for {:.1} s. The stages after {name} can't work at the same time as those before it.",
+            ByteSize(stage.held_bytes.unwrap_or(0)),
+            stage.seconds_silent.unwrap_or(0.0),
+            name = name(figures, stage.number)
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Held, "storing all input", text);
+        let cause = "storing all input before writing".to_owned();
+        return Some(PipelineVerdict { stage: Some(stage.number), cause, ..verdict });
+    }
     let works = |stage: &&StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
     if figures.stages.iter().any(|stage| works(&stage)) {
         return None;
@@ -233,6 +254,18 @@ mod tests {
         for figures in [follow("mbuffer -q -m 16M", 900, 2.0), follow("mbuffer -m 16M -P 80", 900, 0.2)] {
             assert_ne!(verdict(&figures).kind, VerdictKind::Held);
         }
+    }
+
+    #[test]
+    fn sponge_keeps_the_stages_after_it_waiting_even_if_those_before_it_work() {
+        let mut figures = follow("sponge", 900, 2.0);
+        figures.stages[0].computing = 0.95;
+        figures.stages[0].busy = 0.95;
+        let found = verdict(&figures);
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert_eq!(found.remedies[0].id, "sponge-omit");
+        figures.stages[1].words = words("sponge log");
+        assert_ne!(verdict(&figures).kind, VerdictKind::Held, "it writes a file");
     }
 
     #[test]

@@ -71,6 +71,11 @@ pub fn fills_first(words: &[String]) -> Option<&'static str> {
     has_option(words, &[option]).then_some(option)
 }
 
+/// Whether the program stores all of its input before it writes any of it to the next stage, although it changes nothing.
+pub fn stores_input(words: &[String]) -> bool {
+    program(words) == "sponge" && words.len() == 1
+}
+
 const COMPRESSORS: [&str; 15] = [
     "xz", "gzip", "zstd", "bzip2", "pigz", "lz4", "lzma", "lzip", "plzip", "lbzip2", "pbzip2", "pixz", "brotli", "7z",
     "lzop",
