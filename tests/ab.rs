@@ -195,6 +195,37 @@ fn ctrl_c_ends_everything() {
     assert_eq!(left, Vec::<String>::new());
 }
 
+/// Ctrl-C in the setup is followed by the cleanup, in a run also by --conclude. In the cleanup, it keeps the results.
+#[test]
+fn ctrl_c_is_followed_by_the_remaining_hooks() {
+    let interrupted = |words: &[&str]| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        let lines = || std::fs::read_to_string(file.path()).unwrap();
+        let words: Vec<String> = words.iter().map(|word| word.replace("LOG", &path)).collect();
+        let words: Vec<&str> = ["ab"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let started = RunningProgram::pipemark(&words);
+        let begin = Instant::now();
+        while !lines().contains("now") {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{}", lines());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        started.signal(Signal::INT);
+        let (ended, left) = started.end();
+        assert_eq!((ended.code(), left), (Some(130), Vec::<String>::new()), "{}", ended.stderr);
+        (ended.stdout, lines().split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let hang = "echo now >>LOG; sleep 50";
+    let hooks = ["--conclude", "echo conclude >>LOG", "--cleanup", "echo cleanup >>LOG"];
+    let (_, lines) = interrupted(&[&hooks[..], &["--setup", hang, "--", "true"]].concat());
+    assert_eq!(lines, ["now", "cleanup"]);
+    let (_, lines) = interrupted(&[&hooks[..], &["--", hang]].concat());
+    assert_eq!(lines, ["now", "conclude", "cleanup"]);
+    let (text, _) = interrupted(&["--runs", "2", "--json", "-", "--cleanup", hang, "--", "true"]);
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&result["interrupted"], result["commands"][0]["runs"].as_array().unwrap().len()), (&true.into(), 2));
+}
+
 #[test]
 fn a_fifo_is_no_input_and_ctrl_c_ends_a_wait_for_its_reader() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,6 +291,7 @@ fn bad_usage_is_code_2() {
         (&["--parameter", "n=1..99", "--parameter", "m=1..99", "--", "seq {n} {m}"], "9801 commands are too many"),
         (&["--reference", "3", "--", "true", "--", "true"], "1 to 2, or a name: A, B"),
         (&["--name", "x", "--", "true", "--", "true"], "one for each"),
+        (&["--name", "", "--", "true"], "--name is empty"),
         (&["--setup", "a", "--setup", "b", "--", "true"], "2 times for 1 command;"),
         (&["--by", "memry", "--", "true", "--", "true"], "did you mean memory?"),
         (&["--figure", "x=(", "--", "true"], "not a regular expression"),
@@ -351,8 +383,12 @@ fn parameters_make_a_row_each_and_one_that_fails_is_a_row_with_its_reason() {
     );
     assert!(commands[2]["failed"].as_str().unwrap().contains("exit code 1"), "{}", commands[2]["failed"]);
     assert_eq!(commands[3]["runs"].as_array().unwrap().len(), 2, "the rest goes on");
-    assert!(ended.stderr.contains("4 commands, each at least 2 times"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("4 commands, each 2 times"), "{}", ended.stderr);
     assert!(ended.stderr.contains("pipemark: n=3: "), "{}", ended.stderr);
+    let text = ab(&["--runs", "1", "--", "true", "--", "false", "--", "false"]).stdout;
+    assert!(!text.contains("is best"), "nothing is left to compare with: {text}");
+    let text = ab(&["--runs", "1", "--by", "instructions", "--", "true"]);
+    assert!(text.code() == Some(0) || text.stderr.contains("is not available here"), "{}", text.stderr);
     let text = ab(&["--parameter", "n=1..4", "--runs", "6", "--", "sleep 0.0{n}"]).stdout;
     assert!(text.contains("time by n"), "a chart over the parameter: {text}");
 }
@@ -367,9 +403,23 @@ fn hooks_are_run_around_the_runs_in_their_order() {
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let once = ["prepare", "run", "conclude"];
     assert_eq!(lines, [&["setup"][..], &once, &once, &once, &["cleanup"]].concat());
-    // --cleanup runs even if a run fails.
+    // --conclude and --cleanup run even if a run fails.
     let (ended, lines) = log("exit 3", &flags);
-    assert_eq!((ended.code(), lines.last().map(String::as_str)), (Some(1), Some("cleanup")));
+    assert_eq!(
+        (ended.code(), lines),
+        (Some(1), ["setup", "prepare", "conclude", "cleanup"].map(str::to_owned).to_vec())
+    );
+    // After a failed setup, the commands whose setup was started are cleaned up.
+    let failing = format!("{setup}; exit 4");
+    let flags = ["--setup", &failing, "--setup", "true", "--cleanup", &cleanup, "--cleanup", "echo other >>\"$LOG\""];
+    let (ended, lines) = log("true", &[&flags[..], &["--", "true"]].concat());
+    assert_eq!((ended.code(), lines), (Some(1), ["setup", "cleanup"].map(str::to_owned).to_vec()), "{}", ended.stderr);
+    // A failed cleanup doesn't lose the results.
+    let ended = ab(&["--runs", "2", "--cleanup", "exit 4", "--json", "-", "--", "true"]);
+    assert!(ended.code() == Some(1) && ended.stderr.contains("--cleanup 'exit 4' ended with"), "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("{\"schema\""), "{}", ended.stdout);
+    let ended = ab(&["--limit", "200ms", "--setup", "sleep 50", "--", "true"]);
+    assert!(ended.stderr.contains("--setup 'sleep 50' took longer than --limit"), "{}", ended.stderr);
     let ended = ab(&["--prepare", "exit 4", "--", "true"]);
     assert!(
         ended.code() == Some(1) && ended.stderr.contains("--prepare 'exit 4' ended with exit code 4"),
@@ -399,6 +449,17 @@ fn a_command_runs_under_the_conditions_asked_for() {
     let plain = ab(&["--shell", "none", "--runs", "1", "--json", "-", "--", "echo 'a  b' $X"]).measured();
     assert_eq!(plain["commands"][0]["output"], "a  b $X\n".len());
     assert!(ab(&["--shell", "none", "--", "nosuchcommand"]).stderr.contains("the command was not found"));
+    let ended = ab(&["--shell", "bash", "--env", "PATH=/nonexistent", "--", "true"]);
+    assert!(ended.stderr.contains("could not be started: bash was not found"), "{}", ended.stderr);
+    // Without hashes, outputs of the same length are not reported as the same.
+    for flags in [&["--concurrent", "2"][..], &["--warmup", "0"]] {
+        let ended = ab(&[&["--runs", "1"], flags, &["--", "echo a", "--", "echo b"]].concat());
+        assert!(
+            ended.stdout.contains("Both commands wrote ") && !ended.stdout.contains("the same "),
+            "{}",
+            ended.stdout
+        );
+    }
     // The output of every copy is counted.
     let copies = ab(&["--concurrent", "3", "--runs", "1", "--json", "-", "--", "echo x"]).measured();
     assert_eq!((&copies["commands"][0]["output"], &copies["concurrent"]), (&6.into(), &3.into()));
@@ -414,14 +475,21 @@ fn cold_files_are_dropped_and_what_stays_is_counted() {
     let pages = (1 << 20) / rustix::param::page_size();
     assert_eq!(result["cold"]["pages"], pages);
     assert!(result["cold"]["stayed"].as_u64().unwrap() <= pages as u64);
-    let ended = ab(&["--cold", "/nonexistent", "--", "true"]);
-    assert!(ended.code() == Some(1) && ended.stderr.contains("--cold /nonexistent"), "{}", ended.stderr);
+    for (path, words) in [("/nonexistent", "No such file"), ("/dev/null", "not a regular file"), ("/", "a directory")] {
+        let ended = ab(&["--cold", path, "--", "true"]);
+        let expected = format!("--cold {path}: ");
+        assert!(ended.stderr.contains(&expected) && ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(ended.code(), Some(1));
+    }
 }
 
 #[test]
 fn figures_that_the_command_prints_are_judged_and_a_run_without_one_has_failed() {
-    let words =
-        ["--runs", "6", "--figure", "speed,tok/s=speed ([0-9]+)", "--by", "speed", "--ignore-output", "--json", "-"];
+    let words = ["--runs", "6", "--figure", "speed,tok/s=speed ([0-9]+)", "--by", "speed"];
+    let text = ab(&[&words[..], &["--", "echo speed 100", "--", "echo speed 99"]].concat());
+    assert!(text.stdout.contains("The outputs differ, which --figure allows."), "{}{}", text.stdout, text.stderr);
+    assert!(text.stdout.contains("B: speed -1.0 % (-1.0 … -1.0 %) compared with A: worse"), "{}", text.stdout);
+    let words = [&words[..], &["--json", "-"]].concat();
     let result =
         ab(&[&words[..], &["--fail-on", "better", "--", "echo speed 100", "--", "echo speed 200 >&2"]].concat());
     assert_eq!(result.code(), Some(13), "more of what ends in /s is better: {}", result.stderr);
@@ -531,6 +599,8 @@ fn results_are_written_for_other_programs() {
     let csv = std::fs::read_to_string(csv).unwrap();
     assert!(csv.starts_with("label,command,n,rank,figure,unit,median,"), "{csv}");
     assert!(csv.lines().filter(|line| line.contains(",time,ns,")).count() == 2, "{csv}");
+    let csv = ab(&["--parameter", "rank=1", "--runs", "1", "--format", "csv", "--", "true {rank}"]).stdout;
+    assert!(csv.starts_with("label,command,parameter_rank,rank,"), "{csv}");
     let lines: Vec<serde_json::Value> =
         std::fs::read_to_string(lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines.len(), lines.iter().filter(|line| line["warmup"] == true).count()), (12, 2));
@@ -566,4 +636,9 @@ fn a_job_on_github_has_a_summary_and_an_annotation() {
     assert!(ended.stderr.contains("::error title=pipemark ab: worse::A ran "), "{}", ended.stderr);
     let text = std::fs::read_to_string(summary.path()).unwrap();
     assert!(text.contains("| sleep 0.2 |") && text.contains("worse"), "{text}");
+    // A summary that can't be written doesn't hide the verdict.
+    let launcher = ["env", "GITHUB_STEP_SUMMARY=/nonexistent/summary", "GITHUB_ACTIONS=true", crate::program::PIPEMARK];
+    let ended = crate::program::run(&launcher, &words);
+    assert_eq!(ended.code(), Some(10), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot write the step summary") && ended.stderr.contains("::error title="));
 }

@@ -89,10 +89,10 @@ struct AroundOptions {
     /// Run COMMAND before each run, untimed
     #[arg(long, value_name = "COMMAND")]
     prepare: Vec<String>,
-    /// Run COMMAND after each run, untimed
+    /// Run COMMAND after each run, even a failed one, untimed
     #[arg(long, value_name = "COMMAND")]
     conclude: Vec<String>,
-    /// Run COMMAND once, after the last run
+    /// Run COMMAND once, at the end, even after a failure or Ctrl-C
     #[arg(long, value_name = "COMMAND")]
     cleanup: Vec<String>,
     /// Shell that runs commands and hooks
@@ -110,7 +110,7 @@ struct AroundOptions {
     /// Evict FILE from the page cache before each run, so that it is read from storage; may be repeated
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
     cold: Vec<PathBuf>,
-    /// Run N copies of each command at once
+    /// Run N copies of each command at once; outputs are compared by length only
     #[arg(long, value_name = "N", value_parser = count::<usize>(1, 256), default_value_t = 1)]
     concurrent: usize,
     /// Ignore nonzero exit codes
@@ -149,10 +149,12 @@ struct RoundOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Figures and verdicts")]
 struct JudgingOptions {
-    /// Read a figure from the command's output: the number that the only group ( ) of REGEX matches
+    /// Read a figure from the command's output: the number that the only group ( ) of REGEX matches, or the whole of
+    /// REGEX if it has no group
     ///
     /// NAME,UNIT=REGEX adds a unit. NAME,UNIT,higher or NAME,UNIT,lower says which is better; the default is higher for
     /// units that end in /s, and lower for all others. A run fails if its output has no match.
+    /// (?m) at the start of REGEX makes ^ and $ match at each line. The commands' outputs may differ.
     #[arg(long, value_name = "NAME=REGEX")]
     figure: Vec<PrintedFigure>,
     /// Sample the total memory of a command's processes every 5 ms, for the figure pipeline-memory
@@ -221,7 +223,7 @@ pub fn run(options: &AbOptions) -> VerbResult {
     let plan = AbPlan::of(options)?;
     targets.check_files()?;
     let lines = options.output.json_lines.as_ref().map(JsonLines::open).transpose()?;
-    let result = plan.measure(options, lines)?;
+    let (result, cleanup_failed) = plan.measure(options, lines)?;
     let sheet = commands_sheet(&result, &plan.kinds, options.output.all);
     let json = serde_json::to_string(&result)?;
     targets.write(|format| match format {
@@ -236,8 +238,8 @@ pub fn run(options: &AbOptions) -> VerbResult {
         say_error(format_args!("{}: {}", command.label, neutral(command.failed.as_deref().unwrap_or_default())));
     }
     let verdict = most_urgent_verdict(&result, &options.judging.fail_on);
-    let failure = result.commands.iter().any(failed);
-    github::report("ab", &sheet, verdict.map(FailOnCommand::name).or(failure.then_some("failed")))?;
+    let failure = cleanup_failed || result.commands.iter().any(failed);
+    github::report("ab", &sheet, verdict.map(FailOnCommand::name).or(failure.then_some("failed")));
     match verdict {
         _ if result.interrupted => Err(ExitError::code(exit::INTERRUPTED)),
         _ if failure => Err(ExitError::code(exit::FAILED)),
@@ -343,7 +345,8 @@ impl AbPlan {
                 by,
                 criterion: criterion(judging.threshold, kinds[by].better),
                 reference: choice.reference.as_deref().map_or(Ok(0), |wanted| reference(&entries, wanted))?,
-                ignore_output: around.ignore_output,
+                // Commands that print their figures print different ones.
+                ignore_output: around.ignore_output || !judging.figure.is_empty(),
                 memory: judging.pipeline_memory || judging.by == PIPELINE_MEMORY,
                 cold: around.cold.clone(),
                 keep_going: scanned,
@@ -363,11 +366,13 @@ impl AbPlan {
         })
     }
 
-    fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<AbResult, ExitError> {
+    /// Measures, and returns the result and whether a `--cleanup` failed.
+    fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<(AbResult, bool), ExitError> {
         let interrupt = catch_interrupts()?;
         if self.rounds.announced {
+            let least = if self.rounds.rounds.is_some() { "" } else { "at least " };
             say(format_args!(
-                "{}, each at least {}",
+                "{}, each {least}{}",
                 counted(self.entries.len(), "command"),
                 counted(self.least_runs() as usize, "time")
             ));
@@ -410,7 +415,8 @@ impl AbPlan {
             unit: kind.unit.name().to_owned(),
             better: kind.better,
         };
-        Ok(AbResult {
+        let cleanup_failed = rounds.cleanup_failed;
+        let result = AbResult {
             schema: AB_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started,
@@ -427,7 +433,8 @@ impl AbPlan {
             commands: judge.commands(),
             interrupted: rounds.interrupted,
             warnings: pipemark_host::warnings(&host, &before, &after).iter().map(ToString::to_string).collect(),
-        })
+        };
+        Ok((result, cleanup_failed))
     }
 
     fn least_runs(&self) -> u32 {

@@ -1,5 +1,6 @@
 //! `--cold FILE`: files whose pages are dropped before each run.
 
+use std::io;
 use std::path::PathBuf;
 
 use pipeio_harness::file_cache;
@@ -27,8 +28,12 @@ pub struct ColdPages {
 pub fn drop_all(files: &[PathBuf], before: ColdPages) -> Result<ColdPages, RunError> {
     let mut now = ColdPages::default();
     for path in files {
-        let named = |error| RunError::Failed(format!("--cold {}: {error}", neutral(&path.to_string_lossy())));
+        let named =
+            |error: io::Error| RunError::Failed(format!("--cold {}: {error}", neutral(&path.to_string_lossy())));
         let file = open_repeatedly("--cold", path)?;
+        if !file.metadata().map_err(named)?.is_file() {
+            return Err(named(io::Error::other("it is not a regular file, so it has no pages in the page cache")));
+        }
         file_cache::drop_pages(&file).map_err(named)?;
         let counted = file_cache::count(&file).map_err(named)?;
         now.pages += counted.all;

@@ -105,6 +105,9 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
             });
         }
     }
+    if all.iter().any(|entry| entry.label.is_empty()) {
+        return Err("a --name is empty".to_owned());
+    }
     let twice = all.iter().enumerate().find(|(at, entry)| all[..*at].iter().any(|other| other.label == entry.label));
     match twice {
         Some((_, entry)) => Err(format!(
@@ -185,6 +188,8 @@ mod tests {
         assert_eq!(labels(&named), ["jobs 1", "jobs 2"]);
         let alike = TypedCommands { names: vec!["jobs".into()], ..one };
         assert!(entries(&alike).unwrap_err().contains("two commands are called 'jobs'"));
+        let empty = TypedCommands { names: vec![String::new()], ..typed(&["make"]) };
+        assert!(entries(&empty).unwrap_err().contains("is empty"));
     }
 
     #[test]

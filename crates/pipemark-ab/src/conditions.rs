@@ -55,6 +55,10 @@ impl RunConditions {
             Some(cpus) => on_cpus(cpus, || Child::start(name, command, group)),
         };
         started.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if self.shell != Shell::None => {
+                let shell = command.get_program().to_string_lossy();
+                RunError::Failed(format!("'{}' could not be started: {} was not found", neutral(name), neutral(&shell)))
+            }
             io::ErrorKind::NotFound => RunError::Failed(format!("'{}': the command was not found", neutral(name))),
             _ => RunError::Failed(format!("'{}' could not be started: {error}", neutral(name))),
         })
@@ -78,6 +82,9 @@ impl RunConditions {
 pub(crate) fn open_repeatedly(flag: &str, path: &Path) -> Result<File, RunError> {
     let failed = |what: &str| RunError::Failed(format!("{flag} {}: {what}", neutral(&path.to_string_lossy())));
     let metadata = fs::metadata(path).map_err(|error| failed(&error.to_string()))?;
+    if metadata.is_dir() {
+        return Err(failed("it is a directory"));
+    }
     if metadata.file_type().is_fifo() {
         return Err(failed("it is a pipe, whose bytes can be read only once; save them to a file"));
     }
@@ -126,9 +133,9 @@ pub(crate) fn not_run(error: io::Error) -> RunError {
     RunError::failed("the command could not be run")(error)
 }
 
-/// The error for a run that exceeded the time limit.
-pub(crate) fn too_long() -> RunError {
-    RunError::Failed("it took longer than --limit and was aborted; raise --limit if it needs longer".to_owned())
+/// The error for a run or a hook that exceeded the time limit.
+pub(crate) fn too_long(what: &str) -> RunError {
+    RunError::Failed(format!("{what} took longer than --limit and was aborted; raise --limit if it needs longer"))
 }
 
 /// The error for a run in which only a background process was left at the time limit.

@@ -154,7 +154,7 @@ pub fn drain(
         }
         let readers = open.iter().map(|stream| stream.reader.as_fd());
         let waited: Vec<_> = readers.chain(stage.as_ref().map(AsFd::as_fd)).collect();
-        let late = if stage.is_none() { left_open } else { too_long };
+        let late = || if stage.is_none() { left_open() } else { too_long("it") };
         let ready = wait_readable(&waited, deadline, Some(interrupt))?.ok_or_else(late)?;
         if ready == open.len() {
             stage = next()?;

@@ -45,6 +45,6 @@ pub fn run_hook(
             Err(RunError::Failed(format!("{flag} '{}' {}", neutral(text), describe_status(status))))
         }
         Some(_) if ended => Ok(()),
-        _ => Err(too_long()),
+        _ => Err(too_long(&format!("{flag} '{}'", neutral(text)))),
     }
 }

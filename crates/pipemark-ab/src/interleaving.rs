@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use pipemark_console::{ExitError, Progress, exit};
+use pipemark_console::{ExitError, Progress, exit, say_error};
 use pipemark_host::child::{Interrupt, RunError};
+use pipemark_model::neutral;
 use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
 use pipemark_stats::ranking::{BySession, is_resolved};
@@ -16,7 +17,7 @@ use pipemark_stats::verdict::Criterion;
 
 use crate::cold::{ColdPages, drop_all};
 use crate::commands::CommandEntry;
-use crate::conditions::RunConditions;
+use crate::conditions::{RunConditions, not_run};
 use crate::hooks::run_hook;
 use crate::messages::Messages;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
@@ -105,9 +106,16 @@ pub struct Rounds {
     pub round_time: Duration,
     /// Whether the user interrupted the measurement. Only complete rounds are then kept.
     pub interrupted: bool,
+    /// Whether a `--cleanup` failed. The error has been printed.
+    pub cleanup_failed: bool,
 }
 
 impl CommandRuns {
+    /// Whether the output of a warm-up run was hashed.
+    pub fn is_hashed(&self) -> bool {
+        self.hash.is_some()
+    }
+
     /// One figure of all runs, by session; `None` if a run doesn't have this figure.
     pub fn by_session(&self, kind: usize) -> Option<BySession> {
         let mut sessions: BySession = Vec::new();
@@ -150,20 +158,21 @@ pub fn run_rounds(
         kept: kinds.iter().any(FigureKind::is_printed),
         messages: Messages::new(entries.len()),
         complete: Vec::new(),
+        set_up: 0,
+        interrupted: false,
     };
-    runner.run_hooks("--setup", |entry| entry.hooks.setup.as_ref())?;
-    let mut done = runner.run_all(progress, on_run);
-    if interrupt.requested() {
+    let mut done = runner.run_setups().and_then(|()| runner.run_all(progress, on_run));
+    if interrupt.requested() || runner.interrupted {
         interrupt.forget()?;
         if runner.keep_complete_rounds() {
             done = Ok(());
         }
     }
     // Clean up however the rounds ended.
-    let cleaned = runner.run_hooks("--cleanup", |entry| entry.hooks.cleanup.as_ref());
     progress.clear();
+    runner.run_cleanups();
     runner.messages.finish(entries, conditions.shell);
-    done.and(cleaned)?;
+    done?;
     Ok(runner.rounds)
 }
 
@@ -179,20 +188,47 @@ struct Runner<'a> {
     messages: Messages,
     /// For each command, the number of its runs in complete rounds.
     complete: Vec<usize>,
+    /// The number of commands whose setup was started. The others are not cleaned up.
+    set_up: usize,
+    /// Whether the user interrupted a run, and the interrupt was then forgotten for `--conclude`.
+    interrupted: bool,
 }
 
 impl Runner<'_> {
-    /// Runs a one-time hook of each command; identical hooks run once.
-    fn run_hooks(&mut self, flag: &str, hook: impl Fn(&CommandEntry) -> Option<&String>) -> Result<(), ExitError> {
+    /// Runs the setup of each command; identical setups run once.
+    fn run_setups(&mut self) -> Result<(), ExitError> {
         let mut done: Vec<&String> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
-            let Some(text) = hook(entry).filter(|text| !done.contains(text)) else { continue };
+            self.set_up = at + 1;
+            let Some(text) = entry.hooks.setup.as_ref().filter(|text| !done.contains(text)) else { continue };
             done.push(text);
-            if let Err(error) = run_hook(flag, Some(text), self.conditions, self.interrupt) {
+            if let Err(error) = run_hook("--setup", Some(text), self.conditions, self.interrupt) {
                 self.handle_failure(at, error)?;
             }
         }
         Ok(())
+    }
+
+    /// Runs the cleanup of each command; identical cleanups run once. A failure is printed, and does not affect the
+    /// results.
+    fn run_cleanups(&mut self) {
+        let mut done: Vec<&String> = Vec::new();
+        for entry in &self.entries[..self.set_up] {
+            let Some(text) = entry.hooks.cleanup.as_ref().filter(|text| !done.contains(text)) else { continue };
+            done.push(text);
+            match run_hook("--cleanup", Some(text), self.conditions, self.interrupt) {
+                Ok(()) => {}
+                Err(RunError::Interrupted) => {
+                    say_error(format_args!("{}: --cleanup '{}' was interrupted", entry.label, neutral(text)));
+                    self.rounds.interrupted = true;
+                    return;
+                }
+                Err(error) => {
+                    say_error(format_args!("{}: {error}", entry.label));
+                    self.rounds.cleanup_failed = true;
+                }
+            }
+        }
     }
 
     /// Handles a failure: records it as a row, or ends the measurement.
@@ -325,9 +361,20 @@ impl Runner<'_> {
         if !self.kept || ran.is_err() {
             self.messages.add(at, &printed[1], progress);
         }
+        if matches!(ran, Err(RunError::Interrupted)) && entry.hooks.conclude.is_some() {
+            self.interrupted = true;
+            self.interrupt.forget().map_err(not_run)?;
+        }
+        let concluded = run_hook("--conclude", entry.hooks.conclude.as_ref(), self.conditions, self.interrupt);
         let ran = ran?;
-        run_hook("--conclude", entry.hooks.conclude.as_ref(), self.conditions, self.interrupt)?;
+        concluded?;
         let figures = of_run(self.kinds, &ran, &printed)?;
+        if figures[self.plan.by].is_none() {
+            return Err(RunError::Failed(format!(
+                "the figure {} is not available here; use another --by",
+                self.kinds[self.plan.by].key
+            )));
+        }
         Ok((ran, figures))
     }
 
@@ -437,15 +484,20 @@ impl Runner<'_> {
     fn is_precise(&self) -> bool {
         let (by, criterion) = (self.plan.by, self.plan.criterion);
         let command = &self.rounds.commands[self.plan.reference];
-        let Some(reference) = command.by_session(by).filter(|_| command.failed.is_none()) else { return false };
+        let is_narrow = |values: &BySession| {
+            estimate::from_runs(&values.concat())
+                .is_some_and(|figure| estimate::is_narrow(&figure, criterion.same_within))
+        };
+        let reference = command.by_session(by).filter(|_| command.failed.is_none());
         let others = self.rounds.commands.iter().enumerate().filter(|(at, _)| *at != self.plan.reference);
         let others: Option<Vec<BySession>> =
             others.filter(|(_, command)| command.failed.is_none()).map(|(_, command)| command.by_session(by)).collect();
-        match others {
-            None => false,
-            Some(others) if others.is_empty() => estimate::from_runs(&reference.concat())
-                .is_some_and(|figure| estimate::is_narrow(&figure, criterion.same_within)),
-            Some(others) => is_resolved(&[vec![reference], others].concat(), 0, criterion),
+        match (reference, others) {
+            (_, None) => false,
+            // If the reference failed, nothing is compared.
+            (None, Some(others)) => others.iter().all(is_narrow),
+            (Some(reference), Some(others)) if others.is_empty() => is_narrow(&reference),
+            (Some(reference), Some(others)) => is_resolved(&[vec![reference], others].concat(), 0, criterion),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pipemark_console::verdict::criterion;
 use pipemark_model::{Better, digits};
-use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE};
+use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE, MAX_RUNS};
 use pipemark_stats::estimate;
 use pipemark_stats::ranking::{BySession, Ranking, against, is_constant};
 use pipemark_stats::sessions::MIN_FREEDOM;
@@ -100,6 +100,7 @@ impl Judge<'_> {
             capacity: entry.command.capacity,
             capacity_granted: runs.capacity,
             output: runs.output,
+            hashed: runs.is_hashed(),
             same_output: !runs.unsteady,
             runs: runs.runs.iter().map(run).collect(),
             figures: BTreeMap::new(),
@@ -143,13 +144,13 @@ impl Judge<'_> {
         let mut among: Vec<usize> = Vec::new();
         for (at, values) in values.iter().enumerate() {
             let Some(values) = values else { continue };
-            if at != reference && is_constant([base, values]) {
-                judged[at].verdict = Some(Verdict::Same);
-            } else if at != reference && bounded(base) && bounded(values) {
+            if at != reference && bounded(base) && bounded(values) {
                 let own = digits(self.own_memory / f64::from(1 << 20));
                 judged[at].why = Some(format!(
                     "neither command used more memory than pipemark itself ({own} MiB), which the kernel includes in the figure"
                 ));
+            } else if at != reference && is_constant([base, values]) {
+                judged[at].verdict = Some(Verdict::Same);
             } else if rounds(values) != rounds(base) {
                 judged[at].why = Some("the figure is missing in some rounds".to_owned());
             } else if !positive(values) || !positive(base) {
@@ -216,6 +217,9 @@ impl Judge<'_> {
         }
         let had = if sessions == 1 { rounds as f64 } else { f64::from(sessions) };
         let more = (had * times).ceil().max(had + 1.0);
+        if more > MAX_RUNS as f64 {
+            return format!("{smallest}too noisy for a verdict here");
+        }
         let flag = if sessions == 1 { "--runs" } else { "--sessions" };
         let per_session = if sessions == 1 { 1.0 } else { (rounds as f64 / had).max(1.0) };
         let seconds = self.rounds.round_time.max(Duration::from_millis(1)).as_secs_f64() * per_session * (more - had);

@@ -1,5 +1,6 @@
 //! `--parameter NAME=VALUES`: lists and ranges, their combinations, and `{NAME}` in commands, hooks and names.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use pipemark_model::{nearest, neutral};
@@ -42,7 +43,8 @@ impl FromStr for Parameter {
                 None => all.push(item.to_owned()),
             }
         }
-        if let Some(twice) = all.iter().enumerate().find_map(|(at, value)| all[..at].contains(value).then_some(value)) {
+        let mut seen = HashSet::new();
+        if let Some(twice) = all.iter().find(|value| !seen.insert(value.as_str())) {
             return Err(format!("the parameter {name} has the value '{}' twice", neutral(twice)));
         }
         Ok(Parameter { name: name.to_owned(), values: all })
@@ -54,7 +56,7 @@ fn decimal(text: &str) -> Option<(i64, u32)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = whole.strip_prefix('-').unwrap_or(whole);
-    (!unsigned.is_empty() && digits(unsigned) && digits(part) && part.len() <= 9)
+    ((!unsigned.is_empty() || !part.is_empty()) && digits(unsigned) && digits(part) && part.len() <= 9)
         .then(|| Some((format!("{whole}{part}").parse().ok()?, part.len() as u32)))?
 }
 
@@ -63,7 +65,14 @@ fn decimal(text: &str) -> Option<(i64, u32)> {
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
     let (to, step) = rest.split_once(':').map_or((rest, None), |(to, step)| (to, Some(step)));
-    let (Some(from), Some(to)) = (decimal(from), decimal(to)) else { return Ok(None) };
+    let (Some(from), Some(to)) = (decimal(from), decimal(to)) else {
+        let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+        return if is_number(from) && is_number(to) {
+            Err("the ends of a range are numbers such as 8 or 0.25, with at most 9 decimals".to_owned())
+        } else {
+            Ok(None)
+        };
+    };
     let step = match step {
         None => (1, 0),
         Some(step) => decimal(step).ok_or_else(|| format!("the step '{step}' is not a number"))?,
@@ -180,6 +189,8 @@ mod tests {
         assert_eq!(values("delay=-1..1:0.5"), ["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
         assert_eq!(values("n=3..1:-1"), ["3", "2", "1"]);
         assert_eq!(values("n=7..7"), ["7"]);
+        assert_eq!(values("n=.5..1.5"), ["0.5", "1.5"]);
+        assert_eq!(values("n=1..99999").len(), 99_999, "in a moment");
         assert_eq!(values("branch=main,feature/a=b"), ["main", "feature/a=b"]);
         assert_eq!(values("range=main..branch"), ["main..branch"], "a range of commits is a value");
         assert_eq!(values("empty=,x"), ["", "x"]);
@@ -198,6 +209,7 @@ mod tests {
             ("n=4..1", "the range is empty"),
             ("n=1..4:-1", "the range is empty"),
             ("n=1..4:x", "the step 'x'"),
+            ("n=1e3..2e3", "ends of a range"),
             ("n=0..9999999", "more than 100000"),
             ("n=1,2,1", "twice"),
             ("n=1..3,2", "twice"),

@@ -87,6 +87,9 @@ pub struct CommandResult {
     pub capacity_granted: Option<u64>,
     /// The size of the command's output, in bytes.
     pub output: u64,
+    /// Whether the content of the output was compared, and not only its size.
+    #[serde(skip)]
+    pub hashed: bool,
     /// Whether each run had the same output as the first run with these parameters.
     pub same_output: bool,
     /// The runs in order, without warm-up.

@@ -1,7 +1,7 @@
 //! The sheet of `ab`: ranked commands, further figures, a chart over a parameter, and the concluding sentence.
 
 use pipemark_console::verdict::{interval, style};
-use pipemark_model::{Estimate, Unit, digits, neutral, signed_percent};
+use pipemark_model::{Estimate, Unit, counted, digits, neutral, signed_percent};
 use pipemark_show::{
     Axis, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, RowGroup, Scale, Series, SeriesRole, Sheet, Style,
     Table,
@@ -22,7 +22,7 @@ pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> She
     let by = kinds.iter().find(|kind| kind.key == result.by).expect("one of the figures");
     let mut sheet = Sheet::default();
     let rounds = result.commands.iter().map(|command| command.runs.len()).max().unwrap_or(0);
-    let interrupted = || Note::new("!", Style::Caution, &format!("interrupted after {rounds} rounds"));
+    let interrupted = || Note::new("!", Style::Caution, &format!("interrupted after {}", counted(rounds, "round")));
     sheet.notes(result.interrupted.then(interrupted));
     sheet.notes(result.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
     sheet.grid(ranked(result, by));
@@ -38,6 +38,26 @@ pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> She
     sheet.notes(notes(result, kinds, by));
     sheet
 }
+
+/// The columns of [`commands_csv`], except those of parameters.
+const CSV_COLUMNS: [&str; 16] = [
+    "label",
+    "command",
+    "rank",
+    "figure",
+    "unit",
+    "median",
+    "low",
+    "high",
+    "min",
+    "max",
+    "runs",
+    "change",
+    "judged_low",
+    "judged_high",
+    "verdict",
+    "failed",
+];
 
 /// The result as a table for programs, with a row for each figure of each command. `change` and the ends of the
 /// interval that decides the verdict are fractions.
@@ -58,7 +78,8 @@ pub fn commands_csv(result: &AbResult, kinds: &[FigureKind]) -> Sheet {
         .data("command", |row| Some(row.0.command.as_str()));
     let names = std::collections::BTreeSet::from_iter(names);
     for name in names {
-        table.push(Column::data(name), |row| Cell::data(row.0.parameters.get(name).map(String::as_str)));
+        let column = if CSV_COLUMNS.contains(&name.as_str()) { format!("parameter_{name}") } else { name.clone() };
+        table.push(Column::data(&column), |row| Cell::data(row.0.parameters.get(name).map(String::as_str)));
     }
     let table = table
         .data("rank", |row| row.0.rank)
@@ -149,8 +170,12 @@ fn change(figure: Option<&FigureResult>) -> Cell {
 }
 
 fn judged_interval(figure: Option<&FigureResult>) -> Cell {
-    let comparison = figure.and_then(|figure| figure.comparison);
-    Cell::shown(comparison.map(|comparison| interval(&comparison)).unwrap_or_default())
+    Cell::shown(figure.and_then(|figure| shown_interval(&figure.comparison?)).unwrap_or_default())
+}
+
+/// The interval of the change; `None` if there are too few runs for one, which a note reports.
+fn shown_interval(comparison: &Comparison) -> Option<String> {
+    comparison.judged().or(comparison.low.zip(comparison.high)).map(|_| interval(comparison))
 }
 
 fn verdict(figure: Option<&FigureResult>) -> Cell {
@@ -268,12 +293,17 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
     }
     let outputs: Vec<u64> = ran().map(|command| command.output).collect();
     let steady = ran().all(|command| command.same_output);
+    let allowing = if kinds.iter().any(FigureKind::is_printed) { "--figure" } else { "--ignore-output" };
+    // Without hashes, or with different parameters, only the lengths of the outputs are known to be the same.
+    let alike = ran().all(|command| command.hashed && command.parameters == result.commands[0].parameters);
+    let same = if alike { "the same " } else { "" };
+    let bytes = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "byte");
     notes.push(plain(match (outputs.as_slice(), steady) {
-        (_, false) => "The outputs differ, which --ignore-output allows.".to_owned(),
-        ([one], _) => format!("Each run wrote {one} bytes."),
-        ([one, other], _) if one == other => format!("Both commands wrote the same {one} bytes."),
+        (_, false) => format!("The outputs differ, which {allowing} allows."),
+        ([one], _) => format!("Each run wrote {}.", bytes(*one)),
+        ([one, other], _) if one == other => format!("Both commands wrote {same}{}.", bytes(*one)),
         ([one, others @ ..], _) if others.iter().all(|other| other == one) => {
-            format!("All commands wrote the same {one} bytes.")
+            format!("All commands wrote {same}{}.", bytes(*one))
         }
         _ => String::new(),
     }));
@@ -318,6 +348,13 @@ fn start_note(result: &AbResult) -> Option<Note> {
     let ns = |ns: f64| Unit::Nanoseconds.show(ns);
     let times = result.commands.iter().filter_map(|command| Some(command.figures.get(TIME)?.estimate.median));
     let shortest = times.reduce(f64::min)?;
+    if !result.shell_start_taken_off && start.median >= shortest {
+        return Some(Note::new(
+            "!",
+            Style::Caution,
+            "The time to start the shell is included, because it varied too much to subtract; use --shell none.",
+        ));
+    }
     if !result.shell_start_taken_off {
         return Some(Note::new(
             "!",
@@ -358,7 +395,12 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
             match first.as_slice() {
                 [] => return None,
                 [one] if one.label != reference.label => *one,
-                [one] => return Some(format!("{} is best: better than every other command.", one.label)),
+                [one] => {
+                    let ran = all.iter().filter(|command| command.failed.is_none()).count();
+                    let others = if ran == all.len() { "" } else { " that ran" };
+                    return (ran > 1)
+                        .then(|| format!("{} is best: better than every other command{others}.", one.label));
+                }
                 several => {
                     let labels: Vec<&str> = several.iter().map(|command| command.label.as_str()).collect();
                     return Some(format!("Tied for first place: {}.", labels.join(", ")));
@@ -371,11 +413,11 @@ fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
     match by.key == TIME {
         true => time_sentence(&reference.label, &best.label, &comparison, verdict),
         false => Some(format!(
-            "{}: {} {} % ({}) of {}: {}",
+            "{}: {} {} %{} compared with {}: {}",
             best.label,
             by.heading,
             signed_percent(comparison.change),
-            interval(&comparison),
+            shown_interval(&comparison).map_or_else(String::new, |interval| format!(" ({interval})")),
             reference.label,
             verdict.name()
         )),

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Shell {
-    /// No shell: the command is split at blanks; only quotes and backslashes are special
+    /// No shell: the command is split at blanks; only quotes, backslashes and # comments are special
     None,
     /// /bin/sh
     #[default]

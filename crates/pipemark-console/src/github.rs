@@ -8,27 +8,23 @@ use std::io::{self, Write};
 use pipemark_model::neutral;
 use pipemark_show::{Sheet, markdown};
 
-use crate::ending::{ExitError, say};
+use crate::ending::{say, say_error};
 
 /// Appends the sheet to the step's summary (GITHUB_STEP_SUMMARY). If `failed` names a verdict, also annotates the job
-/// (GITHUB_ACTIONS).
-///
-/// # Errors
-/// If the summary cannot be written.
-pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), ExitError> {
+/// (GITHUB_ACTIONS). A summary that can't be written is reported, but changes no exit code.
+pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) {
     if let Some(path) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let text = markdown(sheet);
         let append = || -> io::Result<()> {
             File::options().append(true).create(true).open(&path)?.write_all(format!("{text}\n").as_bytes())
         };
-        append().map_err(|error| {
-            ExitError::failed(format_args!("cannot write the step summary {}: {error}", path.display()))
-        })?;
+        if let Err(error) = append() {
+            say_error(format_args!("cannot write the step summary {}: {error}", path.display()));
+        }
     }
     if let (Some(word), Some("true")) = (failed, var_os("GITHUB_ACTIONS").as_deref().and_then(|set| set.to_str())) {
         say(annotation(verb, word, sheet));
     }
-    Ok(())
 }
 
 /// A workflow command. GitHub accepts it on standard output and standard error.

@@ -248,8 +248,9 @@ impl Unit {
     /// Formats a figure of this unit for people.
     pub fn show(self, figure: f64) -> String {
         match self {
-            // Bytes and nanoseconds are never negative, and far below 2^64.
+            // Bytes are never negative, and far below 2^64. A difference of two times may be negative.
             Unit::Bytes => ByteSize(figure.round() as u64).to_string(),
+            Unit::Nanoseconds if figure < 0.0 => format!("-{}", self.show(-figure)),
             Unit::Nanoseconds if figure < 1000.0 => format!("{} ns", three_digits(figure)),
             Unit::Nanoseconds => Nanos(figure.round() as u64).to_string(),
             Unit::BytesPerSecond => Throughput(figure).to_string(),
@@ -397,6 +398,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_negative_time_has_the_unit_of_its_size() {
+        let shown = |figure: f64| Unit::Nanoseconds.show(figure);
+        assert_eq!([shown(-66_224.0), shown(-5.0), shown(66_224.0)], ["-66.2 µs", "-5.00 ns", "66.2 µs"]);
+    }
 
     #[test]
     fn sizes_are_binary() {

@@ -33,7 +33,7 @@ pub fn benchmark_json(result: &AbResult) -> serde_json::Result<String> {
             unit: unit.to_owned(),
             value: estimate.median / scale,
             range: format!("± {}", half / scale),
-            extra: neutral(&format!("{}\n{} runs, pipemark {}", command.command, estimate.runs, result.version)),
+            extra: format!("{}\n{} runs, pipemark {}", neutral(&command.command), estimate.runs, result.version),
         })
     };
     let all: Vec<BenchmarkEntry> = result.commands.iter().filter_map(of).collect();
