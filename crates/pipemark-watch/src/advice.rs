@@ -9,7 +9,7 @@ use crate::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
 use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
-use crate::small_pipe::{BOTH_WAIT, bursting, gain, is_tiny};
+use crate::small_pipe::{BOTH_WAIT, bursting, gain, is_read_by_sort, is_tiny};
 use crate::stopped::STOPPED;
 use crate::typed::{Segment, quote, segment};
 use crate::verdict::{ALSO, BUSY, name, percent};
@@ -174,7 +174,7 @@ fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Opti
 /// Additional advice: a larger pipe next to the stage of a verdict.
 fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     let (pipe, _) = bursting(figures)?;
-    if beyond_pipes(figures, pipe).is_some() || !can_grow(pipe, figures) {
+    if beyond_pipes(figures, pipe).is_some() || is_read_by_sort(figures, pipe) || !can_grow(pipe, figures) {
         return None;
     }
     let text = format!(

@@ -102,11 +102,12 @@ fn sends_messages(stage: &StageFigures, figures: &PipelineFigures) -> bool {
     figures.pipes.iter().any(|pipe| pipe.from == stage.number && pipe.is_socket || alone && joined(pipe))
 }
 
-/// Whether a stage writes about as much as it reads, such as a compressor of compressed data.
+/// Whether a stage writes about as much as it reads, such as a compressor of compressed data. If child processes do the
+/// work, the stage's counts include what it exchanges with them, so this isn't known.
 fn passes_all(stage: &StageFigures) -> bool {
     const MIN_RATIO: f64 = 0.9;
     let rates = stage.bytes_in_per_second.zip(stage.bytes_out_per_second);
-    rates.is_some_and(|(input, output)| input > 0.0 && output >= MIN_RATIO * input)
+    !is_work_of_children(stage) && rates.is_some_and(|(input, output)| input > 0.0 && output >= MIN_RATIO * input)
 }
 
 /// Whether most of a stage's CPU time is that of processes that it started.
@@ -345,6 +346,22 @@ mod tests {
         };
         assert_eq!(ids(32.9e6), ["gzip-pigz", "compressed-already"]);
         assert_eq!(ids(9e6), ["gzip-pigz", "gzip-compression-level"]);
+        let of_child = |figures: &mut PipelineFigures| {
+            figures.stages[0].bytes_in_per_second = Some(33e6);
+            figures.stages[0].bytes_out_per_second = Some(32.9e6);
+            (figures.stages[0].cpu, figures.stages[0].cpu_of_children) = (Some(1.9), Some(1.5));
+        };
+        let found = ids_of(found("parallel --pipe zstd -15", "computing", of_child));
+        assert!(!found.contains(&"compressed-already".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn a_faster_preset_is_advised_only_where_ffmpeg_encodes_with_presets() {
+        let has = |command| ids(command, "computing").contains(&"ffmpeg-preset".to_owned());
+        assert!(has("ffmpeg -i in.avi -c:v libx264 out.mkv") && has("ffmpeg -i pipe: out.mp4"));
+        assert!(
+            !has("ffmpeg -i in.mp4 -f rawvideo -") && !has("ffmpeg -i in.mp4 -c:v libx264 -preset veryfast out.mp4")
+        );
     }
 
     #[test]

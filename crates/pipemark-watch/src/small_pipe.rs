@@ -2,10 +2,10 @@
 
 use pipemark_model::ByteSize;
 
-use crate::burst;
 use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BUSY, MAX_BOUND, OFTEN_SWITCHED, name, percent};
+use crate::{burst, programs};
 
 /// The busy share above which a faster stage may gain more than a larger pipe.
 pub(crate) const MOSTLY_BUSY: f64 = 0.70;
@@ -83,6 +83,9 @@ pub(crate) fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> 
         let (pipe, stage) = (Some(worst.number), Some(worst.to));
         return Some(PipelineVerdict { pipe, stage, cause: "bursts larger than a pipe".to_owned(), ..verdict });
     }
+    if is_read_by_sort(figures, worst) {
+        return None;
+    }
     let waits = format!(
         "its writer waits for room {} of the time, its reader waits for data {}",
         percent(worst.writer_waits),
@@ -111,6 +114,12 @@ pub(crate) fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> 
     let bound = gain(figures, worst, busiest);
     let cause = "pipe too small for bursts".to_owned();
     Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, sure, ..verdict })
+}
+
+/// Whether a pipe's reader is sort. While sort orders what fills its memory, it reads nothing, for longer than a pipe
+/// could bridge.
+pub(crate) fn is_read_by_sort(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
+    programs::program(&figures.stages[pipe.to - 1].words) == "sort"
 }
 
 /// The pipe whose two ends both wait longest, with the smaller of the two ends' shares; `None` if that share is too

@@ -370,7 +370,9 @@ fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipeli
     let work_alike = first.waiting_for_cpu > ALSO
         && (working_share(first) - working_share(second)).abs() <= BALANCED / 2.0
         && working_share(second) >= MIN_WORK;
-    if !(busy_alike || work_alike) || calls::matter(first) || calls::matter(second) {
+    // Of stages that work in turn, a faster one does gain.
+    let alternate = small_pipe::bursting(figures).is_some();
+    if !(busy_alike || work_alike) || alternate || calls::matter(first) || calls::matter(second) {
         return None;
     }
     let (what, share): (_, fn(&StageFigures) -> f64) =
@@ -443,7 +445,10 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     let alike = |next: &StageFigures| {
         !next.words.is_empty() && programs::program(&next.words) == programs::program(&busiest.words)
     };
-    let is_hidden = hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
+    // Stages that work in turn don't hide each other's time.
+    let alternate =
+        small_pipe::bursting(figures).is_some_and(|(pipe, _)| pipe.to == busiest.number || pipe.from == busiest.number);
+    let is_hidden = alternate || hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
     // A busy stage doesn't wait for the busiest stage, even if it is busy only because of that stage.
     let all_wait = order.iter().skip(1).all(|other| busy(other) <= MOSTLY_WAITING);
     let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / MAX_BOUND);
