@@ -104,9 +104,12 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
         .column(Column::figures("greatest", "greatest"), |own| shown(own, &greatest))
         .column(Column::figures("differ", "sessions differ by"), |(_, figures)| differ(figures));
     let label = documents.first().and_then(|document| document.label.as_ref());
-    let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
+    let runs = label.map_or_else(
+        || "all runs with the same --label".to_owned(),
+        |label| format!("all runs labelled '{}'", neutral(label)),
+    );
     let note = Note::plain(format!(
-        "'sessions differ by' is one standard deviation. 'pipemark compare' joins runs with the same label ({name}) as sessions of one measurement."
+        "'sessions differ by' is one standard deviation. 'pipemark compare' treats {runs} as sessions of one measurement."
     ));
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
