@@ -1,4 +1,5 @@
-//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure.
+//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure: no clock and
+//! no I/O.
 
 /// The program's name, without its folder.
 pub fn program(words: &[String]) -> &str {

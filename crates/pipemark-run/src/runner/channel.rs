@@ -160,7 +160,7 @@ pub struct Done {
     /// A description of the first wrong byte; `None` if all bytes were right.
     pub fault: Option<String>,
     /// Number of bytes newly written, including warm-up.
-    pub made: u64,
+    pub written: u64,
     /// Number of bytes read by the CPU, including warm-up.
     pub read: u64,
     /// For a sink with several writers, the percentage of records split by other writers' bytes; otherwise `None`.

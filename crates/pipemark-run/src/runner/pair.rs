@@ -333,7 +333,7 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
             let all = end.stats.bytes_in_all;
             let undone =
-                [(writes && ends.fresh(), end.made, "newly written"), (reads && ends.touched(), end.read, "read")];
+                [(writes && ends.fresh(), end.written, "newly written"), (reads && ends.touched(), end.read, "read")];
             if let Some((_, done, what)) = undone.into_iter().find(|(wanted, done, _)| *wanted && *done != all) {
                 return Err(RunError::Unverified(format!("{done} of {all} bytes were {what}")));
             }
