@@ -77,7 +77,7 @@ pub struct Assignment {
     /// The end's handle of the link. For round trips, the end's handle of the return link follows.
     pub handles: Vec<Wire>,
     /// The directory that a keeper creates; `None` if it needs none.
-    pub folder: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 }
 
 /// The limits that the kernel granted to a link.
@@ -240,7 +240,7 @@ mod tests {
             job: Job::default(),
             seed: 9,
             handles: vec![Wire::Queue(3)],
-            folder: None,
+            directory: None,
         };
         send(&ours, &assignment, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Assignment>(&theirs).unwrap().unwrap();

@@ -117,7 +117,7 @@ impl PairRun {
                     pin: conditions.cpus.map(|(source, sink)| if role == EndRole::Sink { sink } else { source }),
                     seed: conditions.seed,
                     handles: handles.iter().map(Wire::of).collect(),
-                    folder: None,
+                    directory: None,
                 };
                 let descriptors: Vec<_> =
                     std::iter::once(page.as_fd()).chain(handles.iter().filter_map(descriptor)).collect();
