@@ -114,13 +114,13 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
 
-/// The known trials, with the newest change of each.
+/// The known trials, with the latest change of each.
 pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     let newest = |points: &[TrendPoint]| {
         let last = points.iter().rev().find(|point| point.change.is_some())?;
         last.change.map(|change| (last.entry.id, change))
     };
-    let newest_change = |points: &[TrendPoint]| {
+    let latest_change = |points: &[TrendPoint]| {
         newest(points).map_or_else(Cell::default, |(id, change)| {
             let words = change.verdict.name();
             let text = format!("{words} {} % in run {id}", signed_percent(change.change));
@@ -130,7 +130,7 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     let table = Table::of(trials)
         .column(Column::figures("runs", "runs"), |(trial, _)| Cell::of(trial.runs.to_string(), trial.runs))
         .column(Column::words("trial", "trial").fit(Fit::Elastic), |(trial, _)| Cell::text(&trial.key))
-        .column(Column::words("verdict", "newest change"), |(_, points)| newest_change(points))
+        .column(Column::words("verdict", "latest change"), |(_, points)| latest_change(points))
         .data("change", |(_, points)| Some(newest(points)?.1.change))
         .data("since", |(_, points)| Some(newest(points)?.0.number()));
     let text = "Show one trial: pipemark history trend block=64k send=write, or its whole key in quotes.";
